@@ -1,0 +1,1 @@
+//! Every API type Fluorite knows, and the CRDs generated from them.

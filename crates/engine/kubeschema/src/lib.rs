@@ -1,0 +1,1 @@
+//! Tables of Kubernetes' built-in types: fields, merge keys, resources.

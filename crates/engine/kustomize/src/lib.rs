@@ -1,0 +1,1 @@
+//! A kustomize engine: files in, objects out, the same bytes as kustomize.

@@ -1,0 +1,1 @@
+//! Structural schemas as Kubernetes means them: prune, default, validate.

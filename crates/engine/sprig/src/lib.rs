@@ -1,0 +1,1 @@
+//! The template functions that Helm offers: Sprig and Helm's own.

@@ -1,0 +1,1 @@
+//! The variable substitution language of Flux post-build.

@@ -1,0 +1,18 @@
+//! The commands, one file each: arguments and a thin `run`. The work is done by the library crates.
+
+mod completion;
+
+/// Every command of the binary. What does not exist yet is not listed.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Print the completion script for a shell
+    Completion(completion::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self {
+            Command::Completion(args) => args.run(),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The two streams of a command: data on stdout, everything said to a person on stderr.
+
+use std::io::Write;
+
+/// Writes data to stdout. A reader that went away (`| head`) is not an error.
+pub(crate) fn data(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Says why a command failed, the chain of causes on one line as `flux` prints it.
+pub(crate) fn failure(error: &anyhow::Error) {
+    let _ = writeln!(std::io::stderr(), "✗ {error:#}");
+}
