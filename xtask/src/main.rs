@@ -1,16 +1,27 @@
 //! Tasks of the repository, run as `cargo xtask TASK`. Each task is one file.
 
+mod conformance;
 mod layers;
+mod oracles;
+mod places;
+mod size;
 
 use anyhow::bail;
 
 const USAGE: &str = "usage: cargo xtask TASK
-  layers        check that crates depend only downwards and that pure engines stay pure";
+  layers                 check that crates depend only downwards and that pure engines stay pure
+  oracles [NAME…]        build the real tools that end-to-end tests and benchmarks compare with (needs Go)
+  conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
+  size                   print the release binary's size and the number of dependencies";
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest = args.get(1..).unwrap_or_default();
     match args.first().map(String::as_str) {
         Some("layers") => layers::check(),
+        Some("oracles") => oracles::build(rest),
+        Some("conformance") => conformance::run(rest),
+        Some("size") => size::print(),
         _ => bail!("{USAGE}"),
     }
 }

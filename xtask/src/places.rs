@@ -1,0 +1,42 @@
+//! Where things are: the checkout, the shared material beside it, the cache of real tools.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+pub(crate) fn checkout() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().map_or_else(|| manifest.to_owned(), Path::to_owned)
+}
+
+/// The shared corpora: `FLUORITE_SHARED`, or `shared` beside the checkout. Missing is an error, never a skip.
+pub(crate) fn shared() -> anyhow::Result<PathBuf> {
+    let dir = match std::env::var_os("FLUORITE_SHARED") {
+        Some(dir) => PathBuf::from(dir),
+        None => checkout().join("../shared"),
+    };
+    if !dir.join("corpus").is_dir() {
+        bail!("no shared corpora at {}; put them beside the checkout or set FLUORITE_SHARED", dir.display());
+    }
+    Ok(dir)
+}
+
+/// The folder of the real tools: `FLUORITE_ORACLES`, or a cache in the home directory that survives between runs.
+pub(crate) fn oracles() -> anyhow::Result<PathBuf> {
+    if let Some(dir) = std::env::var_os("FLUORITE_ORACLES") {
+        return Ok(dir.into());
+    }
+    let home = std::env::var_os("HOME").context("neither FLUORITE_ORACLES nor HOME is set")?;
+    Ok(Path::new(&home).join(".cache/fluorite-oracles/bin"))
+}
+
+/// The release binary, which must have been built already.
+pub(crate) fn release_binary() -> anyhow::Result<PathBuf> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from);
+    let binary = target.join("release/fluorite");
+    if !binary.is_file() {
+        bail!("no release binary at {}; run `cargo build --release` first", binary.display());
+    }
+    Ok(binary)
+}

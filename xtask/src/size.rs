@@ -1,0 +1,28 @@
+//! Binary size and dependency count, printed by CI so that growth is seen.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::places;
+
+pub(crate) fn print() -> anyhow::Result<()> {
+    let binary = places::release_binary()?;
+    let bytes = binary.metadata()?.len();
+    let tree = Command::new("cargo")
+        .args(["tree", "--package", "fluorite", "--edges", "normal", "--prefix", "none", "--locked"])
+        .current_dir(places::checkout())
+        .output()
+        .context("cannot run cargo tree")?;
+    let text = String::from_utf8_lossy(&tree.stdout);
+    let crates: BTreeSet<&str> =
+        text.lines().filter_map(|l| l.split(" (").next()).filter(|l| !l.is_empty()).collect();
+    let own = crates.iter().filter(|c| c.starts_with("fl-") || c.starts_with("fluorite ")).count();
+    println!(
+        "size: fluorite is {:.1} MiB; it links {} crates, {own} of them ours",
+        bytes as f64 / 1_048_576.0,
+        crates.len()
+    );
+    Ok(())
+}
