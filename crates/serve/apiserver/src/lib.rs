@@ -1,1 +1,5 @@
 //! An embedded Kubernetes API server with a persistent store.
+
+pub mod builtin;
+pub mod names;
+pub mod resource;

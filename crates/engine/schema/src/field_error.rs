@@ -1,0 +1,165 @@
+//! One error about one field, in the words of Kubernetes' `field.Error`.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is wrong with a field. The names are those of Kubernetes' `field.ErrorType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldErrorKind {
+    NotFound,
+    Required,
+    Duplicate,
+    Invalid,
+    NotSupported,
+    Forbidden,
+    TooLong,
+    TooMany,
+    Internal,
+    TypeInvalid,
+}
+
+impl FieldErrorKind {
+    /// The `reason` of a Status cause.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    /// How the kind starts a message.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One error about one field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldError {
+    pub kind: FieldErrorKind,
+    /// Path as Kubernetes writes it: `spec.containers[0].name`, `data[key]`.
+    pub field: String,
+    /// The offending value as it is printed (already quoted where Go would quote), or `None` where none is printed.
+    pub value: Option<String>,
+    pub detail: String,
+}
+
+impl FieldError {
+    /// An error of `kind` about `field`; `value` is printed as Go prints it in a field error.
+    pub fn new(
+        kind: FieldErrorKind,
+        field: impl Into<String>,
+        value: Option<&Value>,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self { kind, field: field.into(), value: value.map(print_value), detail: detail.into() }
+    }
+
+    pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Required, field, None, detail)
+    }
+
+    pub fn invalid(field: impl Into<String>, value: &Value, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Invalid, field, Some(value), detail)
+    }
+
+    pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Forbidden, field, None, detail)
+    }
+
+    pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(FieldErrorKind::Duplicate, field, Some(value), "")
+    }
+
+    pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(FieldErrorKind::NotFound, field, Some(value), "")
+    }
+
+    /// `supported` are printed in the order given, each quoted.
+    pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
+        let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let detail = if quoted.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", quoted.join(", "))
+        };
+        Self::new(FieldErrorKind::NotSupported, field, Some(value), detail)
+    }
+
+    pub fn too_long(field: impl Into<String>, max: usize) -> Self {
+        Self::new(FieldErrorKind::TooLong, field, None, format!("may not be more than {max} bytes"))
+    }
+
+    /// The message without the field: what a Status cause carries.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let mut out = self.kind.title().to_owned();
+        if let Some(value) = &self.value {
+            out.push_str(": ");
+            out.push_str(value);
+        }
+        if !self.detail.is_empty() {
+            out.push_str(": ");
+            out.push_str(&self.detail);
+        }
+        out
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// A value as Go prints it in a field error: strings quoted, `null` for nil, maps and lists as JSON.
+fn print_value(value: &Value) -> String {
+    match value {
+        Value::String(s) => go_quote(s),
+        other => other.to_string(),
+    }
+}
+
+/// Go's `%q` for the characters that differ from JSON's quoting.
+fn go_quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,66 @@
+//! The name rules of Kubernetes, with its texts.
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+fn is_label(s: &str) -> bool {
+    let bytes = s.as_bytes();
+    let edge = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    match (bytes.first(), bytes.last()) {
+        (Some(&first), Some(&last)) => {
+            edge(first) && edge(last) && bytes.iter().all(|&b| edge(b) || b == b'-')
+        }
+        _ => false,
+    }
+}
+
+/// A `generateName` may end in a dash: what follows is generated.
+fn unmask_prefix(name: &str, prefix: bool) -> String {
+    match name.strip_suffix('-') {
+        Some(stem) if prefix => format!("{stem}a"),
+        _ => name.to_owned(),
+    }
+}
+
+/// What is wrong with `name` as a DNS-1123 subdomain; empty when it is one.
+#[must_use]
+pub fn dns1123_subdomain(name: &str, prefix: bool) -> Vec<String> {
+    let name = unmask_prefix(name, prefix);
+    let mut out = Vec::new();
+    if name.len() > 253 {
+        out.push("must be no more than 253 bytes".to_owned());
+    }
+    if !name.split('.').all(is_label) {
+        out.push(SUBDOMAIN.to_owned());
+    }
+    out
+}
+
+/// What is wrong with `name` as a DNS-1123 label; empty when it is one.
+#[must_use]
+pub fn dns1123_label(name: &str, prefix: bool) -> Vec<String> {
+    let name = unmask_prefix(name, prefix);
+    let mut out = Vec::new();
+    if name.len() > 63 {
+        out.push("must be no more than 63 bytes".to_owned());
+    }
+    if !is_label(&name) {
+        out.push(LABEL.to_owned());
+    }
+    out
+}
+
+/// What is wrong with `name` as one segment of a path (RBAC objects and other free names).
+#[must_use]
+pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
+    let mut out = Vec::new();
+    if !prefix && (name == "." || name == "..") {
+        out.push(format!("may not be '{name}'"));
+    }
+    for illegal in ['/', '%'] {
+        if name.contains(illegal) {
+            out.push(format!("may not contain '{illegal}'"));
+        }
+    }
+    out
+}
