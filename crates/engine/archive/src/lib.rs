@@ -1,0 +1,11 @@
+//! Deterministic archives of source trees.
+//!
+//! The same tree gives the same tar bytes as Flux's source-controller: owner, times and names of users are blank, modes are one of
+//! three, the format is USTAR and turns to PAX only for an entry whose name or size needs it. What is archived and in which order is
+//! the caller's decision; compression and hashing are wrapped around the writer.
+
+mod header;
+mod writer;
+
+pub use header::Mode;
+pub use writer::{Error, TarWriter};
