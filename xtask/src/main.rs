@@ -1,6 +1,7 @@
 //! Tasks of the repository, run as `cargo xtask TASK`. Each task is one file.
 
 mod conformance;
+mod kubeschema;
 mod layers;
 mod oracles;
 mod places;
@@ -12,7 +13,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   layers                 check that crates depend only downwards and that pure engines stay pure
   oracles [NAME…]        build the real tools that end-to-end tests and benchmarks compare with (needs Go)
   conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
-  size                   print the release binary's size and the number of dependencies";
+  size                   print the release binary's size and the number of dependencies
+  kubeschema             write the tables of built-in types: --reference DIR (documents of a real API server; needs Go)";
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +24,7 @@ fn main() -> anyhow::Result<()> {
         Some("oracles") => oracles::build(rest),
         Some("conformance") => conformance::run(rest),
         Some("size") => size::print(),
+        Some("kubeschema") => kubeschema::run(rest),
         _ => bail!("{USAGE}"),
     }
 }
