@@ -1,0 +1,239 @@
+//! One built-in type as the tables describe it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::table::{full_name, index};
+
+/// A type: an object with fields, or one that has its own JSON form (times, quantities, raw JSON).
+#[derive(Debug)]
+pub struct TypeDef {
+    /// `io.k8s.api.apps.v1.Deployment`.
+    pub name: String,
+    /// Sorted by name.
+    pub fields: Vec<Field>,
+    /// `x-kubernetes-map-type` of the type.
+    pub map_type: Option<&'static str>,
+    /// `group/version/Kind` for types that are kinds.
+    pub kinds: Vec<&'static str>,
+    /// `x-kubernetes-unions` as JSON.
+    pub unions: Option<&'static str>,
+    /// The whole schema as JSON where the type is not an object with fields.
+    pub literal: Option<&'static str>,
+}
+
+impl TypeDef {
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|at| &self.fields[at])
+    }
+}
+
+/// The JSON type of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldType {
+    String,
+    Int32,
+    Int64,
+    Bool,
+    Double,
+    Bytes,
+    /// Another type, by its full name.
+    Ref(String),
+    List(Box<Element>),
+    Map(Box<Element>),
+}
+
+/// What a list or map holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Element {
+    pub ty: FieldType,
+    /// Whether the schema gives the zero value as default.
+    pub zero_default: bool,
+}
+
+/// One field of a type.
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub ty: FieldType,
+    pub required: bool,
+    /// A Go pointer: a zero value is kept, absence is absence.
+    pub pointer: bool,
+    /// `omitempty`: an empty value is not written.
+    pub omit_empty: bool,
+    pub omit_zero: bool,
+    pub zero_default: bool,
+    /// A default other than the zero value, as JSON.
+    pub default: Option<&'static str>,
+    pub list_type: Option<&'static str>,
+    pub map_type: Option<&'static str>,
+    pub map_keys: Vec<&'static str>,
+    pub patch_strategy: Option<&'static str>,
+    pub merge_key: Option<&'static str>,
+    pub enumeration: Vec<&'static str>,
+    pub element_enumeration: Vec<&'static str>,
+    /// Go's type where its name cannot be derived, such as `v1.PullPolicy` or `[]v1.Container`.
+    pub go_type: Option<&'static str>,
+}
+
+/// The type with this full name.
+#[must_use]
+pub fn type_named(name: &str) -> Option<&'static TypeDef> {
+    index().by_name.get(name).map(|&at| parsed(at))
+}
+
+/// The type of a kind.
+#[must_use]
+pub fn type_of(group: &str, version: &str, kind: &str) -> Option<&'static TypeDef> {
+    index().by_kind.get(format!("{group}/{version}/{kind}").as_str()).map(|&at| parsed(at))
+}
+
+/// Every type's name, sorted.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    index().places.iter().map(|p| full_name(p.head.split(' ').next().unwrap_or_default()))
+}
+
+fn parsed(at: usize) -> &'static TypeDef {
+    static PARSED: OnceLock<Mutex<HashMap<usize, &'static TypeDef>>> = OnceLock::new();
+    let mut parsed =
+        PARSED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    // Leaked on purpose: the tables live as long as the process, and references to them should too.
+    parsed.entry(at).or_insert_with(|| Box::leak(Box::new(parse(at))))
+}
+
+fn parse(at: usize) -> TypeDef {
+    let place = index().places[at];
+    let (name, mut rest) = place.head.split_once(' ').unwrap_or((place.head, ""));
+    let mut def = TypeDef {
+        name: full_name(name),
+        fields: Vec::new(),
+        map_type: None,
+        kinds: Vec::new(),
+        unions: None,
+        literal: None,
+    };
+    while !rest.is_empty() {
+        // JSON may hold blanks, so what is JSON takes the rest of the line.
+        let (word, more) = match rest.as_bytes()[0] {
+            b'U' | b'J' => (rest, ""),
+            _ => rest.split_once(' ').unwrap_or((rest, "")),
+        };
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        match key {
+            "X" => def.map_type = Some(value),
+            "V" => def.kinds = value.split(',').collect(),
+            "U" => def.unions = Some(value),
+            "J" => def.literal = Some(value),
+            _ => {}
+        }
+        rest = more;
+    }
+    def.fields = place.body.lines().map(parse_field).collect();
+    def.fields.sort_by_key(|f| f.name);
+    def
+}
+
+fn parse_field(line: &'static str) -> Field {
+    let mut words = line.split(' ');
+    let name = words.next().unwrap_or_default();
+    let flags = words.next().unwrap_or_default();
+    let ty = parse_type(words.next().unwrap_or_default());
+    let mut field = Field {
+        name,
+        ty,
+        required: flags.contains('!'),
+        pointer: flags.contains('*'),
+        omit_empty: flags.contains('o'),
+        omit_zero: flags.contains('z'),
+        zero_default: flags.contains('d'),
+        default: None,
+        list_type: None,
+        map_type: None,
+        map_keys: Vec::new(),
+        patch_strategy: None,
+        merge_key: None,
+        enumeration: Vec::new(),
+        element_enumeration: Vec::new(),
+        go_type: None,
+    };
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        match key {
+            "L" => field.list_type = Some(value),
+            "X" => field.map_type = Some(value),
+            "K" => field.map_keys = value.split(',').collect(),
+            "P" => field.patch_strategy = Some(value),
+            "M" => field.merge_key = Some(value),
+            "E" => field.enumeration = value.split(',').collect(),
+            "e" => field.element_enumeration = value.split(',').collect(),
+            "D" => field.default = Some(value),
+            "G" => field.go_type = Some(value),
+            _ => {}
+        }
+    }
+    field
+}
+
+fn parse_type(code: &str) -> FieldType {
+    let element = |code: &str| {
+        let (zero_default, code) = match code.strip_prefix('~') {
+            Some(code) => (true, code),
+            None => (false, code),
+        };
+        Box::new(Element { ty: parse_type(code), zero_default })
+    };
+    if code.is_empty() {
+        return FieldType::String;
+    }
+    match code.split_at(1) {
+        ("i", _) => FieldType::Int32,
+        ("l", _) => FieldType::Int64,
+        ("b", _) => FieldType::Bool,
+        ("f", _) => FieldType::Double,
+        ("y", _) => FieldType::Bytes,
+        ("@", name) => FieldType::Ref(full_name(name)),
+        ("[", rest) => FieldType::List(element(rest)),
+        ("{", rest) => FieldType::Map(element(rest)),
+        _ => FieldType::String,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_parses_and_every_reference_resolves() {
+        fn references(ty: &FieldType) -> Option<&str> {
+            match ty {
+                FieldType::Ref(name) => Some(name),
+                FieldType::List(e) | FieldType::Map(e) => references(&e.ty),
+                _ => None,
+            }
+        }
+        let all: Vec<String> = names().collect();
+        assert!(all.len() > 500, "{}", all.len());
+        for name in all {
+            let def = type_named(&name).expect("indexed");
+            assert!(def.fields.is_empty() == def.literal.is_some(), "{name}");
+            for field in &def.fields {
+                if let Some(target) = references(&field.ty) {
+                    assert!(type_named(target).is_some(), "{name}.{} -> {target}", field.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn facts_of_well_known_fields() {
+        let spec = type_named("io.k8s.api.core.v1.PodSpec").expect("PodSpec");
+        let containers = spec.field("containers").expect("containers");
+        assert_eq!((containers.list_type, containers.map_keys.as_slice()), (Some("map"), &["name"][..]));
+        assert!(containers.required && !containers.pointer);
+        assert!(spec.field("automountServiceAccountToken").is_some_and(|f| f.pointer));
+        let deployment = type_of("apps", "v1", "Deployment").expect("Deployment");
+        assert_eq!(deployment.name, "io.k8s.api.apps.v1.Deployment");
+        assert!(type_of("apps", "v1", "Nope").is_none());
+    }
+}
