@@ -41,7 +41,9 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         bail!("unknown option {flag}: usage: cargo xtask kubeschema --reference DIR");
     }
     let dir = Path::new(dir);
-    let mut out = String::from("# Kubernetes 1.34: resources and types. Written by `cargo xtask kubeschema`; do not edit.\n");
+    let mut out = String::from(
+        "# Kubernetes 1.34: resources and types. Written by `cargo xtask kubeschema`; do not edit.\n",
+    );
     for name in ["aggregated-discovery-api.json.gz", "aggregated-discovery-apis.json.gz"] {
         write_resources(&mut out, &read_gz(&dir.join(name))?)?;
     }
@@ -98,7 +100,11 @@ fn words(value: &Value) -> String {
 
 fn verbs(value: &Value) -> anyhow::Result<String> {
     let letter = |verb: &Value| {
-        VERBS.iter().find(|(name, _)| verb == name).map(|(_, c)| *c).with_context(|| format!("unknown verb {verb}"))
+        VERBS
+            .iter()
+            .find(|(name, _)| verb == name)
+            .map(|(_, c)| *c)
+            .with_context(|| format!("unknown verb {verb}"))
     };
     value.as_array().into_iter().flatten().map(letter).collect()
 }
@@ -237,7 +243,8 @@ fn write_field(
     if let Some(keys) = property.get("x-kubernetes-list-map-keys") {
         write!(out, " K={}", words(keys))?;
     }
-    for (at, letter) in [(property, 'E'), (&property["items"], 'e'), (&property["additionalProperties"], 'e')] {
+    for (at, letter) in [(property, 'E'), (&property["items"], 'e'), (&property["additionalProperties"], 'e')]
+    {
         if let Some(values) = at.get("enum") {
             write!(out, " {letter}={}", words(values))?;
         }
@@ -273,7 +280,8 @@ fn is_zero(value: &Value) -> bool {
 /// `s` string, `i` int32, `l` int64, `b` bool, `f` double, `y` bytes, `@T` reference, `[` list of, `{` map of; an
 /// element with a zero default has `~` before its code.
 fn type_code(property: &Value) -> anyhow::Result<String> {
-    let reference = property.get("$ref").or_else(|| property["allOf"].get(0)?.get("$ref")).and_then(Value::as_str);
+    let reference =
+        property.get("$ref").or_else(|| property["allOf"].get(0)?.get("$ref")).and_then(Value::as_str);
     if let Some(reference) = reference {
         return Ok(format!("@{}", short(reference.trim_start_matches("#/components/schemas/"))));
     }

@@ -102,7 +102,9 @@ fn is_empty(ty: &FieldType, value: &Value) -> bool {
     match (ty, value) {
         (FieldType::String | FieldType::Bytes, Value::String(s)) => s.is_empty(),
         (FieldType::Bool, Value::Bool(b)) => !b,
-        (FieldType::Int32 | FieldType::Int64 | FieldType::Double, Value::Number(n)) => n.as_f64() == Some(0.0),
+        (FieldType::Int32 | FieldType::Int64 | FieldType::Double, Value::Number(n)) => {
+            n.as_f64() == Some(0.0)
+        }
         _ => is_empty_collection(ty, value),
     }
 }
@@ -159,7 +161,10 @@ fn time(text: &str, micro: bool) -> Option<String> {
         return None;
     }
     let at: jiff::Timestamp = text.parse().ok()?;
-    Some(if micro { at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ") } else { at.strftime("%Y-%m-%dT%H:%M:%SZ") }.to_string())
+    Some(
+        if micro { at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ") } else { at.strftime("%Y-%m-%dT%H:%M:%SZ") }
+            .to_string(),
+    )
 }
 
 #[cfg(test)]
@@ -194,11 +199,15 @@ mod tests {
 
     #[test]
     fn what_go_always_writes_is_written() {
-        let role = normal("rbac.authorization.k8s.io", "v1", json!({"kind": "Role", "metadata": {}, "rules": []}));
+        let role =
+            normal("rbac.authorization.k8s.io", "v1", json!({"kind": "Role", "metadata": {}, "rules": []}));
         assert_eq!(role, json!({"kind": "Role", "metadata": {}, "rules": null}));
-        let event = normal("", "v1", json!({"kind": "Event", "metadata": {"name": "e"}, "involvedObject": {}}));
+        let event =
+            normal("", "v1", json!({"kind": "Event", "metadata": {"name": "e"}, "involvedObject": {}}));
         assert_eq!(event["firstTimestamp"], Value::Null);
-        assert!(event.as_object().is_some_and(|e| e.contains_key("eventTime") && e["reportingComponent"] == ""));
+        assert!(
+            event.as_object().is_some_and(|e| e.contains_key("eventTime") && e["reportingComponent"] == "")
+        );
     }
 
     #[test]

@@ -17,7 +17,11 @@ impl GroupVersion {
     /// `v1` or `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -116,10 +120,16 @@ mod tests {
     fn groups_and_subresources_are_read() {
         let apps = group_versions().iter().find(|g| g.group == "apps").expect("apps");
         let deployments = apps.resources.iter().find(|r| r.plural == "deployments").expect("deployments");
-        assert_eq!((deployments.kind, deployments.singular, deployments.namespaced), ("Deployment", "deployment", true));
+        assert_eq!(
+            (deployments.kind, deployments.singular, deployments.namespaced),
+            ("Deployment", "deployment", true)
+        );
         assert_eq!(deployments.short_names, ["deploy"]);
         let scale = &deployments.subresources[0];
-        assert_eq!((scale.name, scale.group, scale.version, scale.kind), ("scale", "autoscaling", "v1", "Scale"));
+        assert_eq!(
+            (scale.name, scale.group, scale.version, scale.kind),
+            ("scale", "autoscaling", "v1", "Scale")
+        );
         let autoscaling: Vec<_> = group_versions().iter().filter(|g| g.group == "autoscaling").collect();
         assert_eq!(autoscaling.iter().map(|g| g.version).collect::<Vec<_>>(), ["v2", "v1"]);
     }

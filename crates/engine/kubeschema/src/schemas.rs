@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fl_schema::{
-    Additional, Definitions, ListType, MapType, Name, Node, Overrides, Patch, PatchStrategy, Properties, Rules,
-    Schema, Type,
+    Additional, Definitions, ListType, MapType, Name, Node, Overrides, Patch, PatchStrategy, Properties,
+    Rules, Schema, Type,
 };
 use serde_json::Value;
 
@@ -62,8 +62,13 @@ fn build(def: &'static TypeDef) -> Schema {
         return special(def, named);
     }
     let properties = def.fields.iter().map(|f| (Name::Borrowed(f.name), field_node(f)));
-    let required: Vec<Name> = def.fields.iter().filter(|f| f.required).map(|f| Name::Borrowed(f.name)).collect();
-    let rules = (!required.is_empty()).then(|| Arc::new(Rules { required, ..Rules::default() }));
+    let required: Vec<Name> =
+        def.fields.iter().filter(|f| f.required).map(|f| Name::Borrowed(f.name)).collect();
+    let rules = (!required.is_empty()).then(|| {
+        let mut rules = Rules::default();
+        rules.required = required;
+        Arc::new(rules)
+    });
     Schema {
         ty: Type::Object,
         map: map_type(def.map_type),
@@ -132,7 +137,9 @@ pub(crate) fn zero(ty: &FieldType) -> Value {
 fn enumeration(values: &[&str]) -> Option<Arc<Rules>> {
     (!values.is_empty()).then(|| {
         let enumeration = values.iter().map(|v| Value::from(*v)).collect();
-        Arc::new(Rules { enumeration, ..Rules::default() })
+        let mut rules = Rules::default();
+        rules.enumeration = enumeration;
+        Arc::new(rules)
     })
 }
 

@@ -96,8 +96,7 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
 
 fn parsed(at: usize) -> &'static TypeDef {
     static PARSED: OnceLock<Mutex<HashMap<usize, &'static TypeDef>>> = OnceLock::new();
-    let mut parsed =
-        PARSED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let mut parsed = PARSED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     // Leaked on purpose: the tables live as long as the process, and references to them should too.
     parsed.entry(at).or_insert_with(|| Box::leak(Box::new(parse(at))))
 }
