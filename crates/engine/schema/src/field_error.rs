@@ -142,7 +142,7 @@ fn print_value(value: &Value) -> String {
 }
 
 /// Go's `%q` for the characters that differ from JSON's quoting.
-fn go_quote(text: &str) -> String {
+pub(crate) fn go_quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

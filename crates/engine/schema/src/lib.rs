@@ -11,17 +11,34 @@
 //! assert_eq!(schema.property("spec").and_then(|s| s.property("replicas")).map(|r| r.ty), Some(fl_schema::Type::Integer));
 //! ```
 
+pub mod correlate;
+mod custom;
+mod decode;
+mod defaulting;
 mod field_error;
+pub mod formats;
+mod golang;
+mod lists;
 mod model;
 mod node;
+mod object_meta;
 mod openapi;
 mod parse;
+mod prune;
+mod validate;
 
+pub use custom::{check_embedded, coerce};
+pub use decode::{DecodeError, Decoded, Shape, StrictError, decode, decode_value};
+pub use defaulting::default;
 pub use field_error::{FieldError, FieldErrorKind};
+pub use lists::check_list_types;
 pub use model::{
     Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,
     Type,
 };
 pub use node::{Definitions, Node, Overrides};
+pub use object_meta::object_meta;
 pub use openapi::OpenApi;
 pub use parse::ParseError;
+pub use prune::{prune, prune_nulls};
+pub use validate::validate;

@@ -1,0 +1,130 @@
+//! What happens to a custom resource between decoding and validation: metadata is decoded as every object's,
+//! the rest is pruned, and embedded resources get the same care.
+
+use serde_json::Value;
+
+use crate::decode::{Shape, decode_value};
+use crate::field_error::FieldError;
+use crate::model::Schema;
+use crate::object_meta::object_meta;
+use crate::prune::{prune, prune_nulls};
+
+/// Coerces an object to its schema. Returns the unknown fields in the order strict decoding lists them, or why its
+/// metadata does not decode.
+pub fn coerce(object: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
+    let mut unknown = coerce_meta(object, "metadata")?;
+    unknown.extend(prune(object, schema));
+    prune_nulls(object, Some(schema));
+    let mut embedded = Vec::new();
+    coerce_embedded(object, schema, "", &mut embedded)?;
+    embedded.sort();
+    unknown.extend(embedded);
+    Ok(unknown)
+}
+
+fn coerce_meta(object: &mut Value, path: &str) -> Result<Vec<String>, String> {
+    let Some(slot) = object.get_mut("metadata") else { return Ok(Vec::new()) };
+    let decoded = decode_value(slot.take(), Shape::Typed(object_meta())).map_err(|e| e.to_string())?;
+    *slot = decoded.value;
+    Ok(decoded
+        .strict
+        .iter()
+        .map(|e| match e {
+            crate::StrictError::Unknown(at) | crate::StrictError::Duplicate(at) => format!("{path}.{at}"),
+        })
+        .collect())
+}
+
+fn coerce_embedded(
+    value: &mut Value,
+    schema: &Schema,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), String> {
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    if schema.embedded_resource && value.is_object() {
+        for name in ["apiVersion", "kind"] {
+            if let Some(found) = value.get(name).filter(|v| !v.is_string()) {
+                return Err(FieldError::invalid(join(name), found, "must be a string").to_string());
+            }
+        }
+        let before = value.get("metadata").cloned();
+        let at = join("metadata");
+        let found = coerce_meta(value, &at)
+            .map_err(|e| FieldError::invalid(at, &before.unwrap_or_default(), e).to_string())?;
+        unknown.extend(found);
+        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut)
+            && meta.get("creationTimestamp").is_some_and(Value::is_null)
+        {
+            meta.remove("creationTimestamp");
+        }
+    }
+    match value {
+        Value::Object(map) => {
+            for (name, below) in map.iter_mut() {
+                if let Some(property) = schema.property(name) {
+                    coerce_embedded(below, property, &join(name), unknown)?;
+                } else if let Some(values) = schema.map_values() {
+                    coerce_embedded(below, values, &format!("{path}[{name}]"), unknown)?;
+                }
+            }
+        }
+        Value::Array(list) => {
+            let Some(items) = &schema.items else { return Ok(()) };
+            for (index, item) in list.iter_mut().enumerate() {
+                coerce_embedded(item, items, &format!("{path}[{index}]"), unknown)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Errors about embedded resources: they need a type, and a kind that can be a resource's.
+pub fn check_embedded(value: &Value, schema: &Schema) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    visit_embedded(value, schema, "", &mut errors);
+    errors
+}
+
+fn visit_embedded(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(map) => {
+            if schema.embedded_resource {
+                for name in ["apiVersion", "kind"] {
+                    match map.get(name) {
+                        None => errors.push(FieldError::required(join(name), "")),
+                        Some(Value::String(text)) if text.is_empty() => {
+                            errors.push(FieldError::invalid(join(name), &map[name], "must not be empty"));
+                        }
+                        Some(Value::String(text))
+                            if name == "apiVersion" && text.matches('/').count() > 1 =>
+                        {
+                            let detail = format!("unexpected GroupVersion string: {text}");
+                            errors.push(FieldError::invalid(join(name), &map[name], detail));
+                        }
+                        Some(Value::String(_)) => {}
+                        Some(other) => {
+                            errors.push(FieldError::invalid(join(name), other, "must be a string"))
+                        }
+                    }
+                }
+            }
+            for (name, below) in map {
+                if let Some(property) = schema.property(name) {
+                    visit_embedded(below, property, &join(name), errors);
+                } else if let Some(values) = schema.map_values() {
+                    visit_embedded(below, values, &format!("{path}[{name}]"), errors);
+                }
+            }
+        }
+        Value::Array(list) => {
+            let Some(items) = &schema.items else { return };
+            for (index, item) in list.iter().enumerate() {
+                visit_embedded(item, items, &format!("{path}[{index}]"), errors);
+            }
+        }
+        _ => {}
+    }
+}

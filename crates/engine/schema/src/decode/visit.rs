@@ -1,0 +1,400 @@
+//! The visitor: builds a value while walking the schema beside it.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use super::errors::{DecodeError, StrictError};
+use super::{Decoded, MAX_STRICT};
+use crate::model::{Schema, Type};
+use crate::node::Node;
+
+/// Where the visitor is; a list on the stack, turned into text only for an error.
+#[derive(Clone, Copy)]
+pub(super) enum At<'a> {
+    Root,
+    /// `field` tells a struct's field from a map's key: Go names only fields in type errors.
+    Key {
+        parent: &'a At<'a>,
+        name: &'a str,
+        field: bool,
+        owner: Option<&'a str>,
+    },
+    Index {
+        parent: &'a At<'a>,
+        index: usize,
+    },
+}
+
+impl At<'_> {
+    fn path(&self, out: &mut String) {
+        match self {
+            At::Root => {}
+            At::Key { parent, name, .. } => {
+                parent.path(out);
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            At::Index { parent, index } => {
+                parent.path(out);
+                out.push_str(&format!("[{index}]"));
+            }
+        }
+    }
+
+    fn child(&self, name: &str) -> String {
+        let mut out = String::new();
+        self.path(&mut out);
+        if !out.is_empty() {
+            out.push('.');
+        }
+        out.push_str(name);
+        out
+    }
+
+    /// Innermost struct's name and the dotted stack of field names.
+    fn go_context(&self) -> (Option<&str>, String) {
+        match self {
+            At::Root => (None, String::new()),
+            At::Index { parent, .. } | At::Key { parent, field: false, .. } => parent.go_context(),
+            At::Key { parent, name, owner, .. } => {
+                let (outer, mut stack) = parent.go_context();
+                if !stack.is_empty() {
+                    stack.push('.');
+                }
+                stack.push_str(name);
+                (owner.or(outer), stack)
+            }
+        }
+    }
+}
+
+/// Findings of one document.
+#[derive(Default)]
+pub(super) struct State {
+    strict: RefCell<Vec<StrictError>>,
+    wrong: RefCell<Option<String>>,
+}
+
+impl State {
+    pub(super) fn finish(self, value: Value) -> Result<Decoded, DecodeError> {
+        match self.wrong.into_inner() {
+            Some(text) => Err(DecodeError::Type(text)),
+            None => Ok(Decoded { value, strict: self.strict.into_inner() }),
+        }
+    }
+
+    fn note(&self, error: StrictError) {
+        let mut list = self.strict.borrow_mut();
+        if list.len() < MAX_STRICT && !list.contains(&error) {
+            list.push(error);
+        }
+    }
+
+    /// Only the first wrong type is reported.
+    fn wrong(&self, text: impl FnOnce() -> String) {
+        let mut slot = self.wrong.borrow_mut();
+        if slot.is_none() {
+            *slot = Some(text());
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Seed<'a> {
+    pub(super) schema: Option<&'a Schema>,
+    pub(super) state: &'a State,
+    pub(super) at: At<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Seed<'_> {
+    /// A schema that checks types: absent for free documents and raw JSON inside typed ones.
+    fn typed(&self) -> Option<&Schema> {
+        self.schema.filter(|s| !s.preserve_unknown && (s.ty != Type::Any || s.int_or_string))
+    }
+
+    fn mismatch(&self, found: &str, schema: &Schema) -> Value {
+        self.state.wrong(|| {
+            let (owner, stack) = self.at.go_context();
+            let into = match owner {
+                Some(name) => format!("Go struct field {name}.{stack}"),
+                None => "Go value".to_owned(),
+            };
+            format!("json: cannot unmarshal {found} into {into} of type {}", go_type(schema))
+        });
+        Value::Null
+    }
+
+    fn number(&self, number: Number) -> Value {
+        let Some(schema) = self.typed() else { return Value::Number(number) };
+        if schema.int_or_string {
+            return Value::Number(number);
+        }
+        match schema.ty {
+            Type::Number => Value::Number(number),
+            Type::Integer => {
+                let narrow = schema.format.as_deref() == Some("int32");
+                match number.as_i64() {
+                    Some(n) if !narrow || i32::try_from(n).is_ok() => Value::Number(number),
+                    _ => self.mismatch(
+                        &format!("number {}", crate::golang::plain(&Value::Number(number))),
+                        schema,
+                    ),
+                }
+            }
+            _ => self.mismatch("number", schema),
+        }
+    }
+
+    fn text(&self, text: String) -> Value {
+        let Some(schema) = self.typed() else { return Value::String(text) };
+        if schema.int_or_string {
+            return Value::String(text);
+        }
+        if schema.ty != Type::String {
+            return self.mismatch("string", schema);
+        }
+        match schema.format.as_deref() {
+            Some("byte") => {
+                if let Some(at) = bad_base64(&text) {
+                    self.state.wrong(|| format!("illegal base64 data at input byte {at}"));
+                }
+            }
+            Some("date-time")
+                if !text.is_empty() && crate::formats::check("date-time", &text) == Some(false) =>
+            {
+                self.state.wrong(|| bad_time(&text));
+            }
+            _ => {}
+        }
+        Value::String(text)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(match self.typed() {
+            Some(schema) if schema.ty != Type::Boolean || schema.int_or_string => {
+                self.mismatch("bool", schema)
+            }
+            _ => Value::Bool(value),
+        })
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(self.number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        // Beyond int64 Go keeps a float.
+        Ok(match i64::try_from(value) {
+            Ok(n) => self.number(n.into()),
+            Err(_) => Number::from_f64(value as f64).map_or(Value::Null, |n| self.number(n)),
+        })
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        // A whole float is written back without a fraction, and so read as an integer the next time.
+        let whole = value.fract() == 0.0 && value.abs() < 9.0e15;
+        if whole && self.typed().is_none_or(|s| s.ty != Type::Integer) {
+            return Ok(self.number((value as i64).into()));
+        }
+        let number = Number::from_f64(value).ok_or_else(|| E::custom("number out of range"))?;
+        Ok(self.number(number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(self.text(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(self.text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        if let Some(schema) = self.typed().filter(|s| s.ty != Type::Array) {
+            let wrong = self.mismatch("array", schema);
+            while access.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(wrong);
+        }
+        let items = self.schema.and_then(|s| s.items.as_ref());
+        let mut list = Vec::new();
+        loop {
+            let at = At::Index { parent: &self.at, index: list.len() };
+            let seed = Seed { schema: items.map(|n| &**n), state: self.state, at };
+            match access.next_element_seed(seed)? {
+                Some(Value::Null) => list.push(zero(items)),
+                Some(value) => list.push(value),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        if let Some(schema) = self.typed().filter(|s| s.ty != Type::Object) {
+            let wrong = self.mismatch("object", schema);
+            while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(wrong);
+        }
+        let closed = self.typed().is_some_and(|s| s.map_values().is_none());
+        let owner = self.schema.and_then(|s| s.name.as_deref()).map(short_name);
+        let mut map = Map::new();
+        let mut dropped: Vec<String> = Vec::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let property = self.schema.and_then(|s| s.property(&key));
+            if property.is_none() && closed {
+                self.state.note(StrictError::Unknown(self.at.child(&key)));
+                access.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let values = self.schema.and_then(Schema::map_values);
+            let below = property.or(values).map(|n| &**n);
+            let at = At::Key { parent: &self.at, name: &key, field: property.is_some(), owner };
+            let value = access.next_value_seed(Seed { schema: below, state: self.state, at })?;
+            if map.contains_key(&key) || dropped.contains(&key) {
+                self.state.note(StrictError::Duplicate(self.at.child(&key)));
+            }
+            if value.is_null() && below.is_some_and(|s| !s.preserve_unknown) {
+                // Null leaves a struct's field unset and a map's value at its zero.
+                if property.is_some() {
+                    map.remove(&key);
+                    dropped.push(key);
+                    continue;
+                }
+                map.insert(key, zero(values));
+                continue;
+            }
+            map.insert(key, value);
+        }
+        if map.len() > 1_000_000 {
+            return Err(A::Error::custom("too many fields in one object"));
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// Go's zero value of a list element or map value that was null.
+fn zero(node: Option<&Node>) -> Value {
+    let Some(schema) = node.filter(|n| !n.preserve_unknown) else { return Value::Null };
+    match schema.ty {
+        Type::Object => Value::Object(Map::new()),
+        Type::String => Value::String(String::new()),
+        Type::Integer | Type::Number => Value::from(0),
+        Type::Boolean => Value::Bool(false),
+        Type::Array | Type::Any => Value::Null,
+    }
+}
+
+/// `io.k8s.api.apps.v1.DeploymentSpec` -> `DeploymentSpec`.
+fn short_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// Go's name of the type a schema stands for.
+fn go_type(schema: &Schema) -> String {
+    if let Some(name) = &schema.go_type {
+        return name.to_string();
+    }
+    if let Some(name) = schema.name.as_deref() {
+        let mut parts = name.rsplit('.');
+        let (last, package) = (parts.next().unwrap_or(name), parts.next().unwrap_or(""));
+        return format!("{package}.{last}");
+    }
+    match schema.ty {
+        Type::Any => "interface {}".to_owned(),
+        Type::Boolean => "bool".to_owned(),
+        Type::Number => "float64".to_owned(),
+        Type::Integer => schema.format.as_deref().unwrap_or("int64").to_owned(),
+        Type::String => match schema.format.as_deref() {
+            Some("byte") => "[]uint8".to_owned(),
+            Some("date-time") => "v1.Time".to_owned(),
+            _ => "string".to_owned(),
+        },
+        Type::Array => {
+            format!("[]{}", schema.items.as_ref().map_or("interface {}".to_owned(), |i| go_type(i)))
+        }
+        Type::Object => match schema.map_values() {
+            Some(values) => format!("map[string]{}", go_type(values)),
+            None => "map[string]interface {}".to_owned(),
+        },
+    }
+}
+
+/// Position of the first character standard base64 does not allow (line breaks are skipped as Go does).
+fn bad_base64(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut seen = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'\r' | b'\n' => {}
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' => seen += 1,
+            b'=' => {
+                let rest = bytes[at..].iter().filter(|b| !matches!(b, b'\r' | b'\n')).count();
+                let fits = (seen % 4 == 2 && rest == 2) || (seen % 4 == 3 && rest == 1);
+                let padding_only = bytes[at..].iter().all(|b| matches!(b, b'=' | b'\r' | b'\n'));
+                return if fits && padding_only { None } else { Some(at) };
+            }
+            _ => return Some(at),
+        }
+    }
+    if seen % 4 == 0 { None } else { Some(bytes.len() - bytes.len() % 4) }
+}
+
+/// Go's complaint about a time; the part it could not read is the first that does not fit the layout.
+fn bad_time(text: &str) -> String {
+    const LAYOUT: &[(&str, usize, u8)] = &[
+        ("2006", 4, b'-'),
+        ("01", 2, b'-'),
+        ("02", 2, b'T'),
+        ("15", 2, b':'),
+        ("04", 2, b':'),
+        ("05", 2, 0),
+    ];
+    let quoted = crate::field_error::go_quote(text);
+    let complain = |rest: &str, piece: &str| {
+        format!(
+            "parsing time {quoted} as \"2006-01-02T15:04:05Z07:00\": cannot parse {} as \"{piece}\"",
+            crate::field_error::go_quote(rest)
+        )
+    };
+    let mut rest = text;
+    for (piece, width, then) in LAYOUT {
+        let digits = rest.as_bytes().iter().take(*width).filter(|b| b.is_ascii_digit()).count();
+        if digits < *width {
+            return complain(rest, piece);
+        }
+        rest = &rest[*width..];
+        if *then != 0 {
+            if rest.as_bytes().first() != Some(then) {
+                return complain(rest, std::str::from_utf8(&[*then]).unwrap_or("-"));
+            }
+            rest = &rest[1..];
+        }
+    }
+    complain(rest, "Z07:00")
+}
