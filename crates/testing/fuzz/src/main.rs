@@ -49,14 +49,14 @@ fn main() -> anyhow::Result<()> {
             name => wanted.push(name.to_owned()),
         }
     }
-    if let Some(unknown) = wanted.iter().find(|w| !targets::ALL.iter().any(|(n, _)| n == w)) {
+    if let Some(unknown) = wanted.iter().find(|w| !targets::all().any(|(n, _)| n == *w)) {
         bail!(
             "no fuzz target `{unknown}`; there are: {:?}",
-            targets::ALL.iter().map(|(n, _)| n).collect::<Vec<_>>()
+            targets::all().map(|(n, _)| n).collect::<Vec<_>>()
         );
     }
     let mut failed = 0;
-    for &(name, target) in targets::ALL {
+    for (name, target) in targets::all() {
         if !wanted.is_empty() && !wanted.iter().any(|w| w == name) {
             continue;
         }

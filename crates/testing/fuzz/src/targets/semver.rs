@@ -1,7 +1,8 @@
-//! The targets: one function per parser of outside bytes. Add a row here and seeds in `fuzz/seeds/<name>/`.
+//! Versions and ranges.
 
-/// Name and function of every target.
-pub(crate) const ALL: &[(&str, fn(&[u8]))] = &[("semver-ranges", semver_ranges)];
+use super::Target;
+
+pub(crate) const TARGETS: &[Target] = &[("semver-ranges", semver_ranges)];
 
 /// A range on the first line, versions on the others; `check` and `validate` must agree.
 fn semver_ranges(input: &[u8]) {

@@ -1,0 +1,14 @@
+//! The targets: one file per engine, one function per parser of outside bytes.
+//!
+//! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
+
+mod git;
+mod semver;
+
+/// Name and function of a target. A panic is its only failure.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// Every target, engine by engine.
+pub(crate) fn all() -> impl Iterator<Item = Target> {
+    [git::TARGETS, semver::TARGETS].into_iter().flatten().copied()
+}
