@@ -1,0 +1,241 @@
+//! The output of `sigs.k8s.io/yaml`: what `kustomize build`, Helm's `toYaml` and kubectl print.
+//!
+//! Those tools go from values to JSON, read that JSON as YAML and print the result with sorted keys. The detour
+//! shows: floats become integers where they can, line breaks outside ASCII fold, some characters are refused.
+
+use super::analyze::analyze;
+use super::scalar::Writer;
+use crate::error::Error;
+use crate::json::{self, JsonStyle, key_text};
+use crate::node::{Node, Tag, Value};
+use crate::options::Options;
+use crate::resolve::{Dialect, Scalar, resolve_node, resolve_plain, tag_of};
+use crate::{number, read, sort};
+
+/// The YAML of a tree that was read in `dialect`, as `sigs.k8s.io/yaml` prints it.
+///
+/// # Errors
+/// A value that JSON cannot hold, or a text with characters that Go's YAML reader refuses.
+pub fn to_sigs_yaml(node: &Node, dialect: Dialect) -> Result<String, Error> {
+    let mut out = String::new();
+    write_sigs_yaml(&mut out, node, dialect)?;
+    Ok(out)
+}
+
+/// As [`to_sigs_yaml`], behind what is already in `out` (which must end a line).
+///
+/// # Errors
+/// As [`to_sigs_yaml`]; `out` is then as it was.
+pub fn write_sigs_yaml(out: &mut String, node: &Node, dialect: Dialect) -> Result<(), Error> {
+    let begin = out.len();
+    let mut result = Emitter::new(out, dialect, Detour::WhereNeeded).document(node);
+    if let Err(Stop::NeedsDetour) = result {
+        out.truncate(begin);
+        let text = json::to_json(node, dialect, JsonStyle::GO)?;
+        let again = read::parse_first(text.as_bytes(), &Options::sigs())?.unwrap_or_default();
+        result = Emitter::new(out, Dialect::Sigs, Detour::Done).document(&again);
+    }
+    result.map_err(|stop| {
+        out.truncate(begin);
+        match stop {
+            Stop::Error(error) => error,
+            Stop::NeedsDetour => json::at(node, "the text changes each time it is read"),
+        }
+    })
+}
+
+enum Stop {
+    Error(Error),
+    /// A text that the JSON detour changes or refuses: go the long way.
+    NeedsDetour,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Error(error)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Detour {
+    WhereNeeded,
+    Done,
+}
+
+#[derive(Debug)]
+struct Emitter<'o> {
+    writer: Writer<'o>,
+    dialect: Dialect,
+    detour: Detour,
+}
+
+/// Keys up to this length (in bytes) can be simple ones; beyond it they are written with `?`.
+const LONGEST_SIMPLE_KEY: usize = 128;
+/// From this length on a key may be too long for the JSON detour.
+const LONGEST_SAFE_KEY: usize = 160;
+
+impl<'o> Emitter<'o> {
+    fn new(out: &'o mut String, dialect: Dialect, detour: Detour) -> Self {
+        Self { writer: Writer::new(out, 2), dialect, detour }
+    }
+
+    fn document(&mut self, node: &Node) -> Result<(), Stop> {
+        self.node(node, true, false)?;
+        self.writer.write_indent();
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node, root: bool, in_mapping: bool) -> Result<(), Stop> {
+        match &node.value {
+            Value::Scalar(_) => self.scalar(node),
+            Value::Seq(items) if items.is_empty() => {
+                self.writer.indicator("[", true, true, false);
+                self.writer.indicator("]", false, false, false);
+                Ok(())
+            }
+            Value::Map(map) if map.is_empty() => {
+                self.writer.indicator("{", true, true, false);
+                self.writer.indicator("}", false, false, false);
+                Ok(())
+            }
+            Value::Seq(items) => {
+                let indentless = in_mapping && !self.writer.indention;
+                let before = self.writer.deeper(false, indentless);
+                for item in items {
+                    self.writer.write_indent();
+                    self.writer.indicator("-", true, false, true);
+                    self.node(item, false, false)?;
+                }
+                self.writer.indent = before;
+                Ok(())
+            }
+            Value::Map(map) => {
+                let before = self.writer.deeper(false, false);
+                let mut keys = Vec::with_capacity(map.len());
+                for entry in map {
+                    keys.push(key_text(&entry.key, self.dialect, root)?);
+                }
+                let mut order = Vec::with_capacity(keys.len());
+                sort::sort_indexes(&keys, &mut order);
+                for at in order {
+                    self.entry(keys[at as usize], &map.entries()[at as usize].value)?;
+                }
+                self.writer.indent = before;
+                Ok(())
+            }
+        }
+    }
+
+    fn entry(&mut self, key: &str, value: &Node) -> Result<(), Stop> {
+        self.writer.write_indent();
+        if key.len() > LONGEST_SAFE_KEY && self.detour == Detour::WhereNeeded {
+            return Err(Stop::NeedsDetour);
+        }
+        let simple = key.len() <= LONGEST_SIMPLE_KEY && (is_simple_text(key) || !analyze(key).multiline);
+        if simple {
+            self.string(key, true)?;
+            self.writer.indicator(":", false, false, false);
+        } else {
+            self.writer.indicator("?", true, false, true);
+            self.string(key, false)?;
+            self.writer.write_indent();
+            self.writer.indicator(":", true, false, true);
+        }
+        self.node(value, false, true)
+    }
+
+    fn scalar(&mut self, node: &Node) -> Result<(), Stop> {
+        let mut text = String::new();
+        match resolve_node(node, self.dialect)? {
+            Scalar::Str(s) => return self.string(s, false),
+            Scalar::Timestamp(t) => return self.string(&t, false),
+            Scalar::Binary(bytes) => return self.string(&String::from_utf8_lossy(&bytes), false),
+            Scalar::Null => self.writer.bare("null"),
+            Scalar::Bool(b) => self.writer.bare(if b { "true" } else { "false" }),
+            Scalar::Int(i) => self.writer.bare(smol_str::format_smolstr!("{i}").as_str()),
+            Scalar::Uint(u) => self.writer.bare(smol_str::format_smolstr!("{u}").as_str()),
+            Scalar::Float(f) if !f.is_finite() => return Err(json::unsupported_float(node, f).into()),
+            Scalar::Float(f) => {
+                number::push_json_float(&mut text, f);
+                // The JSON text is read again, so a whole number comes out as an integer.
+                if let Scalar::Float(f) = resolve_plain(&text, Dialect::Sigs) {
+                    text.clear();
+                    number::push_g_float(&mut text, f);
+                } else if text == "-0" {
+                    text.clear();
+                    text.push('0');
+                }
+                self.writer.bare(&text);
+            }
+        }
+        Ok(())
+    }
+
+    fn string(&mut self, text: &str, simple_key: bool) -> Result<(), Stop> {
+        if is_simple_text(text) && tag_of(text, Dialect::Sigs) == Tag::Str {
+            self.writer.bare(text);
+            return Ok(());
+        }
+        if self.detour == Detour::WhereNeeded && !survives_json(text) {
+            return Err(Stop::NeedsDetour);
+        }
+        let analysis = analyze(text);
+        let before = self.writer.deeper(true, false);
+        let may_fold = !simple_key;
+        if text.contains('\n') {
+            if analysis.block && !simple_key {
+                self.writer.literal(text);
+            } else {
+                self.writer.double_quoted(text, may_fold);
+            }
+        } else if tag_of(text, Dialect::Sigs) != Tag::Str
+            || is_base60(text)
+            || (simple_key && analysis.multiline)
+        {
+            self.writer.double_quoted(text, may_fold);
+        } else if analysis.block_plain {
+            self.writer.plain(text, may_fold);
+        } else if analysis.single_quoted {
+            self.writer.single_quoted(text, may_fold);
+        } else {
+            self.writer.double_quoted(text, may_fold);
+        }
+        self.writer.indent = before;
+        Ok(())
+    }
+}
+
+/// Letters, digits and a few signs that mean nothing to YAML anywhere, not starting like a number or a marker.
+fn is_simple_text(text: &str) -> bool {
+    let b = text.as_bytes();
+    b.first().is_some_and(|c| c.is_ascii_alphabetic() || *c == b'/' || *c == b'_')
+        && b.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'/' | b'_'))
+}
+
+/// Whether Go's YAML reader gives a text back unchanged out of a JSON string.
+fn survives_json(text: &str) -> bool {
+    text.bytes().all(|b| b < 0x7F)
+        || !text.chars().any(|c| matches!(c, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}'))
+}
+
+/// `190:20:30` and its like: base 60 numbers of YAML 1.1, quoted for other readers.
+fn is_base60(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let mut parts = digits.split(':');
+    let whole = |part: &str| part.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let sixty = |part: &str| match part.as_bytes() {
+        [d] => d.is_ascii_digit(),
+        [t, d] => (b'0'..=b'5').contains(t) && d.is_ascii_digit(),
+        _ => false,
+    };
+    if !parts.next().is_some_and(whole) {
+        return false;
+    }
+    let rest: Vec<&str> = parts.collect();
+    let Some((last, middle)) = rest.split_last() else { return false };
+    let (last, fraction) = last.split_once('.').unwrap_or((last, ""));
+    middle.iter().all(|part| sixty(part)) && sixty(last) && whole(fraction)
+}

@@ -1,0 +1,163 @@
+//! Mappings: pairs in the order of the text, found by the text of their key.
+
+use smol_str::SmolStr;
+use thin_vec::ThinVec;
+
+use crate::node::{Node, Value};
+
+/// One key and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key: nearly always a scalar.
+    pub key: Node,
+    /// The value.
+    pub value: Node,
+}
+
+impl Entry {
+    /// The text of a scalar key.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.key.as_text()
+    }
+}
+
+/// A mapping. Lookups compare the text of scalar keys; mappings of manifests are small, so a scan beats a table.
+#[derive(Debug, Clone, Default)]
+pub struct Map {
+    entries: ThinVec<Entry>,
+}
+
+/// Equal when both have the same keys with equal values; the order does not count.
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        // Most comparisons are between maps in the same order: then one pass is enough.
+        self.len() == other.len()
+            && (self.entries == other.entries
+                || self.entries.iter().all(|e| match e.name() {
+                    Some(name) => other.get(name) == Some(&e.value),
+                    None => other.entries.contains(e),
+                }))
+    }
+}
+
+impl Map {
+    /// An empty mapping with room for `n` entries.
+    #[must_use]
+    pub fn with_capacity(n: usize) -> Self {
+        Self { entries: ThinVec::with_capacity(n) }
+    }
+
+    /// How many entries it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Where the key is.
+    #[must_use]
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.entries.iter().position(
+            |e| matches!(&e.key.value, Value::Scalar(t) if t.len() == key.len() && t.as_str() == key),
+        )
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.position(key).map(|i| &self.entries[i].value)
+    }
+
+    /// The value of a key, to change it.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.position(key).map(|i| &mut self.entries[i].value)
+    }
+
+    /// Whether it has the key.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        self.position(key).is_some()
+    }
+
+    /// The value of a key, made by `make` at the end of the mapping when it is not there yet.
+    pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Node) -> &mut Node {
+        let at = self.position(key).unwrap_or_else(|| {
+            self.entries.push(Entry { key: Node::string(SmolStr::new(key)), value: make() });
+            self.entries.len() - 1
+        });
+        &mut self.entries[at].value
+    }
+
+    /// Sets a key: in place when it is there, else at the end. Returns the former value.
+    pub fn insert(&mut self, key: impl Into<SmolStr> + AsRef<str>, value: Node) -> Option<Node> {
+        if let Some(old) = self.get_mut(key.as_ref()) {
+            return Some(std::mem::replace(old, value));
+        }
+        self.entries.push(Entry { key: Node::string(key), value });
+        None
+    }
+
+    /// Adds an entry at the end without looking for the key.
+    pub fn push(&mut self, key: Node, value: Node) {
+        self.entries.push(Entry { key, value });
+    }
+
+    /// Takes a key out; the others keep their order.
+    pub fn remove(&mut self, key: &str) -> Option<Node> {
+        self.position(key).map(|i| self.entries.remove(i).value)
+    }
+
+    /// Keeps only the entries that `keep` wants.
+    pub fn retain(&mut self, keep: impl FnMut(&mut Entry) -> bool) {
+        self.entries.retain_mut(keep);
+    }
+
+    /// The entries in order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entries in order, to change, sort, insert or drop them.
+    pub fn entries_mut(&mut self) -> &mut ThinVec<Entry> {
+        &mut self.entries
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Entry> {
+        self.entries.iter()
+    }
+
+    /// The entries in order, to change them.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Entry> {
+        self.entries.iter_mut()
+    }
+}
+
+impl<'a> IntoIterator for &'a Map {
+    type Item = &'a Entry;
+    type IntoIter = std::slice::Iter<'a, Entry>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.iter()
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = Entry;
+    type IntoIter = thin_vec::IntoIter<Entry>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+impl<K: Into<SmolStr>> FromIterator<(K, Node)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, Node)>>(iter: I) -> Self {
+        Self { entries: iter.into_iter().map(|(k, value)| Entry { key: Node::string(k), value }).collect() }
+    }
+}
