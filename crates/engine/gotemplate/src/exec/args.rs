@@ -1,0 +1,116 @@
+//! Arguments against parameter types: what Go assigns, and how it refuses.
+
+use super::walk::{Rv, State, Walk};
+use crate::func::Type;
+use crate::parse::node::{NodeRef, Operand, OperandKind};
+use crate::value::{IntKind, Kind, ListType, MapType, Value};
+
+impl<'t> State<'_, '_, 't> {
+    /// A literal for a parameter of the given type.
+    pub(super) fn typed_constant(&mut self, ty: Type, arg: &'t Operand) -> Walk<Value> {
+        self.at(NodeRef::Operand(arg));
+        let number = match &arg.kind {
+            OperandKind::Number(number) => Some(number),
+            _ => None,
+        };
+        let wanted = match ty {
+            Type::Any | Type::Reflect => return Ok(self.constant(arg)?.v),
+            Type::Bool => match &arg.kind {
+                OperandKind::Bool(b) => return Ok(Value::Bool(*b)),
+                _ => "bool",
+            },
+            Type::Str => match &arg.kind {
+                OperandKind::String(text, _) => return Ok(Value::Str(text.clone())),
+                _ => "string",
+            },
+            Type::Int(kind) if kind.signed() => match number.and_then(|n| n.int) {
+                Some(i) => return Ok(Value::Int(kind, wrap(kind, i))),
+                None => "integer",
+            },
+            Type::Int(kind) => match number.and_then(|n| n.uint) {
+                Some(u) => return Ok(Value::Int(kind, wrap(kind, u as i64))),
+                None => "unsigned integer",
+            },
+            Type::Float64 => match number.and_then(|n| n.float) {
+                Some(f) => return Ok(Value::Float(f)),
+                None => "float",
+            },
+            _ => {
+                let shown = self.shown(arg);
+                return self.fail(format!("can't handle {shown} for arg of type {}", ty.name()));
+            }
+        };
+        let shown = self.shown(arg);
+        self.fail(format!("expected {wanted}; found {shown}"))
+    }
+
+    fn shown(&self, arg: &Operand) -> String {
+        String::from_utf8_lossy(&NodeRef::Operand(arg).print(&[])).into_owned()
+    }
+
+    /// Whether a value may be passed for a type, and as what.
+    pub(super) fn validate(&self, value: Rv, ty: Type) -> Walk<Value> {
+        if matches!(ty, Type::Any | Type::Reflect) {
+            return Ok(value.v);
+        }
+        if matches!(value.v, Value::Nil) {
+            if value.iface {
+                return self
+                    .fail(format!("wrong type for value; expected {}; got interface {{}}", ty.name()));
+            }
+            if ty.can_be_nil() {
+                return Ok(Value::Nil);
+            }
+            return self.fail(format!("invalid value; expected {}", ty.name()));
+        }
+        match assign(value.v, ty) {
+            Ok(value) => Ok(value),
+            Err(value) => {
+                let got = value.type_name();
+                self.fail(format!("wrong type for value; expected {}; got {got}", ty.name()))
+            }
+        }
+    }
+}
+
+fn wrap(kind: IntKind, n: i64) -> i64 {
+    match kind {
+        IntKind::Int8 => i64::from(n as i8),
+        IntKind::Int16 => i64::from(n as i16),
+        IntKind::Int32 => i64::from(n as i32),
+        IntKind::Uint8 => i64::from(n as u8),
+        IntKind::Uint16 => i64::from(n as u16),
+        IntKind::Uint32 => i64::from(n as u32),
+        IntKind::Int | IntKind::Int64 | IntKind::Uint | IntKind::Uint64 => n,
+    }
+}
+
+/// Go's assignability; gives the value back when it does not hold.
+pub(super) fn assign(value: Value, ty: Type) -> Result<Value, Value> {
+    let fits = match (&value, ty) {
+        (_, Type::Any | Type::Reflect)
+        | (Value::Bool(_), Type::Bool)
+        | (Value::Float(_), Type::Float64)
+        | (Value::Str(_), Type::Str)
+        | (Value::Bytes(_), Type::Bytes) => true,
+        (Value::Int(kind, _), Type::Int(want)) => *kind == want,
+        (Value::List(list), Type::List) => list.ty() == ListType::Any,
+        (Value::List(list), Type::Strings) => list.ty() == ListType::Str,
+        (Value::Map(map), Type::Dict) => matches!(map.ty(), MapType::Any | MapType::Named(_)),
+        (Value::Map(map), Type::StrDict) => matches!(map.ty(), MapType::Str),
+        (Value::Object(object), Type::Named(name)) => {
+            let own = object.type_name();
+            own == name || own.strip_prefix('*') == Some(name)
+        }
+        (Value::Object(object), Type::List | Type::Strings | Type::Dict | Type::StrDict | Type::Bytes)
+            if matches!(object.kind(), Kind::Slice | Kind::Map) =>
+        {
+            return match object.plain() {
+                Some(plain) => assign(plain, ty).map_err(|_| value),
+                None => Err(value),
+            };
+        }
+        _ => false,
+    };
+    if fits { Ok(value) } else { Err(value) }
+}

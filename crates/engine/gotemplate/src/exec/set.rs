@@ -1,0 +1,119 @@
+//! A set of templates that call each other: parsed once, executed many times, from any thread.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::context::Context;
+use crate::error::Error;
+use crate::func::Functions;
+use crate::limits::Limits;
+use crate::parse::node::Template;
+use crate::parse::{ParseOptions, is_empty, parse};
+use crate::value::{Str, Value};
+
+/// What `.missing` means for a map without that key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingKey {
+    /// No value; prints `<no value>`.
+    #[default]
+    Invalid,
+    /// The zero value of the map's element type.
+    Zero,
+    /// An error.
+    Error,
+}
+
+pub(super) type Named = FxHashMap<Str, Arc<Template>>;
+
+/// Templates by name, with the functions they may call.
+#[derive(Clone, Debug)]
+pub struct TemplateSet {
+    pub(super) templates: Named,
+    pub(super) functions: Arc<Functions>,
+    pub(super) missing_key: MissingKey,
+    left: Vec<u8>,
+    right: Vec<u8>,
+}
+
+impl TemplateSet {
+    /// An empty set; templates parsed into it may call `functions` and Go's built-ins.
+    pub fn new(functions: Arc<Functions>) -> Self {
+        TemplateSet {
+            templates: Named::default(),
+            functions,
+            missing_key: MissingKey::default(),
+            left: b"{{".to_vec(),
+            right: b"}}".to_vec(),
+        }
+    }
+
+    /// Sets the action delimiters for texts parsed from now on; an empty one stands for the usual.
+    pub fn set_delimiters(&mut self, left: &str, right: &str) {
+        self.left = if left.is_empty() { b"{{".to_vec() } else { left.as_bytes().to_vec() };
+        self.right = if right.is_empty() { b"}}".to_vec() } else { right.as_bytes().to_vec() };
+    }
+
+    /// Sets what a missing key means.
+    pub fn set_missing_key(&mut self, missing_key: MissingKey) {
+        self.missing_key = missing_key;
+    }
+
+    /// Parses a text under a name, with the templates it defines. A later definition replaces an earlier one of the same
+    /// name unless it is blank.
+    ///
+    /// # Errors
+    /// Bad syntax, an unknown function or variable, a name defined twice in the text.
+    pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
+        let parsed = self.parse_texts(&Str::from(name), text.as_ref())?;
+        for template in parsed {
+            adopt(&mut self.templates, template);
+        }
+        Ok(())
+    }
+
+    pub(super) fn parse_texts(&self, name: &Str, text: &[u8]) -> Result<Vec<Arc<Template>>, Error> {
+        parse(name, text, &ParseOptions { functions: &self.functions, left: &self.left, right: &self.right })
+    }
+
+    /// Whether a template of this name exists.
+    pub fn contains(&self, name: &str) -> bool {
+        self.templates.contains_key(name.as_bytes())
+    }
+
+    /// Names of all templates, unordered.
+    pub fn names(&self) -> impl Iterator<Item = &Str> + '_ {
+        self.templates.keys()
+    }
+
+    /// Runs a template and appends its output. `host` is what functions find through [`Context::host`].
+    ///
+    /// # Errors
+    /// Go's execution errors, and [`Error::Budget`] when `limits` are reached; `out` then holds what was written before.
+    pub fn execute(
+        &self,
+        name: &str,
+        data: Value,
+        limits: &Limits,
+        host: Option<Rc<dyn Any>>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut cx = Context::new(self, limits.clone(), host);
+        cx.run_named(&Str::from(name), data, out)
+    }
+
+    /// A context for several executions that share budgets and recursion counts (all templates of a chart).
+    pub fn context(&self, limits: &Limits, host: Option<Rc<dyn Any>>) -> Context<'_> {
+        Context::new(self, limits.clone(), host)
+    }
+}
+
+/// Adds a template to a set as Go associates one: a blank one never replaces another.
+pub(super) fn adopt(templates: &mut Named, template: Arc<Template>) {
+    if templates.contains_key(&template.name) && is_empty(&template.root, &template.text) {
+        return;
+    }
+    templates.insert(template.name.clone(), template);
+}

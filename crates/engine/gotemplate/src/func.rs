@@ -1,0 +1,188 @@
+//! Functions that templates call: signatures as Go declares them, and the registry.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::exec::Context;
+use crate::value::{IntKind, Value};
+
+/// A Go parameter type. The executor checks and converts arguments by it, with Go's error texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `interface {}`
+    Any,
+    /// `reflect.Value`: takes everything, constants too.
+    Reflect,
+    Bool,
+    Int(IntKind),
+    Float64,
+    Str,
+    /// `[]uint8`
+    Bytes,
+    /// `[]interface {}`
+    List,
+    /// `[]string`
+    Strings,
+    /// `map[string]interface {}`
+    Dict,
+    /// `map[string]string`
+    StrDict,
+    /// An object type by its Go name, for example `time.Time`.
+    Named(&'static str),
+}
+
+impl Type {
+    /// A Go `int` parameter.
+    pub const INT: Type = Type::Int(IntKind::Int);
+    /// A Go `int64` parameter.
+    pub const INT64: Type = Type::Int(IntKind::Int64);
+
+    /// The type as Go prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Any => "interface {}",
+            Type::Reflect => "reflect.Value",
+            Type::Bool => "bool",
+            Type::Int(kind) => kind.name(),
+            Type::Float64 => "float64",
+            Type::Str => "string",
+            Type::Bytes => "[]uint8",
+            Type::List => "[]interface {}",
+            Type::Strings => "[]string",
+            Type::Dict => "map[string]interface {}",
+            Type::StrDict => "map[string]string",
+            Type::Named(name) => name,
+        }
+    }
+
+    /// Whether nil is a value of the type.
+    pub fn can_be_nil(self) -> bool {
+        match self {
+            Type::Any
+            | Type::Reflect
+            | Type::Bytes
+            | Type::List
+            | Type::Strings
+            | Type::Dict
+            | Type::StrDict => true,
+            Type::Named(name) => name.starts_with('*'),
+            Type::Bool | Type::Int(_) | Type::Float64 | Type::Str => false,
+        }
+    }
+}
+
+/// Parameters of a function. With `variadic` the last type repeats, zero or more times.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature {
+    pub params: &'static [Type],
+    pub variadic: bool,
+}
+
+impl Signature {
+    /// Exactly these parameters.
+    pub const fn fixed(params: &'static [Type]) -> Self {
+        Signature { params, variadic: false }
+    }
+
+    /// The last parameter repeats.
+    pub const fn variadic(params: &'static [Type]) -> Self {
+        Signature { params, variadic: true }
+    }
+}
+
+/// Why a function failed. The executor adds `error calling NAME:` and the place.
+#[derive(Debug)]
+pub struct CallError {
+    message: String,
+    budget: bool,
+}
+
+impl CallError {
+    /// An error with Go's text.
+    pub fn new(message: impl Into<String>) -> Self {
+        CallError { message: message.into(), budget: false }
+    }
+
+    /// A refusal by a budget, which keeps that nature on its way out.
+    pub fn budget(message: impl Into<String>) -> Self {
+        CallError { message: message.into(), budget: true }
+    }
+
+    /// The text.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether a budget ran out.
+    pub fn is_budget(&self) -> bool {
+        self.budget
+    }
+
+    /// The same error with words before it.
+    #[must_use]
+    pub fn context(self, before: &str) -> Self {
+        CallError { message: format!("{before}: {}", self.message), budget: self.budget }
+    }
+}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        CallError { budget: error.is_budget(), message: error.to_string() }
+    }
+}
+
+impl From<String> for CallError {
+    fn from(message: String) -> Self {
+        CallError::new(message)
+    }
+}
+
+impl From<&str> for CallError {
+    fn from(message: &str) -> Self {
+        CallError::new(message)
+    }
+}
+
+/// The code of a function. Arguments have been checked against the signature; a nil slice or map argument may
+/// arrive as [`Value::Nil`].
+pub type NativeFn = fn(&mut Context<'_>, &[Value]) -> Result<Value, CallError>;
+
+/// A function with its signature.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    pub signature: Signature,
+    pub code: NativeFn,
+}
+
+/// Named functions, added to a template set before parsing. Later rows win over earlier ones and over the built-ins.
+#[derive(Clone, Debug, Default)]
+pub struct Functions {
+    rows: FxHashMap<&'static str, Function>,
+}
+
+impl Functions {
+    /// No functions; the built-ins are always there.
+    pub fn new() -> Self {
+        Functions::default()
+    }
+
+    /// Adds or replaces a function.
+    pub fn add(&mut self, name: &'static str, signature: Signature, code: NativeFn) {
+        self.rows.insert(name, Function { signature, code });
+    }
+
+    /// Removes a function.
+    pub fn remove(&mut self, name: &str) {
+        self.rows.remove(name);
+    }
+
+    /// Finds a function.
+    pub fn get(&self, name: &str) -> Option<Function> {
+        self.rows.get(name).copied()
+    }
+
+    /// All names, unordered.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.rows.keys().copied()
+    }
+}

@@ -1,0 +1,616 @@
+//! The parser: tokens to trees, with Go's checks and error texts.
+
+mod lex;
+pub(crate) mod node;
+mod number;
+
+use std::sync::Arc;
+
+use self::lex::{Item, Lexer, Tok};
+use self::node::{Branch, Callee, Command, Node, Operand, OperandKind, Pipe, Template, TemplateCall};
+use crate::error::Error;
+use crate::func::Functions;
+use crate::strconv::unquote;
+use crate::value::Str;
+
+/// Nested parentheses and nested blocks that a template may have. Go takes 10,000 parentheses and any number of blocks;
+/// no real template comes near this, and the stack of a small thread must hold it.
+const MAX_PARENS: usize = 200;
+const MAX_BLOCKS: usize = 200;
+
+/// How a text is split and what it may call.
+#[derive(Debug)]
+pub(crate) struct ParseOptions<'a> {
+    pub(crate) functions: &'a Functions,
+    pub(crate) left: &'a [u8],
+    pub(crate) right: &'a [u8],
+}
+
+/// Parses one text into its templates: the text itself and those it defines.
+pub(crate) fn parse(
+    name: &Str,
+    text: &[u8],
+    options: &ParseOptions<'_>,
+) -> Result<Vec<Arc<Template>>, Error> {
+    let fail = |message: String| Error::Parse(format!("template: {name}:1: {message}"));
+    if u32::try_from(text.len()).is_err() {
+        return Err(fail("template is larger than 4 GiB".to_owned()));
+    }
+    let has = |word: &str| options.functions.get(word).is_some();
+    let mut parser = Parser {
+        name: name.clone(),
+        shared: Arc::from(text),
+        text,
+        lexer: Lexer::new(text, options.left, options.right, !has("break"), !has("continue")),
+        functions: options.functions,
+        frame: Frame::new(),
+        done: Vec::new(),
+        blocks: 0,
+    };
+    let root = parser.parse_root()?;
+    parser.add(name.clone(), root)?;
+    Ok(parser.done)
+}
+
+/// Whether a tree has nothing but blanks: such a definition does not replace another.
+pub(crate) fn is_empty(list: &[Node], text: &[u8]) -> bool {
+    list.iter().all(|node| match node {
+        Node::Text { start, end } => {
+            let bytes = &text[*start as usize..*end as usize];
+            crate::runes::runes(bytes).all(|(_, c, _)| crate::runes::is_space(c))
+        }
+        _ => false,
+    })
+}
+
+/// Parsing state of one tree: a `define` inside a text starts afresh.
+struct Frame {
+    token: [Item; 3],
+    peek_count: usize,
+    vars: Vec<Str>,
+    action_line: usize,
+    range_depth: usize,
+    paren_depth: usize,
+}
+
+impl Frame {
+    fn new() -> Self {
+        let none = Item { tok: Tok::Error, start: 0, end: 0, line: 0, error: None };
+        Frame {
+            token: [none.clone(), none.clone(), none],
+            peek_count: 0,
+            vars: vec![Str::from("$")],
+            action_line: 0,
+            range_depth: 0,
+            paren_depth: 0,
+        }
+    }
+}
+
+/// What a list of nodes ended with.
+enum End {
+    End,
+    /// `else`, `else if` and `else with` look the same here; the next token tells them apart.
+    Else,
+}
+
+impl End {
+    fn text(&self) -> &'static str {
+        match self {
+            End::End => "{{end}}",
+            End::Else => "{{else}}",
+        }
+    }
+}
+
+enum Parsed {
+    Node(Node),
+    End(End),
+}
+
+struct Parser<'t> {
+    name: Str,
+    shared: Arc<[u8]>,
+    text: &'t [u8],
+    lexer: Lexer<'t>,
+    functions: &'t Functions,
+    frame: Frame,
+    done: Vec<Arc<Template>>,
+    blocks: usize,
+}
+
+type Parse<T> = Result<T, Error>;
+
+impl Parser<'_> {
+    fn error<T>(&self, message: impl AsRef<str>) -> Parse<T> {
+        let line = self.frame.token[0].line;
+        Err(Error::Parse(format!("template: {}:{line}: {}", self.name, message.as_ref())))
+    }
+
+    fn unexpected<T>(&self, item: &Item, context: &str) -> Parse<T> {
+        let shown = item.describe(self.text);
+        if item.tok != Tok::Error {
+            return self.error(format!("unexpected {shown} in {context}"));
+        }
+        let started = self.frame.action_line;
+        if started == 0 || started == item.line {
+            return self.error(shown);
+        }
+        let words = if shown.ends_with(" action") { "" } else { " in action" };
+        self.error(format!("{shown}{words} started at {}:{started}", self.name))
+    }
+
+    fn next(&mut self) -> Item {
+        if self.frame.peek_count > 0 {
+            self.frame.peek_count -= 1;
+        } else {
+            self.frame.token[0] = self.lexer.next_item();
+        }
+        self.frame.token[self.frame.peek_count].clone()
+    }
+
+    fn backup(&mut self) {
+        self.frame.peek_count += 1;
+    }
+
+    fn backup2(&mut self, one: Item) {
+        self.frame.token[1] = one;
+        self.frame.peek_count = 2;
+    }
+
+    fn backup3(&mut self, two: Item, one: Item) {
+        self.frame.token[1] = one;
+        self.frame.token[2] = two;
+        self.frame.peek_count = 3;
+    }
+
+    fn peek(&mut self) -> &Item {
+        if self.frame.peek_count == 0 {
+            self.frame.peek_count = 1;
+            self.frame.token[0] = self.lexer.next_item();
+        }
+        &self.frame.token[self.frame.peek_count - 1]
+    }
+
+    fn next_non_space(&mut self) -> Item {
+        loop {
+            let item = self.next();
+            if item.tok != Tok::Space {
+                return item;
+            }
+        }
+    }
+
+    fn peek_non_space(&mut self) -> Item {
+        let item = self.next_non_space();
+        self.backup();
+        item
+    }
+
+    fn expect(&mut self, tok: Tok, context: &str) -> Parse<Item> {
+        let item = self.next_non_space();
+        if item.tok == tok { Ok(item) } else { self.unexpected(&item, context) }
+    }
+
+    fn add(&mut self, name: Str, root: Vec<Node>) -> Parse<()> {
+        let old = self.done.iter().position(|t| t.name == name);
+        match old {
+            Some(at) if !is_empty(&self.done[at].root, self.text) => {
+                if !is_empty(&root, self.text) {
+                    let name = crate::fmt::quoted(&name);
+                    return self.error(format!("template: multiple definition of template {name}"));
+                }
+                return Ok(());
+            }
+            Some(at) => {
+                self.done.remove(at);
+            }
+            None => {}
+        }
+        let template = Template { name, parse_name: self.name.clone(), text: self.shared.clone(), root };
+        self.done.push(Arc::new(template));
+        Ok(())
+    }
+
+    fn parse_root(&mut self) -> Parse<Vec<Node>> {
+        let mut root = Vec::new();
+        while self.peek().tok != Tok::Eof {
+            if self.peek().tok == Tok::LeftDelim {
+                let delim = self.next();
+                if self.next_non_space().tok == Tok::Define {
+                    let outer = std::mem::replace(&mut self.frame, Frame::new());
+                    self.parse_definition()?;
+                    self.frame = outer;
+                    continue;
+                }
+                self.backup2(delim);
+            }
+            match self.text_or_action()? {
+                Parsed::End(end) => return self.error(format!("unexpected {}", end.text())),
+                Parsed::Node(node) => root.push(node),
+            }
+        }
+        Ok(root)
+    }
+
+    fn parse_definition(&mut self) -> Parse<()> {
+        const CONTEXT: &str = "define clause";
+        let item = self.next_non_space();
+        let name = self.template_name(&item, CONTEXT)?;
+        self.expect(Tok::RightDelim, CONTEXT)?;
+        let (list, end) = self.item_list()?;
+        if let End::Else = end {
+            return self.error(format!("unexpected {} in {CONTEXT}", end.text()));
+        }
+        self.add(name, list)
+    }
+
+    fn item_list(&mut self) -> Parse<(Vec<Node>, End)> {
+        if self.blocks >= MAX_BLOCKS {
+            return self.error(format!("more than {MAX_BLOCKS} nested blocks"));
+        }
+        self.blocks += 1;
+        let mut list = Vec::new();
+        while self.peek_non_space().tok != Tok::Eof {
+            match self.text_or_action()? {
+                Parsed::End(end) => {
+                    self.blocks -= 1;
+                    return Ok((list, end));
+                }
+                Parsed::Node(node) => list.push(node),
+            }
+        }
+        self.error("unexpected EOF")
+    }
+
+    fn text_or_action(&mut self) -> Parse<Parsed> {
+        let item = self.next_non_space();
+        match item.tok {
+            Tok::Text => Ok(Parsed::Node(Node::Text { start: item.start as u32, end: item.end as u32 })),
+            Tok::LeftDelim => {
+                self.frame.action_line = item.line;
+                let parsed = self.action()?;
+                self.frame.action_line = 0;
+                Ok(parsed)
+            }
+            _ => self.unexpected(&item, "input"),
+        }
+    }
+
+    fn action(&mut self) -> Parse<Parsed> {
+        let item = self.next_non_space();
+        let pos = item.start as u32;
+        let node = match item.tok {
+            Tok::Block => self.block_control()?,
+            Tok::Break => {
+                self.loop_control("{{break}}")?;
+                Node::Break { pos }
+            }
+            Tok::Continue => {
+                self.loop_control("{{continue}}")?;
+                Node::Continue { pos }
+            }
+            Tok::Else => {
+                let next = self.peek_non_space();
+                if !matches!(next.tok, Tok::If | Tok::With) {
+                    self.expect(Tok::RightDelim, "else")?;
+                }
+                return Ok(Parsed::End(End::Else));
+            }
+            Tok::End => {
+                self.expect(Tok::RightDelim, "end")?;
+                return Ok(Parsed::End(End::End));
+            }
+            Tok::If => self.if_control()?,
+            Tok::Range => Node::Range(Box::new(self.control("range")?)),
+            Tok::Template => self.template_control()?,
+            Tok::With => self.with_control()?,
+            _ => {
+                self.backup();
+                let pos = self.peek().start as u32;
+                Node::Action { pos, pipe: self.pipeline("command", Tok::RightDelim)? }
+            }
+        };
+        Ok(Parsed::Node(node))
+    }
+
+    fn loop_control(&mut self, word: &str) -> Parse<()> {
+        let item = self.next_non_space();
+        if item.tok != Tok::RightDelim {
+            return self.unexpected(&item, word);
+        }
+        if self.frame.range_depth == 0 {
+            return self.error(format!("{word} outside {{{{range}}}}"));
+        }
+        Ok(())
+    }
+
+    fn if_control(&mut self) -> Parse<Node> {
+        Ok(Node::If(Box::new(self.control("if")?)))
+    }
+
+    fn with_control(&mut self) -> Parse<Node> {
+        Ok(Node::With(Box::new(self.control("with")?)))
+    }
+
+    fn control(&mut self, context: &str) -> Parse<Branch> {
+        let vars = self.frame.vars.len();
+        let pipe = self.pipeline(context, Tok::RightDelim)?;
+        if context == "range" {
+            self.frame.range_depth += 1;
+        }
+        let (list, end) = self.item_list()?;
+        if context == "range" {
+            self.frame.range_depth -= 1;
+        }
+        let otherwise = match end {
+            End::End => None,
+            End::Else => Some(self.otherwise(context)?),
+        };
+        self.frame.vars.truncate(vars);
+        Ok(Branch { pos: pipe.pos, pipe, list, otherwise })
+    }
+
+    fn otherwise(&mut self, context: &str) -> Parse<Vec<Node>> {
+        let next = self.peek().tok;
+        if context == "if" && next == Tok::If || context == "with" && next == Tok::With {
+            self.next();
+            if self.blocks >= MAX_BLOCKS {
+                return self.error(format!("more than {MAX_BLOCKS} nested blocks"));
+            }
+            self.blocks += 1;
+            let node = if context == "if" { self.if_control()? } else { self.with_control()? };
+            self.blocks -= 1;
+            return Ok(vec![node]);
+        }
+        let (list, end) = self.item_list()?;
+        if let End::Else = end {
+            return self.error(format!("expected end; found {}", end.text()));
+        }
+        Ok(list)
+    }
+
+    fn block_control(&mut self) -> Parse<Node> {
+        const CONTEXT: &str = "block clause";
+        let item = self.next_non_space();
+        let name = self.template_name(&item, CONTEXT)?;
+        let pipe = self.pipeline(CONTEXT, Tok::RightDelim)?;
+        let outer = std::mem::replace(&mut self.frame, Frame::new());
+        let (list, end) = self.item_list()?;
+        if let End::Else = end {
+            self.frame = outer;
+            return self.error(format!("unexpected {} in {CONTEXT}", end.text()));
+        }
+        self.add(name.clone(), list)?;
+        self.frame = outer;
+        Ok(Node::Template(Box::new(TemplateCall { pos: item.start as u32, name, pipe: Some(pipe) })))
+    }
+
+    fn template_control(&mut self) -> Parse<Node> {
+        const CONTEXT: &str = "template clause";
+        let item = self.next_non_space();
+        let name = self.template_name(&item, CONTEXT)?;
+        let mut pipe = None;
+        if self.next_non_space().tok != Tok::RightDelim {
+            self.backup();
+            pipe = Some(self.pipeline(CONTEXT, Tok::RightDelim)?);
+        }
+        Ok(Node::Template(Box::new(TemplateCall { pos: item.start as u32, name, pipe })))
+    }
+
+    fn template_name(&mut self, item: &Item, context: &str) -> Parse<Str> {
+        if !matches!(item.tok, Tok::String | Tok::RawString) {
+            return self.unexpected(item, context);
+        }
+        match unquote(item.text(self.text)) {
+            Some(name) => Ok(Str::from(name)),
+            None => self.error("invalid syntax"),
+        }
+    }
+
+    fn str_of(&self, item: &Item) -> Str {
+        Str::from(item.text(self.text))
+    }
+
+    fn pipeline(&mut self, context: &str, end: Tok) -> Parse<Pipe> {
+        let mut pipe = Pipe {
+            pos: self.peek_non_space().start as u32,
+            decl: Vec::new(),
+            is_assign: false,
+            cmds: Vec::new(),
+        };
+        self.declarations(&mut pipe, context)?;
+        loop {
+            let item = self.next_non_space();
+            match item.tok {
+                tok if tok == end => {
+                    self.check_pipeline(&pipe, context)?;
+                    return Ok(pipe);
+                }
+                Tok::Bool
+                | Tok::CharConstant
+                | Tok::Complex
+                | Tok::Dot
+                | Tok::Field
+                | Tok::Identifier
+                | Tok::Number
+                | Tok::Nil
+                | Tok::RawString
+                | Tok::String
+                | Tok::Variable
+                | Tok::LeftParen => {
+                    self.backup();
+                    let command = self.command()?;
+                    pipe.cmds.push(command);
+                }
+                _ => return self.unexpected(&item, context),
+            }
+        }
+    }
+
+    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parse<()> {
+        loop {
+            let variable = self.peek_non_space();
+            if variable.tok != Tok::Variable {
+                return Ok(());
+            }
+            self.next();
+            let after = self.peek().clone();
+            let next = self.peek_non_space();
+            if matches!(next.tok, Tok::Assign | Tok::Declare) {
+                pipe.is_assign = next.tok == Tok::Assign;
+                self.next_non_space();
+                self.declare(pipe, &variable);
+                return Ok(());
+            }
+            if next.tok == Tok::Char && next.text(self.text) == b"," {
+                self.next_non_space();
+                self.declare(pipe, &variable);
+                if context == "range" && pipe.decl.len() < 2 {
+                    match self.peek_non_space().tok {
+                        Tok::Variable | Tok::RightDelim | Tok::RightParen => continue,
+                        _ => return self.error("range can only initialize variables"),
+                    }
+                }
+                return self.error(format!("too many declarations in {context}"));
+            }
+            if after.tok == Tok::Space {
+                self.backup3(variable, after);
+            } else {
+                self.backup2(variable);
+            }
+            return Ok(());
+        }
+    }
+
+    fn declare(&mut self, pipe: &mut Pipe, variable: &Item) {
+        let name = self.str_of(variable);
+        pipe.decl.push(name.clone());
+        self.frame.vars.push(name);
+    }
+
+    fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parse<()> {
+        if pipe.cmds.is_empty() {
+            return self.error(format!("missing value for {context}"));
+        }
+        for (i, command) in pipe.cmds.iter().enumerate().skip(1) {
+            use OperandKind::{Bool, Dot, Nil, Number, String};
+            if matches!(command.args[0].kind, Bool(_) | Dot | Nil | Number(_) | String(..)) {
+                return self.error(format!("non executable command in pipeline stage {}", i + 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self) -> Parse<Command> {
+        let mut command = Command { pos: self.peek_non_space().start as u32, args: Vec::new() };
+        loop {
+            self.peek_non_space();
+            if let Some(operand) = self.operand()? {
+                command.args.push(operand);
+            }
+            let item = self.next();
+            match item.tok {
+                Tok::Space => continue,
+                Tok::RightDelim | Tok::RightParen => self.backup(),
+                Tok::Pipe => {}
+                _ => return self.unexpected(&item, "operand"),
+            }
+            break;
+        }
+        if command.args.is_empty() {
+            return self.error("empty command");
+        }
+        Ok(command)
+    }
+
+    fn operand(&mut self) -> Parse<Option<Operand>> {
+        let Some(node) = self.term()? else { return Ok(None) };
+        if self.peek().tok != Tok::Field {
+            return Ok(Some(node));
+        }
+        let pos = self.peek().start as u32;
+        let mut fields = Vec::new();
+        while self.peek().tok == Tok::Field {
+            let item = self.next();
+            fields.push(Str::from(&item.text(self.text)[1..]));
+        }
+        use OperandKind as K;
+        let kind = match node.kind {
+            K::Field(first) => K::Field(first.iter().cloned().chain(fields).collect()),
+            K::Variable(name, first) => K::Variable(name, first.iter().cloned().chain(fields).collect()),
+            K::Bool(_) | K::String(..) | K::Number(_) | K::Nil | K::Dot => {
+                let mut shown = Vec::new();
+                node::print_operand(&mut shown, &node);
+                return self.error(format!("unexpected . after term {}", crate::fmt::quoted(&shown)));
+            }
+            _ => K::Chain(Box::new(node), fields.into()),
+        };
+        Ok(Some(Operand { pos, kind }))
+    }
+
+    fn term(&mut self) -> Parse<Option<Operand>> {
+        let item = self.next_non_space();
+        let kind = match item.tok {
+            Tok::Identifier => {
+                let name = self.str_of(&item);
+                match self.callee(&name) {
+                    Some(callee) => OperandKind::Identifier(name, callee),
+                    None => return self.error(format!("function {} not defined", crate::fmt::quoted(&name))),
+                }
+            }
+            Tok::Dot => OperandKind::Dot,
+            Tok::Nil => OperandKind::Nil,
+            Tok::Variable => {
+                let name = self.str_of(&item);
+                if !self.frame.vars.contains(&name) {
+                    return self.error(format!("undefined variable {}", crate::fmt::quoted(&name)));
+                }
+                OperandKind::Variable(name, Box::new([]))
+            }
+            Tok::Field => OperandKind::Field(Box::new([Str::from(&item.text(self.text)[1..])])),
+            Tok::Bool => OperandKind::Bool(item.text(self.text) == b"true"),
+            Tok::CharConstant | Tok::Complex | Tok::Number => {
+                match number::parse_number(item.text(self.text), item.tok) {
+                    Ok(number) => OperandKind::Number(Box::new(number)),
+                    Err(message) => return self.error(message),
+                }
+            }
+            Tok::LeftParen => {
+                if self.frame.paren_depth >= MAX_PARENS {
+                    return self.error("max expression depth exceeded");
+                }
+                self.frame.paren_depth += 1;
+                let pipe = self.pipeline("parenthesized pipeline", Tok::RightParen)?;
+                self.frame.paren_depth -= 1;
+                return Ok(Some(Operand { pos: pipe.pos, kind: OperandKind::Pipe(Box::new(pipe)) }));
+            }
+            Tok::String | Tok::RawString => {
+                let quoted = self.str_of(&item);
+                match unquote(&quoted) {
+                    Some(text) => OperandKind::String(Str::from(text), quoted),
+                    None => return self.error("invalid syntax"),
+                }
+            }
+            _ => {
+                self.backup();
+                return Ok(None);
+            }
+        };
+        Ok(Some(Operand { pos: item.start as u32, kind }))
+    }
+
+    fn callee(&self, name: &Str) -> Option<Callee> {
+        let name = name.as_utf8()?;
+        if let Some(function) = self.functions.get(name) {
+            return Some(Callee::Native(function));
+        }
+        match name {
+            "and" => Some(Callee::And),
+            "or" => Some(Callee::Or),
+            "call" => Some(Callee::Call),
+            "len" => Some(Callee::Len),
+            _ => crate::builtins::find(name).map(Callee::Native),
+        }
+    }
+}
