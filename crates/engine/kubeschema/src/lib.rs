@@ -17,10 +17,12 @@ mod resources;
 mod schemas;
 mod table;
 mod types;
+mod walk;
 
 pub use discovery::{aggregated_group, aggregated_version, plain_resources};
 pub use normal::{normalize, normalize_kind};
 pub use openapi::{definition_v2, definition_v3, openapi_v2, openapi_v3, openapi_v3_paths};
 pub use resources::{GroupVersion, Resource, Subresource, group_versions};
 pub use schemas::{schema, schema_named};
-pub use types::{Field, FieldType, TypeDef, type_named, type_of};
+pub use types::{Element, Field, FieldType, TypeDef, type_named, type_of};
+pub use walk::visit_objects;

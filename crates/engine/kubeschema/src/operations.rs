@@ -113,14 +113,10 @@ impl Writer<'_> {
         let Some(object) = definition(own.0, own.1, own.2) else { return };
         let id = format!("{}{}", if resource.namespaced { "Namespaced" } else { "" }, resource.kind);
         self.path(out, &collection, scoped, own, &id, &collection_operations(resource, &object));
-        self.path(
-            out,
-            &format!("{collection}/{{name}}"),
-            &named,
-            own,
-            &id,
-            &item_operations(&resource.verbs, &object),
-        );
+        // A resource's own `create` belongs to its collection; a subresource's has nowhere else to go.
+        let item: Vec<&str> = resource.verbs.iter().copied().filter(|v| *v != "create").collect();
+        let item = item_operations(&item, &object);
+        self.path(out, &format!("{collection}/{{name}}"), &named, own, &id, &item);
         for sub in &resource.subresources {
             let group = if sub.version.is_empty() { self.version.group } else { sub.group };
             let version = if sub.version.is_empty() { self.version.version } else { sub.version };
@@ -299,8 +295,7 @@ fn item_operations<'a>(verbs: &[&str], object: &str) -> Vec<Operation<'a>> {
                 answer: format!("{META}.Status"),
                 codes: &["200", "202"],
             },
-            // A resource's own `create` belongs to its collection; a subresource's has nowhere else to go.
-            "create" if !verbs.contains(&"list") && !verbs.contains(&"get") => create(object),
+            "create" => create(object),
             _ => continue,
         });
     }

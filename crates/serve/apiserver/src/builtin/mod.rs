@@ -1,6 +1,17 @@
-//! The built-in kinds: their defaults, validation and tables.
+//! The built-in kinds: their defaults, validation, write strategies, tables and second versions.
 //!
 //! [`behaviour`] hands the server the rules of one kind; what is not listed follows the rules most types share.
+//! Rows are in [`kinds`], defaults per Go type in [`defaults`], checks in one file per family of kinds.
+
+mod checks;
+mod defaults;
+mod field;
+mod kinds;
+mod pod_strategy;
+mod rules;
+mod strategy;
+mod table;
+mod versions;
 
 use std::sync::Arc;
 
@@ -8,6 +19,23 @@ use crate::resource::{Behaviour, Plain};
 
 /// The rules of a built-in kind.
 #[must_use]
-pub fn behaviour(_group: &str, _version: &str, _kind: &str) -> Arc<dyn Behaviour> {
-    Arc::new(Plain)
+pub fn behaviour(group: &str, version: &str, kind: &str) -> Arc<dyn Behaviour> {
+    let Some(def) = fl_kubeschema::type_of(group, version, kind) else { return Arc::new(Plain) };
+    let version = fl_kubeschema::group_versions()
+        .iter()
+        .find(|g| g.group == group && g.version == version)
+        .map_or("v1", |g| g.version);
+    let mut rules = kinds::rules(group, kind);
+    rules.printer = table::printer(group, kind);
+    Arc::new(rules::Kind { def, version, rules })
+}
+
+/// `apiVersion` the objects of a built-in kind are stored in: its own, or that of the form that keeps everything.
+#[must_use]
+pub fn storage_api_version(group: &str, version: &str, kind: &str) -> String {
+    match versions::storage_version(group, version, kind) {
+        Some(stored) => stored.to_owned(),
+        None if group.is_empty() => version.to_owned(),
+        None => format!("{group}/{version}"),
+    }
 }

@@ -1,0 +1,244 @@
+//! The rules of one built-in kind as a row of a table, and the [`Behaviour`] made from it.
+
+use fl_kubeschema::TypeDef;
+use fl_schema::FieldError;
+use serde_json::Value;
+
+use super::defaults;
+use super::field::Errors;
+use super::table::Printer;
+use crate::names;
+use crate::resource::{Behaviour, Column, Hook, copy_field, remove_status};
+
+/// How names of a kind are checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NameRule {
+    Subdomain,
+    Label,
+    /// A label that starts with a letter (Services).
+    Label1035,
+    PathSegment,
+    /// Labels of at most 52 characters, so that a suffix fits (CronJobs).
+    CronJob,
+}
+
+/// What a kind does differently from most. Functions get objects in Go's normal form.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) group: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) name: NameRule,
+    /// Whether `metadata.generation` is kept.
+    pub(super) generation: bool,
+    pub(super) unconditional_update: bool,
+    pub(super) create_on_update: bool,
+    pub(super) prepare_create: fn(Hook<'_>, &mut Value),
+    pub(super) prepare_update: fn(Hook<'_>, &mut Value, &Value),
+    pub(super) prepare_status: fn(Hook<'_>, &mut Value, &Value),
+    /// Rules of a new object; also run on updates unless `update_only` takes over.
+    pub(super) validate: fn(&mut Errors, &Value),
+    /// Further rules of a change, run after `validate`.
+    pub(super) validate_update: fn(&mut Errors, &Value, &Value),
+    /// True where `validate_update` decides alone, because the rules of creation do not all hold for updates.
+    pub(super) update_alone: bool,
+    pub(super) validate_status: fn(&mut Errors, &Value, &Value),
+    pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// Field selectors: label and the JSON pointer of its value.
+    pub(super) fields: &'static [(&'static str, &'static str)],
+    pub(super) printer: Option<&'static Printer>,
+}
+
+fn drop_status(cx: Hook<'_>, object: &mut Value) {
+    if cx.resource.has_status() {
+        remove_status(object);
+    }
+}
+
+fn keep_status(cx: Hook<'_>, object: &mut Value, old: &Value) {
+    if cx.resource.has_status() {
+        copy_field(object, old, "status");
+    }
+}
+
+fn keep_spec(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+}
+
+impl Rules {
+    pub(super) const DEFAULT: Rules = Rules {
+        group: "",
+        kind: "",
+        name: NameRule::Subdomain,
+        generation: true,
+        unconditional_update: true,
+        create_on_update: false,
+        prepare_create: drop_status,
+        prepare_update: keep_status,
+        prepare_status: keep_spec,
+        validate: |_, _| {},
+        validate_update: |_, _, _| {},
+        update_alone: false,
+        validate_status: |_, _, _| {},
+        warnings: |_, _| Vec::new(),
+        fields: &[],
+        printer: None,
+    };
+
+    pub(super) const fn of(group: &'static str, kind: &'static str) -> Rules {
+        Rules { group, kind, ..Rules::DEFAULT }
+    }
+}
+
+/// A built-in kind: its type and its rules.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub(super) def: &'static TypeDef,
+    pub(super) version: &'static str,
+    pub(super) rules: Rules,
+}
+
+impl Kind {
+    fn normalize(&self, object: &mut Value) {
+        fl_kubeschema::normalize(self.def, object);
+    }
+
+}
+
+impl Behaviour for Kind {
+    fn default(&self, object: &mut Value) {
+        defaults::apply(self.def, object);
+    }
+
+    fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
+        (self.rules.prepare_create)(cx, object);
+        // A status that was dropped comes back with its defaults (phases), as upstream's storage decoding gives it.
+        defaults::apply(self.def, object);
+    }
+
+    fn prepare_for_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
+        (self.rules.prepare_update)(cx, object, old);
+        self.normalize(object);
+    }
+
+    fn prepare_for_status_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
+        (self.rules.prepare_status)(cx, object, old);
+        self.normalize(object);
+    }
+
+    fn validate_create(&self, _cx: Hook<'_>, object: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        (self.rules.validate)(&mut errors, object);
+        errors.0
+    }
+
+    fn validate_update(&self, _cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        if !self.rules.update_alone {
+            (self.rules.validate)(&mut errors, object);
+        }
+        (self.rules.validate_update)(&mut errors, object, old);
+        errors.0
+    }
+
+    fn validate_status_update(&self, _cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = Errors::default();
+        (self.rules.validate_status)(&mut errors, object, old);
+        errors.0
+    }
+
+    fn warnings(&self, _cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.rules.warnings)(object, old)
+    }
+
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        match self.rules.name {
+            NameRule::Subdomain => names::dns1123_subdomain(name, prefix),
+            NameRule::Label => names::dns1123_label(name, prefix),
+            NameRule::PathSegment => names::path_segment(name, prefix),
+            NameRule::Label1035 => super::checks::messages(fl_types::check_dns1035_label(&unmask(name, prefix))),
+            NameRule::CronJob => {
+                let mut found = names::dns1123_subdomain(name, prefix);
+                if name.len() > 52 && !prefix {
+                    found.push("must be no more than 52 characters".to_owned());
+                }
+                found
+            }
+        }
+    }
+
+    fn has_generation(&self) -> bool {
+        self.rules.generation
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        self.rules.create_on_update
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        self.rules.unconditional_update
+    }
+
+    fn default_grace_seconds(&self, object: &Value) -> Option<i64> {
+        if self.rules.kind != "Pod" {
+            return None;
+        }
+        super::pod_strategy::grace_seconds(object)
+    }
+
+    fn default_propagation(&self) -> &'static str {
+        // Jobs and replication controllers keep their pods unless told otherwise; a promise from before propagation.
+        if matches!(self.rules.kind, "Job" | "ReplicationController") { "Orphan" } else { "Background" }
+    }
+
+    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        self.rules.fields.iter().map(|(label, pointer)| ((*label).to_owned(), field_text(object, pointer))).collect()
+    }
+
+    fn selectable_labels(&self) -> Vec<String> {
+        self.rules.fields.iter().map(|(label, _)| (*label).to_owned()).collect()
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        super::table::columns(self.rules.printer)
+    }
+
+    fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
+        super::table::cells(self.rules.printer, object, now)
+    }
+
+    fn from_storage(&self, object: Value) -> Value {
+        super::versions::from_storage(self.rules.group, self.version, self.rules.kind, object)
+    }
+
+    fn to_storage(&self, object: Value) -> Value {
+        super::versions::to_storage(self.rules.group, self.version, self.rules.kind, object)
+    }
+
+    fn stored_as_served(&self) -> bool {
+        super::versions::stored_as_served(self.rules.group, self.version, self.rules.kind)
+    }
+}
+
+fn unmask(name: &str, prefix: bool) -> String {
+    match name.strip_suffix('-') {
+        Some(stem) if prefix => format!("{stem}a"),
+        _ => name.to_owned(),
+    }
+}
+
+/// The text of a selectable field; booleans and numbers as Go prints them.
+fn field_text(object: &Value, pointer: &str) -> String {
+    // `a|b`: the second where the first is empty.
+    for one in pointer.split('|') {
+        let found = match object.pointer(one) {
+            Some(Value::String(s)) => s.clone(),
+            Some(Value::Bool(b)) => b.to_string(),
+            Some(Value::Number(n)) => n.to_string(),
+            _ => String::new(),
+        };
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    String::new()
+}

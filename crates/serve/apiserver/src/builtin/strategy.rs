@@ -1,0 +1,240 @@
+//! What the server sets, keeps or drops when objects of a kind are written.
+
+use serde_json::{Map, Value, json};
+
+use super::field::{list, map_mut, text};
+use crate::resource::{Hook, copy_field, remove_status};
+
+/// Nothing is dropped: kinds whose status is an ordinary field.
+pub(super) fn keep_all(_cx: Hook<'_>, _object: &mut Value) {}
+
+pub(super) fn keep_all_on_update(_cx: Hook<'_>, _object: &mut Value, _old: &Value) {}
+
+pub(super) fn namespace_create(_cx: Hook<'_>, object: &mut Value) {
+    remove_status(object);
+    let Some(spec) = map_mut(object, "spec") else { return };
+    let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut() {
+        if !finalizers.iter().any(|f| f == "kubernetes") {
+            finalizers.push(json!("kubernetes"));
+        }
+    }
+}
+
+pub(super) fn namespace_update(cx: Hook<'_>, object: &mut Value, old: &Value) {
+    if cx.subresource != "finalize" {
+        let finalizers = old["spec"]["finalizers"].clone();
+        if let Some(spec) = map_mut(object, "spec") {
+            spec.insert("finalizers".to_owned(), finalizers);
+        }
+    }
+    copy_field(object, old, "status");
+    let name = text(&object["metadata"], "name").to_owned();
+    if let Some(labels) = object.get_mut("metadata").and_then(|m| map_mut(m, "labels")) {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+    }
+}
+
+/// `stringData` is written into `data`; Go keeps a map of its own for it that is never stored.
+pub(super) fn secret_string_data(object: &mut Value) {
+    let Some(texts) = object.as_object_mut().and_then(|o| o.remove("stringData")) else { return };
+    let Some(texts) = texts.as_object().filter(|t| !t.is_empty()) else { return };
+    let Some(data) = map_mut(object, "data") else { return };
+    for (key, value) in texts {
+        use base64::Engine as _;
+        let bytes = value.as_str().unwrap_or_default();
+        data.insert(key.clone(), json!(base64::engine::general_purpose::STANDARD.encode(bytes)));
+    }
+}
+
+pub(super) fn secret_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    if text(object, "type").is_empty() {
+        copy_field(object, old, "type");
+    }
+}
+
+/// References keep names only.
+fn clean_secret_references(object: &mut Value) {
+    for secret in object.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(name) = secret.get("name").cloned() {
+            *secret = json!({"name": name});
+        }
+    }
+}
+
+pub(super) fn service_account_create(_cx: Hook<'_>, object: &mut Value) {
+    clean_secret_references(object);
+}
+
+pub(super) fn service_account_update(_cx: Hook<'_>, object: &mut Value, _old: &Value) {
+    clean_secret_references(object);
+}
+
+/// A job's pods are found by the job's own id unless the author takes that over.
+pub(super) fn job_create(_cx: Hook<'_>, object: &mut Value) {
+    remove_status(object);
+    if object["spec"]["manualSelector"] == true {
+        return;
+    }
+    let name = text(&object["metadata"], "name").to_owned();
+    let uid = text(&object["metadata"], "uid").to_owned();
+    let Some(template) = object.get_mut("spec").and_then(|s| map_mut(s, "template")) else { return };
+    let metadata = template.entry("metadata").or_insert_with(|| json!({}));
+    let Some(labels) = map_mut(metadata, "labels") else { return };
+    let owned = [
+        ("controller-uid", &uid),
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("job-name", &name),
+        ("batch.kubernetes.io/job-name", &name),
+    ];
+    for (key, value) in owned {
+        // What the author wrote stays, so that validation can refuse it.
+        labels.entry(key).or_insert_with(|| json!(value));
+    }
+    let Some(spec) = map_mut(object, "spec") else { return };
+    let selector = spec.entry("selector").or_insert_with(|| json!({}));
+    if let Some(labels) = map_mut(selector, "matchLabels") {
+        labels.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| json!(uid));
+    }
+}
+
+pub(super) fn daemon_set_create(_cx: Hook<'_>, object: &mut Value) {
+    remove_status(object);
+    bump_annotation(object, 1);
+}
+
+/// The template's generation is an annotation in this version.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn bump_annotation(object: &mut Value, generation: i64) {
+    if let Some(annotations) = object.get_mut("metadata").and_then(|m| map_mut(m, "annotations")) {
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), json!(generation.to_string()));
+    }
+}
+
+pub(super) fn daemon_set_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "status");
+    let before = text(&old["metadata"]["annotations"], TEMPLATE_GENERATION).parse::<i64>().unwrap_or(0);
+    let changed = object["spec"]["template"] != old["spec"]["template"];
+    bump_annotation(object, before + i64::from(changed));
+}
+
+/// Deployments count a change of annotations as a change of generation, and keep their labels on status writes.
+pub(super) fn deployment_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    if let (Some(metadata), old) = (object.get_mut("metadata"), &old["metadata"]) {
+        copy_field(metadata, old, "labels");
+    }
+}
+
+pub(super) fn volume_create(cx: Hook<'_>, object: &mut Value) {
+    object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": cx.now});
+}
+
+pub(super) fn volume_status(cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    let same_phase = object["status"]["phase"] == old["status"]["phase"];
+    let (new_time, old_time) =
+        (object["status"]["lastPhaseTransitionTime"].clone(), &old["status"]["lastPhaseTransitionTime"]);
+    let time = match same_phase {
+        true if new_time.is_null() => old_time.clone(),
+        false if new_time.is_null() || new_time == *old_time => json!(cx.now),
+        _ => return,
+    };
+    if let Some(status) = object["status"].as_object_mut() {
+        status.insert("lastPhaseTransitionTime".to_owned(), time);
+    }
+}
+
+/// The two ways to name a source of data follow each other; references without a group or to the core claim mirror.
+pub(super) fn claim_data_sources(object: &mut Value) {
+    let spec = &object["spec"];
+    let (source, reference) = (spec["dataSource"].clone(), spec["dataSourceRef"].clone());
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    if source.is_object() && reference.is_null() {
+        spec.insert("dataSourceRef".to_owned(), source);
+    } else if reference.is_object() && source.is_null() && text(&reference, "namespace").is_empty() {
+        let mirrored: Map<String, Value> = reference
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| key.as_str() != "namespace")
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        spec.insert("dataSource".to_owned(), Value::Object(mirrored));
+    }
+}
+
+pub(super) fn claim_create(_cx: Hook<'_>, object: &mut Value) {
+    remove_status(object);
+    let group = text(&object["spec"]["dataSource"], "apiGroup").to_owned();
+    let kind = text(&object["spec"]["dataSource"], "kind").to_owned();
+    let known = matches!((group.as_str(), kind.as_str()), ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot"));
+    if object["spec"]["dataSource"].is_object() && !known && object["spec"]["dataSourceRef"].is_null() {
+        // Other sources were silently dropped before references existed and still are.
+        if let Some(spec) = object["spec"].as_object_mut() {
+            spec.remove("dataSource");
+        }
+    }
+    claim_data_sources(object);
+}
+
+pub(super) fn claim_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "status");
+    claim_data_sources(object);
+}
+
+pub(super) fn signing_request_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    copy_field(object, old, "status");
+}
+
+/// What a service of the old type had and the new type cannot have, unless the author set it again.
+pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "status");
+    let needs_ip = |spec: &Value| text(spec, "type") != "ExternalName";
+    let needs_node_port = |spec: &Value| {
+        text(spec, "type") == "NodePort"
+            || (text(spec, "type") == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false)
+    };
+    let (old_spec, new_spec) = (old["spec"].clone(), object["spec"].clone());
+    let external = |spec: &Value| matches!(text(spec, "type"), "NodePort" | "LoadBalancer");
+    let Some(spec) = object["spec"].as_object_mut() else { return };
+    let mut drop_same = |keys: &[&str]| {
+        if keys.iter().all(|key| old_spec[*key] == new_spec[*key]) {
+            for key in keys {
+                spec.remove(*key);
+            }
+        }
+    };
+    if needs_ip(&old_spec) && !needs_ip(&new_spec) {
+        drop_same(&["clusterIP", "clusterIPs"]);
+        drop_same(&["ipFamilies", "ipFamilyPolicy"]);
+        drop_same(&["internalTrafficPolicy"]);
+    }
+    if text(&old_spec, "type") == "LoadBalancer" && text(&new_spec, "type") != "LoadBalancer" {
+        drop_same(&["allocateLoadBalancerNodePorts"]);
+        drop_same(&["loadBalancerClass"]);
+    }
+    if external(&old_spec) && !external(&new_spec) {
+        drop_same(&["externalTrafficPolicy"]);
+        drop_same(&["healthCheckNodePort"]);
+    } else if text(&old_spec, "externalTrafficPolicy") == "Local" && text(&new_spec, "externalTrafficPolicy") != "Local" {
+        drop_same(&["healthCheckNodePort"]);
+    }
+    if needs_node_port(&old_spec) && !needs_node_port(&new_spec) {
+        let old_ports: Vec<(i64, String, i64)> = list(&old_spec, "ports").iter().map(port_key).collect();
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            if old_ports.iter().any(|(_, _, node)| *node == port["nodePort"].as_i64().unwrap_or(0)) {
+                if let Some(port) = port.as_object_mut() {
+                    port.remove("nodePort");
+                }
+            }
+        }
+    }
+}
+
+fn port_key(port: &Value) -> (i64, String, i64) {
+    (port["port"].as_i64().unwrap_or(0), text(port, "protocol").to_owned(), port["nodePort"].as_i64().unwrap_or(0))
+}
+
