@@ -48,7 +48,12 @@ impl Errors {
     }
 
     /// The printed value is given as it is: for Go values that are not JSON.
-    pub(super) fn invalid_printed(&mut self, path: &Path, value: impl Into<String>, detail: impl Into<String>) {
+    pub(super) fn invalid_printed(
+        &mut self,
+        path: &Path,
+        value: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
         self.push(FieldError {
             kind: FieldErrorKind::Invalid,
             field: path.0.clone(),
@@ -129,7 +134,8 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 
 /// The entries of the map at a field, sorted by key as Go's sorted iteration gives them.
 pub(super) fn entries<'a>(value: &'a Value, key: &str) -> Vec<(&'a str, &'a Value)> {
-    let mut out: Vec<_> = value[key].as_object().into_iter().flatten().map(|(k, v)| (k.as_str(), v)).collect();
+    let mut out: Vec<_> =
+        value[key].as_object().into_iter().flatten().map(|(k, v)| (k.as_str(), v)).collect();
     out.sort_unstable_by_key(|(k, _)| *k);
     out
 }

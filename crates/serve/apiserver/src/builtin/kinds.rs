@@ -80,11 +80,9 @@ pub(super) fn rules(group: &str, kind: &str) -> Rules {
             ..NO_GENERATION
         },
         ("", "Node") => Rules { fields: &[("spec.unschedulable", "/spec/unschedulable")], ..NO_GENERATION },
-        ("", "Secret") => Rules {
-            prepare_update: strategy::secret_update,
-            fields: &[("type", "/type")],
-            ..NO_GENERATION
-        },
+        ("", "Secret") => {
+            Rules { prepare_update: strategy::secret_update, fields: &[("type", "/type")], ..NO_GENERATION }
+        }
         ("", "ServiceAccount") => Rules {
             prepare_create: strategy::service_account_create,
             prepare_update: strategy::service_account_update,
@@ -93,7 +91,9 @@ pub(super) fn rules(group: &str, kind: &str) -> Rules {
         ("", "Endpoints") => Rules { create_on_update: true, ..NO_GENERATION },
         ("", "LimitRange") => Rules { create_on_update: true, ..NO_GENERATION },
         ("", "Event") => Rules { create_on_update: true, fields: EVENT_FIELDS, ..NO_GENERATION },
-        ("events.k8s.io", "Event") => Rules { create_on_update: true, fields: REGARDING_FIELDS, ..NO_GENERATION },
+        ("events.k8s.io", "Event") => {
+            Rules { create_on_update: true, fields: REGARDING_FIELDS, ..NO_GENERATION }
+        }
         ("", "PersistentVolume") => Rules {
             prepare_create: strategy::volume_create,
             prepare_status: strategy::volume_status,

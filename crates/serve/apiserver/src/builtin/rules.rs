@@ -83,10 +83,6 @@ impl Rules {
         fields: &[],
         printer: None,
     };
-
-    pub(super) const fn of(group: &'static str, kind: &'static str) -> Rules {
-        Rules { group, kind, ..Rules::DEFAULT }
-    }
 }
 
 /// A built-in kind: its type and its rules.
@@ -101,11 +97,13 @@ impl Kind {
     fn normalize(&self, object: &mut Value) {
         fl_kubeschema::normalize(self.def, object);
     }
-
 }
 
 impl Behaviour for Kind {
     fn default(&self, object: &mut Value) {
+        if self.rules.kind == "Secret" {
+            super::strategy::secret_string_data(object);
+        }
         defaults::apply(self.def, object);
     }
 
@@ -155,7 +153,9 @@ impl Behaviour for Kind {
             NameRule::Subdomain => names::dns1123_subdomain(name, prefix),
             NameRule::Label => names::dns1123_label(name, prefix),
             NameRule::PathSegment => names::path_segment(name, prefix),
-            NameRule::Label1035 => super::checks::messages(fl_types::check_dns1035_label(&unmask(name, prefix))),
+            NameRule::Label1035 => {
+                super::checks::messages(fl_types::check_dns1035_label(&unmask(name, prefix)))
+            }
             NameRule::CronJob => {
                 let mut found = names::dns1123_subdomain(name, prefix);
                 if name.len() > 52 && !prefix {
@@ -191,7 +191,11 @@ impl Behaviour for Kind {
     }
 
     fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        self.rules.fields.iter().map(|(label, pointer)| ((*label).to_owned(), field_text(object, pointer))).collect()
+        self.rules
+            .fields
+            .iter()
+            .map(|(label, pointer)| ((*label).to_owned(), field_text(object, pointer)))
+            .collect()
     }
 
     fn selectable_labels(&self) -> Vec<String> {

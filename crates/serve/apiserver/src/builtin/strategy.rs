@@ -5,11 +5,6 @@ use serde_json::{Map, Value, json};
 use super::field::{list, map_mut, text};
 use crate::resource::{Hook, copy_field, remove_status};
 
-/// Nothing is dropped: kinds whose status is an ordinary field.
-pub(super) fn keep_all(_cx: Hook<'_>, _object: &mut Value) {}
-
-pub(super) fn keep_all_on_update(_cx: Hook<'_>, _object: &mut Value, _old: &Value) {}
-
 pub(super) fn namespace_create(_cx: Hook<'_>, object: &mut Value) {
     remove_status(object);
     let Some(spec) = map_mut(object, "spec") else { return };
@@ -169,7 +164,10 @@ pub(super) fn claim_create(_cx: Hook<'_>, object: &mut Value) {
     remove_status(object);
     let group = text(&object["spec"]["dataSource"], "apiGroup").to_owned();
     let kind = text(&object["spec"]["dataSource"], "kind").to_owned();
-    let known = matches!((group.as_str(), kind.as_str()), ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot"));
+    let known = matches!(
+        (group.as_str(), kind.as_str()),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    );
     if object["spec"]["dataSource"].is_object() && !known && object["spec"]["dataSourceRef"].is_null() {
         // Other sources were silently dropped before references existed and still are.
         if let Some(spec) = object["spec"].as_object_mut() {
@@ -219,7 +217,9 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     if external(&old_spec) && !external(&new_spec) {
         drop_same(&["externalTrafficPolicy"]);
         drop_same(&["healthCheckNodePort"]);
-    } else if text(&old_spec, "externalTrafficPolicy") == "Local" && text(&new_spec, "externalTrafficPolicy") != "Local" {
+    } else if text(&old_spec, "externalTrafficPolicy") == "Local"
+        && text(&new_spec, "externalTrafficPolicy") != "Local"
+    {
         drop_same(&["healthCheckNodePort"]);
     }
     if needs_node_port(&old_spec) && !needs_node_port(&new_spec) {
@@ -235,6 +235,9 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
 }
 
 fn port_key(port: &Value) -> (i64, String, i64) {
-    (port["port"].as_i64().unwrap_or(0), text(port, "protocol").to_owned(), port["nodePort"].as_i64().unwrap_or(0))
+    (
+        port["port"].as_i64().unwrap_or(0),
+        text(port, "protocol").to_owned(),
+        port["nodePort"].as_i64().unwrap_or(0),
+    )
 }
-

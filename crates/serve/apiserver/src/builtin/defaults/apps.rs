@@ -33,7 +33,9 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         "apps.v1.StatefulSet" => stateful_set(child(map, "spec")),
         // Upstream sets the kind of the embedded claims while decoding.
         "apps.v1.StatefulSetSpec" => {
-            for claim in map.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
+            for claim in
+                map.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten()
+            {
                 if let Some(claim) = claim.as_object_mut() {
                     put(claim, "apiVersion", "v1");
                     put(claim, "kind", "PersistentVolumeClaim");

@@ -10,9 +10,12 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         "v1.PodSpec" => pod_spec(map),
         "v1.Container" | "v1.EphemeralContainer" => container(map),
         "v1.Probe" => {
-            for (key, value) in
-                [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
-            {
+            for (key, value) in [
+                ("timeoutSeconds", 1),
+                ("periodSeconds", 10),
+                ("successThreshold", 1),
+                ("failureThreshold", 3),
+            ] {
                 put(map, key, value);
             }
         }
@@ -29,7 +32,10 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         | "v1.ProjectedVolumeSource" => put_pointer(map, "defaultMode", 0o644),
         "v1.ServiceAccountTokenProjection" => put_pointer(map, "expirationSeconds", 3600),
         "v1.HostPathVolumeSource" => put_pointer(map, "type", ""),
-        "v1.ResourceRequirements" | "v1.VolumeResourceRequirements" | "v1.NodeStatus" | "v1.ResourceQuotaSpec" => {
+        "v1.ResourceRequirements"
+        | "v1.VolumeResourceRequirements"
+        | "v1.NodeStatus"
+        | "v1.ResourceQuotaSpec" => {
             round_resources(map);
             if ty == "v1.NodeStatus" && !map.contains_key("allocatable") {
                 if let Some(capacity) = map.get("capacity").cloned() {
@@ -60,7 +66,9 @@ fn pod(map: &mut Object) {
     let spec = child(map, "spec");
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else { continue };
+            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else {
+                continue;
+            };
             let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { continue };
             let requests = child(resources, "requests");
             for (name, amount) in limits {
@@ -135,7 +143,9 @@ fn is_repository(path: &str) -> bool {
     let mut first = true;
     while let Some(part) = parts.next() {
         // The first part may be a host with a port and capitals.
-        let host = first && parts.peek().is_some() && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]".contains(c));
+        let host = first
+            && parts.peek().is_some()
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]".contains(c));
         if part.is_empty() || !(host || part.chars().all(ok)) {
             return false;
         }
@@ -159,9 +169,15 @@ fn volume(map: &mut Object) {
 fn round_resources(map: &mut Object) {
     for key in ["limits", "requests", "capacity", "allocatable", "hard"] {
         for amount in map.get_mut(key).and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
-            let Some(quantity) = amount.as_str().and_then(|t| t.parse::<fl_types::Quantity>().ok()) else { continue };
+            let Some(quantity) = amount.as_str().and_then(|t| t.parse::<fl_types::Quantity>().ok()) else {
+                continue;
+            };
             if let Some(rounded) = quantity.milli_value().filter(|_| is_finer_than_milli(amount)) {
-                *amount = json!(format!("{rounded}m").parse::<fl_types::Quantity>().map_or_else(|_| String::new(), |q| q.to_string()));
+                *amount = json!(
+                    format!("{rounded}m")
+                        .parse::<fl_types::Quantity>()
+                        .map_or_else(|_| String::new(), |q| q.to_string())
+                );
             }
         }
     }
@@ -179,9 +195,14 @@ fn service(map: &mut Object) {
             spec.remove("sessionAffinityConfig");
         }
         "ClientIP" => {
-            let set = spec.get("sessionAffinityConfig").is_some_and(|c| c["clientIP"]["timeoutSeconds"].is_number());
+            let set = spec
+                .get("sessionAffinityConfig")
+                .is_some_and(|c| c["clientIP"]["timeoutSeconds"].is_number());
             if !set {
-                spec.insert("sessionAffinityConfig".to_owned(), json!({"clientIP": {"timeoutSeconds": 10800}}));
+                spec.insert(
+                    "sessionAffinityConfig".to_owned(),
+                    json!({"clientIP": {"timeoutSeconds": 10800}}),
+                );
             }
         }
         _ => {}

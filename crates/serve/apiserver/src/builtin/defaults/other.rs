@@ -15,7 +15,8 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
             put(spec, "policyTypes", if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
         }
         "networking.v1.IngressClass" => {
-            if let Some(parameters) = child(map, "spec").get_mut("parameters").and_then(Value::as_object_mut) {
+            if let Some(parameters) = child(map, "spec").get_mut("parameters").and_then(Value::as_object_mut)
+            {
                 put_pointer(parameters, "scope", "Cluster");
             }
         }
@@ -48,7 +49,8 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
                 put_pointer(map, "reinvocationPolicy", "Never");
             }
         }
-        "admissionregistration.v1.RuleWithOperations" | "admissionregistration.v1.NamedRuleWithOperations" => {
+        "admissionregistration.v1.RuleWithOperations"
+        | "admissionregistration.v1.NamedRuleWithOperations" => {
             put_pointer(map, "scope", "*");
         }
         "admissionregistration.v1.ValidatingAdmissionPolicySpec" => put_pointer(map, "failurePolicy", "Fail"),

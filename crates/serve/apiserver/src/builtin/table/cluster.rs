@@ -16,7 +16,13 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
         },
         ("storage.k8s.io", "VolumeAttributesClass") => &Printer {
             columns: "Name@|DriverName|Age",
-            cells: |o, now| vec![default_name(o, "storageclass.kubernetes.io/is-default-class"), json!(text(o, "driverName")), age(o, now)],
+            cells: |o, now| {
+                vec![
+                    default_name(o, "storageclass.kubernetes.io/is-default-class"),
+                    json!(text(o, "driverName")),
+                    age(o, now),
+                ]
+            },
         },
         ("storage.k8s.io", "VolumeAttachment") => &Printer {
             columns: "Name@|Attacher@|PV|Node|Attached?|Age",
@@ -135,7 +141,13 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
             cells: |o, now| {
                 let spec = &o["spec"];
                 let part = |v: &Value, key: &str| json!(text(v, key));
-                vec![name(o), part(spec, "nodeName"), part(spec, "driver"), part(&spec["pool"], "name"), age(o, now)]
+                vec![
+                    name(o),
+                    part(spec, "nodeName"),
+                    part(spec, "driver"),
+                    part(&spec["pool"], "name"),
+                    age(o, now),
+                ]
             },
         },
         _ => return None,
@@ -149,7 +161,9 @@ fn binding(o: &Value, now: i64) -> Vec<Value> {
             .iter()
             .filter(|s| text(s, "kind") == kind)
             .map(|s| match (kind, text(s, "namespace")) {
-                ("ServiceAccount", namespace) if !namespace.is_empty() => format!("{namespace}/{}", text(s, "name")),
+                ("ServiceAccount", namespace) if !namespace.is_empty() => {
+                    format!("{namespace}/{}", text(s, "name"))
+                }
                 _ => text(s, "name").to_owned(),
             })
             .collect();
@@ -245,7 +259,8 @@ fn signing_request(o: &Value, now: i64) -> Vec<Value> {
     if !text(status, "certificate").is_empty() {
         state.push_str(",Issued");
     }
-    let duration = spec["expirationSeconds"].as_i64().map_or_else(|| "<none>".to_owned(), super::human_duration);
+    let duration =
+        spec["expirationSeconds"].as_i64().map_or_else(|| "<none>".to_owned(), super::human_duration);
     vec![
         name(o),
         age(o, now),

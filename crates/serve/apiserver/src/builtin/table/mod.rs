@@ -108,13 +108,16 @@ fn or<'a>(value: &'a Value, otherwise: &'a str) -> Value {
 
 /// Names and images of containers, comma separated.
 fn containers(spec: &Value) -> [Value; 2] {
-    let join = |key: &str| json!(list(spec, "containers").iter().map(|c| text(c, key)).collect::<Vec<_>>().join(","));
+    let join = |key: &str| {
+        json!(list(spec, "containers").iter().map(|c| text(c, key)).collect::<Vec<_>>().join(","))
+    };
     [join("name"), join("image")]
 }
 
 /// A label selector as `kubectl` shows it; `<none>` when nothing is selected by.
 fn selector(value: &Value) -> Value {
-    let found = serde_json::from_value::<LabelSelector>(value.clone()).ok().and_then(|s| s.to_selector().ok());
+    let found =
+        serde_json::from_value::<LabelSelector>(value.clone()).ok().and_then(|s| s.to_selector().ok());
     match found {
         Some(found) => {
             let text = found.to_string();

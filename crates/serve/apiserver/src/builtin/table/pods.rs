@@ -24,7 +24,9 @@ pub(super) fn printer(kind: &str) -> Option<&'static Printer> {
         },
         "Secret" => &Printer {
             columns: "Name@|Type|Data|Age",
-            cells: |o, now| vec![name(o), json!(text(o, "type")), json!(entries(o, "data").len()), age(o, now)],
+            cells: |o, now| {
+                vec![name(o), json!(text(o, "type")), json!(entries(o, "data").len()), age(o, now)]
+            },
         },
         "ConfigMap" => &Printer {
             columns: "Name@|Data|Age",
@@ -149,7 +151,10 @@ fn pod(pod: &Value, now: i64) -> Vec<Value> {
     if !text(status, "reason").is_empty() {
         state.reason = text(status, "reason").to_owned();
     }
-    if list(status, "conditions").iter().any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated") {
+    if list(status, "conditions")
+        .iter()
+        .any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated")
+    {
         state.reason = "SchedulingGated".to_owned();
     }
     let mut sidecars = PodState::default();
@@ -250,12 +255,16 @@ fn resource_quota(o: &Value, now: i64) -> Vec<Value> {
 
 /// Access modes in their fixed order and short form.
 fn access_modes(modes: &[Value]) -> Value {
-    let short: Vec<&str> =
-        [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")]
-            .iter()
-            .filter(|(long, _)| modes.iter().any(|m| m == long))
-            .map(|(_, short)| *short)
-            .collect();
+    let short: Vec<&str> = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ]
+    .iter()
+    .filter(|(long, _)| modes.iter().any(|m| m == long))
+    .map(|(_, short)| *short)
+    .collect();
     json!(short.join(","))
 }
 
@@ -273,8 +282,11 @@ fn class(o: &Value) -> Value {
 fn volume(o: &Value, now: i64) -> Vec<Value> {
     let spec = &o["spec"];
     let claim = &spec["claimRef"];
-    let claim =
-        if claim.is_object() { format!("{}/{}", text(claim, "namespace"), text(claim, "name")) } else { String::new() };
+    let claim = if claim.is_object() {
+        format!("{}/{}", text(claim, "namespace"), text(claim, "name"))
+    } else {
+        String::new()
+    };
     vec![
         name(o),
         or(&spec["capacity"]["storage"], "0"),
@@ -324,7 +336,9 @@ pub(super) fn event(o: &Value, now: i64) -> Vec<Value> {
         "" => kind,
         name => format!("{kind}/{name}"),
     };
-    let first_of = |a: &Value, b: &Value| a.as_str().filter(|s| !s.is_empty()).or(b.as_str()).unwrap_or_default().to_owned();
+    let first_of = |a: &Value, b: &Value| {
+        a.as_str().filter(|s| !s.is_empty()).or(b.as_str()).unwrap_or_default().to_owned()
+    };
     let component = first_of(&o["source"]["component"], &o["reportingComponent"]);
     let host = first_of(&o["source"]["host"], &o["reportingInstance"]);
     let source = if host.is_empty() { component } else { format!("{component}, {host}") };

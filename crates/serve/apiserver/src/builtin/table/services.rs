@@ -73,7 +73,8 @@ fn external_ip(o: &Value) -> String {
         "ClusterIP" | "NodePort" => ips.join(","),
         "LoadBalancer" => {
             let balancer = load_balancer(&o["status"]);
-            let all: Vec<&str> = Some(balancer.as_str()).filter(|b| !b.is_empty()).into_iter().chain(ips).collect();
+            let all: Vec<&str> =
+                Some(balancer.as_str()).filter(|b| !b.is_empty()).into_iter().chain(ips).collect();
             if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
         }
         "ExternalName" => text(spec, "externalName").to_owned(),

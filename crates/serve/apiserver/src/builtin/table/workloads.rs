@@ -7,7 +7,7 @@ use crate::builtin::field::{is_set, list, text};
 
 pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
     Some(match (group, kind) {
-        ("" , "ReplicationController") => &Printer {
+        ("", "ReplicationController") => &Printer {
             columns: "Name@|Desired#|Current#|Ready#|Age|+Containers|+Images|+Selector",
             cells: |o, now| replicas(o, now, labels(&o["spec"], "selector")),
         },
@@ -19,8 +19,13 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
             columns: "Name@|Ready|Up-to-date|Available|Age|+Containers|+Images|+Selector",
             cells: |o, now| {
                 let status = &o["status"];
-                let mut row =
-                    vec![name(o), ready(o), int(&status["updatedReplicas"]), int(&status["availableReplicas"]), age(o, now)];
+                let mut row = vec![
+                    name(o),
+                    ready(o),
+                    int(&status["updatedReplicas"]),
+                    int(&status["availableReplicas"]),
+                    age(o, now),
+                ];
                 row.extend(containers(&o["spec"]["template"]["spec"]));
                 row.push(selector(&o["spec"]["selector"]));
                 row
@@ -38,7 +43,9 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
             columns: "Name@|Desired#|Current#|Ready#|Up-to-date#|Available#|Node Selector|Age|+Containers|+Images|+Selector",
             cells: daemon_set,
         },
-        ("apps", "ControllerRevision") => &Printer { columns: "Name@|Controller|Revision|Age", cells: revision },
+        ("apps", "ControllerRevision") => {
+            &Printer { columns: "Name@|Controller|Revision|Age", cells: revision }
+        }
         ("batch", "Job") => &Printer {
             columns: "Name@|Status|Completions|Duration|Age|+Containers|+Images|+Selector",
             cells: job,
@@ -47,10 +54,9 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
             columns: "Name@|Schedule|Timezone|Suspend?|Active#|Last Schedule|Age|+Containers|+Images|+Selector",
             cells: cron_job,
         },
-        ("autoscaling", "HorizontalPodAutoscaler") => &Printer {
-            columns: "Name@|Reference|Targets|MinPods|MaxPods|Replicas|Age",
-            cells: autoscaler,
-        },
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            &Printer { columns: "Name@|Reference|Targets|MinPods|MaxPods|Replicas|Age", cells: autoscaler }
+        }
         ("policy", "PodDisruptionBudget") => &Printer {
             columns: "Name@|Min Available|Max Unavailable|Allowed Disruptions#|Age",
             cells: |o, now| {
@@ -79,8 +85,13 @@ fn ready(o: &Value) -> Value {
 
 fn replicas(o: &Value, now: i64, selector: Value) -> Vec<Value> {
     let status = &o["status"];
-    let mut row =
-        vec![name(o), int(&o["spec"]["replicas"]), int(&status["replicas"]), int(&status["readyReplicas"]), age(o, now)];
+    let mut row = vec![
+        name(o),
+        int(&o["spec"]["replicas"]),
+        int(&status["replicas"]),
+        int(&status["readyReplicas"]),
+        age(o, now),
+    ];
     row.extend(containers(&o["spec"]["template"]["spec"]));
     row.push(selector);
     row
@@ -90,9 +101,13 @@ fn daemon_set(o: &Value, now: i64) -> Vec<Value> {
     let status = &o["status"];
     let pod = &o["spec"]["template"]["spec"];
     let mut row = vec![name(o)];
-    for key in
-        ["desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable"]
-    {
+    for key in [
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    ] {
         row.push(int(&status[key]));
     }
     row.extend([labels(pod, "nodeSelector"), age(o, now)]);
@@ -129,7 +144,8 @@ fn job(o: &Value, now: i64) -> Vec<Value> {
         (None, _) => String::new(),
         (Some(start), end) => super::human_duration(end.unwrap_or(now) - start),
     };
-    let has = |kind: &str| list(status, "conditions").iter().any(|c| c["type"] == kind && c["status"] == "True");
+    let has =
+        |kind: &str| list(status, "conditions").iter().any(|c| c["type"] == kind && c["status"] == "True");
     let state = if has("Complete") {
         "Complete"
     } else if has("Failed") {
@@ -194,8 +210,11 @@ fn metrics(specs: &[Value], statuses: &[Value]) -> String {
     if specs.is_empty() {
         return "<none>".to_owned();
     }
-    let shown: Vec<String> =
-        specs.iter().enumerate().map(|(at, spec)| metric(spec, statuses.get(at).unwrap_or(&Value::Null))).collect();
+    let shown: Vec<String> = specs
+        .iter()
+        .enumerate()
+        .map(|(at, spec)| metric(spec, statuses.get(at).unwrap_or(&Value::Null)))
+        .collect();
     let max = 2;
     let text = shown[..shown.len().min(max)].join(", ");
     if shown.len() > max { format!("{text} + {} more...", shown.len() - max) } else { text }
@@ -207,7 +226,13 @@ fn metric(spec: &Value, status: &Value) -> String {
     let (key, named) = match text(spec, "type") {
         "External" => ("external", false),
         "Object" => ("object", false),
-        "Pods" => return format!("{}/{}", amount(&status["pods"]["current"]["averageValue"]), amount(&spec["pods"]["target"]["averageValue"])),
+        "Pods" => {
+            return format!(
+                "{}/{}",
+                amount(&status["pods"]["current"]["averageValue"]),
+                amount(&spec["pods"]["target"]["averageValue"])
+            );
+        }
         "Resource" => ("resource", true),
         "ContainerResource" => ("containerResource", true),
         _ => return "<unknown type>".to_owned(),

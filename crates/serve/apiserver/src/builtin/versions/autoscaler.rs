@@ -22,9 +22,7 @@ fn is_cpu_status(metric: &Value) -> bool {
 }
 
 fn annotate(object: &mut Value, key: &str, value: &str) {
-    if let Some(annotations) =
-        crate::builtin::field::map_mut(&mut object["metadata"], "annotations")
-    {
+    if let Some(annotations) = crate::builtin::field::map_mut(&mut object["metadata"], "annotations") {
         annotations.insert(key.to_owned(), json!(value));
     }
 }
@@ -93,7 +91,10 @@ pub(in crate::builtin) fn to_v2(mut object: Value) -> Value {
     }
     object["apiVersion"] = json!("autoscaling/v2");
     let annotation = |key: &str| -> Value {
-        object["metadata"]["annotations"][key].as_str().and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default()
+        object["metadata"]["annotations"][key]
+            .as_str()
+            .and_then(|t| serde_json::from_str(t).ok())
+            .unwrap_or_default()
     };
     let (others, behavior) = (annotation(METRICS), annotation(BEHAVIOR));
     let (current, conditions) = (annotation(CURRENT), annotation(CONDITIONS));
@@ -176,10 +177,15 @@ fn behavior_to_internal(behavior: &Value) -> String {
             .iter()
             .map(|p| {
                 let of = |key: &str| text_of(&p[key]);
-                ordered_text(&[("Type", of("type")), ("Value", of("value")), ("PeriodSeconds", of("periodSeconds"))])
+                ordered_text(&[
+                    ("Type", of("type")),
+                    ("Value", of("value")),
+                    ("PeriodSeconds", of("periodSeconds")),
+                ])
             })
             .collect();
-        let policies = if rules["policies"].is_null() { "null".to_owned() } else { format!("[{}]", policies.join(",")) };
+        let policies =
+            if rules["policies"].is_null() { "null".to_owned() } else { format!("[{}]", policies.join(",")) };
         ordered_text(&[
             ("StabilizationWindowSeconds", text_of(&rules["stabilizationWindowSeconds"])),
             ("SelectPolicy", text_of(&rules["selectPolicy"])),
@@ -207,7 +213,9 @@ fn behavior_to_v2(internal: &Value) -> Value {
 
 /// Puts only what is there.
 fn present(pairs: &[(&str, &Value)]) -> Value {
-    Value::Object(pairs.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| ((*k).to_owned(), (*v).clone())).collect())
+    Value::Object(
+        pairs.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| ((*k).to_owned(), (*v).clone())).collect(),
+    )
 }
 
 fn source_key(kind: &str) -> &'static str {
@@ -258,7 +266,8 @@ fn metric_to_v1(metric: &Value) -> String {
 fn metric_to_v2(metric: &Value) -> Value {
     let key = source_key(text(metric, "type"));
     let source = &metric[key];
-    let identifier = |selector: &str| present(&[("name", &source["metricName"]), ("selector", &source[selector])]);
+    let identifier =
+        |selector: &str| present(&[("name", &source["metricName"]), ("selector", &source[selector])]);
     let target = |value: &Value, average: &Value| {
         let kind = if average.is_null() { "Value" } else { "AverageValue" };
         present(&[("type", &json!(kind)), ("value", value), ("averageValue", average)])
@@ -327,7 +336,8 @@ fn status_to_v1(metric: &Value) -> String {
 fn status_to_v2(metric: &Value) -> Value {
     let key = source_key(text(metric, "type"));
     let source = &metric[key];
-    let identifier = |selector: &str| present(&[("name", &source["metricName"]), ("selector", &source[selector])]);
+    let identifier =
+        |selector: &str| present(&[("name", &source["metricName"]), ("selector", &source[selector])]);
     let current = |value: &str, average: &str| {
         present(&[("value", &source[value]), ("averageValue", &source[average])])
     };
