@@ -1,13 +1,46 @@
 //! What happens to a custom resource between decoding and validation: metadata is decoded as every object's,
 //! the rest is pruned, and embedded resources get the same care.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::decode::{Shape, decode_value};
 use crate::field_error::FieldError;
-use crate::model::Schema;
+use crate::model::{Additional, Name, Schema, Type};
+use crate::node::Node;
 use crate::object_meta::object_meta;
 use crate::prune::{prune, prune_nulls};
+
+impl Schema {
+    /// A custom resource's schema as it is served: with the fields every object has, at the root and in embedded
+    /// resources. Apply needs it; validation does not.
+    #[must_use]
+    pub fn served(&self) -> Schema {
+        let mut schema = serve(self, true);
+        schema.name = None;
+        schema
+    }
+}
+
+fn serve(schema: &Schema, with_meta: bool) -> Schema {
+    let mut out = schema.clone();
+    let below = |node: &Node| Node::new(serve(node, node.embedded_resource));
+    let mut properties: Vec<(Name, Node)> =
+        schema.properties.iter().map(|(name, node)| (Name::Owned(name.to_owned()), below(node))).collect();
+    if with_meta {
+        let text = || Node::new(Schema { ty: Type::String, ..Schema::default() });
+        properties.push((Name::Borrowed("apiVersion"), text()));
+        properties.push((Name::Borrowed("kind"), text()));
+        properties.push((Name::Borrowed("metadata"), object_meta().clone()));
+    }
+    out.properties = Arc::new(properties.into_iter().collect());
+    out.items = schema.items.as_ref().map(below);
+    if let Additional::Schema(node) = &schema.additional {
+        out.additional = Additional::Schema(below(node));
+    }
+    out
+}
 
 /// Coerces an object to its schema. Returns the unknown fields in the order strict decoding lists them, or why its
 /// metadata does not decode.
@@ -106,7 +139,7 @@ fn visit_embedded(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<F
                         }
                         Some(Value::String(_)) => {}
                         Some(other) => {
-                            errors.push(FieldError::invalid(join(name), other, "must be a string"))
+                            errors.push(FieldError::invalid(join(name), other, "must be a string"));
                         }
                     }
                 }

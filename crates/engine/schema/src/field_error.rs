@@ -141,8 +141,8 @@ fn print_value(value: &Value) -> String {
     }
 }
 
-/// Go's `%q` for the characters that differ from JSON's quoting.
-pub(crate) fn go_quote(text: &str) -> String {
+/// Go's `%q`: quoting that differs from JSON's in a few control characters.
+pub fn go_quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -30,7 +30,7 @@ mod validate;
 pub use custom::{check_embedded, coerce};
 pub use decode::{DecodeError, Decoded, Shape, StrictError, decode, decode_value};
 pub use defaulting::default;
-pub use field_error::{FieldError, FieldErrorKind};
+pub use field_error::{FieldError, FieldErrorKind, go_quote};
 pub use lists::check_list_types;
 pub use model::{
     Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,

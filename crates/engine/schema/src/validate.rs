@@ -260,7 +260,7 @@ fn check_object(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, 
         }
         match &schema.additional {
             Additional::Schema(node) => {
-                out.merge(check(value, before(), node, &format!("{path}.{name}"), false))
+                out.merge(check(value, before(), node, &format!("{path}.{name}"), false));
             }
             Additional::Allowed(false) => {
                 let text = format!("{path}.{name} in body is a forbidden property");

@@ -1,0 +1,428 @@
+//! Ownership through writes: apply, and the tracking of every other write.
+
+mod conflict;
+mod prune;
+
+use fl_schema::Schema;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+pub use conflict::{Conflict, ConflictError};
+
+use crate::managed::{Entry, Identity, Managed};
+use crate::set::Set;
+use crate::typed::{Comparison, Ty, check, compare, field_set, merge, reconcile};
+
+/// Updaters beyond this are folded into `ancient-changes`.
+const MAX_UPDATERS: usize = 10;
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Other versions of a resource, for entries written in them.
+pub trait Versions {
+    /// The object in `api_version` with that version's schema; `None` when the version no longer exists.
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, std::sync::Arc<Schema>)>;
+}
+
+/// A resource with one version.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OneVersion;
+
+impl Versions for OneVersion {
+    fn convert(&self, _object: &Value, _api_version: &str) -> Option<(Value, std::sync::Arc<Schema>)> {
+        None
+    }
+}
+
+/// What the request says about itself.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// Schema of the served type, metadata included (see [`fl_schema::Schema::served`] for custom resources).
+    pub schema: &'a Schema,
+    /// `apps/v1`.
+    pub api_version: &'a str,
+    pub kind: &'a str,
+    /// Empty for the main endpoint.
+    pub subresource: &'a str,
+    pub manager: &'a str,
+    /// RFC 3339, seconds.
+    pub now: &'a str,
+    /// Fields a write through this endpoint resets: `status` on the main endpoint, `spec` on `status`.
+    pub reset: &'a Set,
+    pub versions: &'a dyn Versions,
+}
+
+impl std::fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Request({} {} by {:?} on {:?})",
+            self.api_version, self.kind, self.manager, self.subresource
+        )
+    }
+}
+
+/// Why an apply is refused.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ApplyError {
+    /// The request itself is wrong (400).
+    #[error("{0}")]
+    BadRequest(String),
+    /// Others own what would change (409).
+    #[error("{0}")]
+    Conflict(ConflictError),
+    /// The configuration does not fit the schema, or stored ownership is broken (500).
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Merges an applied configuration into the live object (`null` or an empty object when there is none) and returns the
+/// new object with its managed fields, before defaulting. Equal to live when nothing changed.
+pub fn apply(request: Request<'_>, live: &Value, config: &Value, force: bool) -> Result<Value, ApplyError> {
+    let (version, kind) = (text(config, "apiVersion"), text(config, "kind"));
+    if version != request.api_version || kind != request.kind {
+        return Err(ApplyError::BadRequest(format!("invalid object type: {}", print_gvk(version, kind))));
+    }
+    if config.pointer("/metadata/managedFields").is_some_and(|m| !m.is_null()) {
+        return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
+    }
+    let mut managed = Managed::decode(live)
+        .map_err(|e| ApplyError::Failed(format!("failed to decode managed fields: {e}")))?;
+    let ty = Ty::root(request.schema);
+    if let Some(misfit) = check(config, ty) {
+        let meta = |key: &str| {
+            config.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default()
+        };
+        let object = format!("{}/{}; {}", meta("namespace"), meta("name"), print_gvk(version, kind));
+        return Err(ApplyError::Failed(format!("failed to create typed patch object ({object}): {misfit}")));
+    }
+    let nothing = Value::Object(Map::new());
+    let live = if live.is_null() { &nothing } else { live };
+    if managed.entries.is_empty() {
+        let first = Request { manager: "before-first-apply", ..request };
+        managed = track(first, &nothing, live, managed);
+    }
+    let attempt = run(request, live, config, managed.clone(), force);
+    let attempt = match attempt {
+        // kubectl may take over what it applied client-side before.
+        Err(ApplyError::Conflict(conflicts)) if request.manager == "kubectl" => {
+            match allowed_by_last_applied(request, live) {
+                Some(allowed) => {
+                    let left = conflicts.without(&allowed);
+                    if left.is_empty() {
+                        run(request, live, config, managed, true)
+                    } else {
+                        Err(ApplyError::Conflict(left))
+                    }
+                }
+                None => Err(ApplyError::Conflict(conflicts)),
+            }
+        }
+        other => other,
+    };
+    let mut object = attempt?;
+    if request.manager == "kubectl" {
+        refresh_last_applied(&mut object, config);
+    }
+    Ok(object)
+}
+
+fn run(
+    request: Request<'_>,
+    live: &Value,
+    config: &Value,
+    mut managed: Managed,
+    force: bool,
+) -> Result<Value, ApplyError> {
+    let ty = Ty::root(request.schema);
+    reconcile_all(request, &mut managed);
+    let identity = Identity::new(request.manager, true, request.api_version, request.subresource);
+    let last = managed.get(&identity).cloned();
+    let set = field_set(config, ty).recursive_difference(request.reset);
+    let merged = merge(live, config, ty);
+    let time = last.as_ref().and_then(|e| e.time.clone());
+    managed.put(Entry::new(identity.clone(), request.api_version, set, time));
+    let new = prune::prune(request, merged, &managed, &identity, last.as_ref());
+    let (mut managed, _) =
+        settle(request, live, &new, managed, &identity, force).map_err(ApplyError::Conflict)?;
+    let changed = !crate::path::same(live, &new);
+    strip(&mut managed, &identity);
+    if changed && let Some(entry) = managed.entries.iter_mut().find(|e| e.identity == identity) {
+        entry.time = Some(request.now.to_owned());
+    }
+    let mut object = new;
+    managed.store(&mut object);
+    Ok(object)
+}
+
+/// Tracks a create (`live` null or empty), update or non-apply patch: `new` gets its managed fields.
+pub fn update(request: Request<'_>, live: &Value, new: &mut Value) {
+    let nothing = Value::Object(Map::new());
+    let live = if live.is_null() { &nothing } else { live };
+    let managed = match live_or_new(request, live, new) {
+        Managing::Reset => {
+            Managed::default().store(new);
+            Managed::default()
+        }
+        Managing::By(managed) => managed,
+    };
+    // An object nobody tracks stays so until it is applied; only creation starts tracking.
+    let created = live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().is_empty();
+    if managed.entries.is_empty() && !created {
+        managed.store(new);
+        return;
+    }
+    let managed = track(request, live, new, managed);
+    cap(managed).store(new);
+}
+
+enum Managing {
+    Reset,
+    By(Managed),
+}
+
+/// The client's own managed fields count when they decode; emptied on purpose they reset tracking.
+fn live_or_new(request: Request<'_>, live: &Value, new: &Value) -> Managing {
+    let from_live = || Managing::By(Managed::decode(live).unwrap_or_default());
+    if !request.subresource.is_empty() {
+        return from_live();
+    }
+    match new.pointer("/metadata/managedFields") {
+        Some(Value::Array(list)) if list.is_empty() => return Managing::Reset,
+        Some(Value::Array(list)) if list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty) => {
+            return Managing::Reset;
+        }
+        _ => {}
+    }
+    match Managed::decode(new) {
+        Ok(managed) if !managed.entries.is_empty() => Managing::By(managed),
+        _ => from_live(),
+    }
+}
+
+/// Records what changed between `live` and `new` as the manager's.
+fn track(request: Request<'_>, live: &Value, new: &Value, mut managed: Managed) -> Managed {
+    let me = Identity::new(request.manager, false, request.api_version, request.subresource);
+    let operation = Identity::new("current-operation", false, "", "");
+    reconcile_all(request, &mut managed);
+    let Ok((mut managed, changes)) = settle(request, live, new, managed, &operation, true) else {
+        return Managed::default();
+    };
+    let taken =
+        changes.modified.union(&changes.added).recursive_difference(request.reset).difference(strip_set());
+    if taken.is_empty() {
+        return managed;
+    }
+    let set = match managed.remove(&me) {
+        Some(previous) => taken.union(previous.set()),
+        None => taken,
+    };
+    managed.put(Entry::new(me, request.api_version, set, Some(request.now.to_owned())));
+    managed
+}
+
+/// Takes changed and removed fields from every other manager; without `force` a change of owned fields is a conflict.
+fn settle(
+    request: Request<'_>,
+    live: &Value,
+    new: &Value,
+    mut managed: Managed,
+    me: &Identity,
+    force: bool,
+) -> Result<(Managed, Comparison), ConflictError> {
+    let changes = compare(live, new, Ty::root(request.schema));
+    let mut visible = Comparison {
+        added: changes.added.clone(),
+        removed: changes.removed.clone(),
+        modified: changes.modified.clone(),
+    };
+    visible.exclude(request.reset);
+    let mut conflicts = Vec::new();
+    let mut others: Vec<(String, Option<Comparison>)> = Vec::new();
+    let mut gone = Vec::new();
+    for entry in &mut managed.entries {
+        if entry.identity == *me {
+            continue;
+        }
+        let seen = if entry.version == request.api_version {
+            &visible
+        } else {
+            if !others.iter().any(|(v, _)| *v == entry.version) {
+                others.push((entry.version.clone(), in_version(request, live, new, &entry.version)));
+            }
+            match others.iter().find(|(v, _)| *v == entry.version).and_then(|(_, c)| c.as_ref()) {
+                Some(found) => found,
+                None => {
+                    gone.push(entry.identity.clone());
+                    continue;
+                }
+            }
+        };
+        if seen.is_empty() {
+            continue;
+        }
+        let lost = entry.set().intersection(&seen.modified.union(&seen.added));
+        if !lost.is_empty() && !force {
+            conflicts.push((entry.identity.clone(), lost));
+            continue;
+        }
+        let kept = entry.set().difference(&lost).difference(&seen.removed);
+        if kept != *entry.set() {
+            entry.replace(kept);
+        }
+    }
+    if !conflicts.is_empty() {
+        return Err(ConflictError::new(conflicts));
+    }
+    managed.entries.retain(|e| !gone.contains(&e.identity) && (e.identity == *me || !is_emptied(e)));
+    managed.entries.retain(|e| e.identity != *me || !e.set().is_empty());
+    Ok((managed, visible))
+}
+
+fn is_emptied(entry: &Entry) -> bool {
+    entry.set().is_empty()
+}
+
+fn in_version(request: Request<'_>, live: &Value, new: &Value, version: &str) -> Option<Comparison> {
+    let (old, schema) = request.versions.convert(live, version)?;
+    let (new, _) = request.versions.convert(new, version)?;
+    let mut changes = compare(&old, &new, Ty::root(&schema));
+    changes.exclude(request.reset);
+    Some(changes)
+}
+
+fn reconcile_all(request: Request<'_>, managed: &mut Managed) {
+    for entry in &mut managed.entries {
+        if entry.version == request.api_version
+            && let Some(set) = reconcile(entry.set(), Ty::root(request.schema))
+        {
+            entry.replace(set);
+        }
+    }
+}
+
+/// Fields the system owns.
+fn strip_set() -> &'static Set {
+    static STRIP: std::sync::OnceLock<Set> = std::sync::OnceLock::new();
+    STRIP.get_or_init(|| {
+        Set::of_fields(&[
+            &["apiVersion"],
+            &["kind"],
+            &["metadata"],
+            &["metadata", "name"],
+            &["metadata", "namespace"],
+            &["metadata", "creationTimestamp"],
+            &["metadata", "selfLink"],
+            &["metadata", "uid"],
+            &["metadata", "clusterName"],
+            &["metadata", "generation"],
+            &["metadata", "managedFields"],
+            &["metadata", "resourceVersion"],
+        ])
+    })
+}
+
+fn strip(managed: &mut Managed, identity: &Identity) {
+    let Some(entry) = managed.entries.iter_mut().find(|e| e.identity == *identity) else { return };
+    let kept = entry.set().difference(strip_set());
+    if kept.is_empty() {
+        managed.remove(identity);
+    } else {
+        entry.replace(kept);
+    }
+}
+
+/// Folds the oldest updaters of a version together until at most [`MAX_UPDATERS`] are left.
+fn cap(mut managed: Managed) -> Managed {
+    let mut updaters: Vec<(String, Identity)> = managed
+        .entries
+        .iter()
+        .filter(|e| !e.identity.applied)
+        .map(|e| (e.time.clone().unwrap_or_default(), e.identity.clone()))
+        .collect();
+    if updaters.len() <= MAX_UPDATERS {
+        return managed;
+    }
+    updaters.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.sort_key().cmp(&b.1.sort_key())));
+    let mut count = updaters.len();
+    let mut first_of: Vec<(String, Identity)> = Vec::new();
+    for (_, identity) in updaters {
+        if count <= MAX_UPDATERS {
+            break;
+        }
+        let Some(entry) = managed.get(&identity).cloned() else { continue };
+        let bucket = Identity::new("ancient-changes", false, &entry.version, "");
+        let Some((_, first)) = first_of.iter().find(|(v, _)| *v == entry.version).cloned() else {
+            first_of.push((entry.version.clone(), identity));
+            continue;
+        };
+        if managed.get(&bucket).is_none()
+            && let Some(seed) = managed.remove(&first)
+        {
+            managed.put(Entry::new(bucket.clone(), &seed.version, seed.set().clone(), seed.time.clone()));
+        }
+        let merged = managed.get(&bucket).map_or_else(Set::new, |b| entry.set().union(b.set()));
+        managed.remove(&identity);
+        managed.put(Entry::new(bucket, &entry.version, merged, entry.time.clone()));
+        count -= 1;
+    }
+    managed
+}
+
+/// Fields kubectl applied client-side and that still have the value it gave them.
+fn allowed_by_last_applied(request: Request<'_>, live: &Value) -> Option<Set> {
+    let annotation = live.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
+    let applied: Value = serde_json::from_str(annotation).ok()?;
+    if text(&applied, "apiVersion") != request.api_version
+        || check(&applied, Ty::root(request.schema)).is_some()
+    {
+        return None;
+    }
+    let ty = Ty::root(request.schema);
+    let changes = compare(&applied, live, ty);
+    Some(
+        field_set(&applied, ty)
+            .difference(&changes.modified)
+            .difference(&changes.added)
+            .difference(&changes.removed),
+    )
+}
+
+/// Keeps the client-side annotation in step when kubectl applies server-side.
+fn refresh_last_applied(object: &mut Value, config: &Value) {
+    const LIMIT: usize = 256 * 1024;
+    let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if annotations.get(LAST_APPLIED).and_then(Value::as_str).is_none_or(str::is_empty) {
+        return;
+    }
+    let mut applied = config.clone();
+    if let Some(map) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        map.remove(LAST_APPLIED);
+    }
+    let value = format!("{applied}\n");
+    let total: usize = annotations
+        .iter()
+        .filter(|(k, _)| *k != LAST_APPLIED)
+        .map(|(k, v)| k.len() + v.as_str().map_or(0, str::len))
+        .sum();
+    if total + LAST_APPLIED.len() + value.len() > LIMIT {
+        annotations.remove(LAST_APPLIED);
+    } else {
+        annotations.insert(LAST_APPLIED.to_owned(), Value::from(value));
+    }
+}
+
+fn text<'v>(object: &'v Value, key: &str) -> &'v str {
+    object.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Go's print of a group, version and kind: `apps/v1, Kind=Deployment`, `/v1, Kind=Secret`.
+fn print_gvk(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    format!("{group}/{version}, Kind={kind}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+use serde_json::json;
+
+fn schema() -> Schema {
+    let root = Schema::from_json(&json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "replicas": {"type": "integer"}, "name": {"type": "string"},
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                "items": {"type": "object", "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "n": {"type": "string"}}}},
+            "atom": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+            "plain": {"type": "array", "items": {"type": "string"}},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
+        "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}}}})).expect("schema");
+    root.served()
+}
+
+struct Bench {
+    schema: Schema,
+    reset: Set,
+    object: Value,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { schema: schema(), reset: Set::of_fields(&[&["status"]]), object: Value::Null }
+    }
+
+    fn request<'a>(&'a self, manager: &'a str) -> Request<'a> {
+        Request {
+            schema: &self.schema,
+            api_version: "x/v1",
+            kind: "X",
+            subresource: "",
+            manager,
+            now: "2024-01-01T00:00:00Z",
+            reset: &self.reset,
+            versions: &OneVersion,
+        }
+    }
+
+    fn apply(&mut self, manager: &str, spec: &Value, force: bool) -> Result<(), String> {
+        let config = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": spec});
+        self.object =
+            apply(self.request(manager), &self.object, &config, force).map_err(|e| e.to_string())?;
+        Ok(())
+    }
+
+    fn fields(&self, manager: &str) -> Value {
+        let list = self.object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        list.into_iter().find(|e| e["manager"] == manager).map_or(Value::Null, |e| e["fieldsV1"].clone())
+    }
+}
+
+#[test]
+fn ownership_follows_applies() {
+    let mut bench = Bench::new();
+    bench
+        .apply("one", &json!({"replicas": 1, "tags": ["a"], "ports": [{"port": 80, "n": "x"}]}), false)
+        .expect("applies");
+    assert_eq!(
+        bench.fields("one"),
+        json!({"f:spec": {"f:replicas": {}, "f:tags": {"v:\"a\"": {}},
+        "f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:n": {}}}}})
+    );
+    let refused = bench.apply("two", &json!({"replicas": 2, "tags": ["b"]}), false).expect_err("conflict");
+    assert_eq!(refused, "Apply failed with 1 conflict: conflict with \"one\": .spec.replicas");
+    bench.apply("two", &json!({"replicas": 2, "tags": ["b"]}), true).expect("forced");
+    assert_eq!(bench.object["spec"]["tags"], json!(["a", "b"]));
+    assert_eq!(
+        bench.fields("one"),
+        json!({"f:spec": {"f:tags": {"v:\"a\"": {}},
+        "f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:n": {}}}}})
+    );
+    bench.apply("one", &json!({"tags": []}), false).expect("applies");
+    assert_eq!(bench.object["spec"], json!({"replicas": 2, "tags": ["b"]}));
+}
+
+#[test]
+fn updates_take_fields_and_are_capped() {
+    let mut bench = Bench::new();
+    bench.apply("one", &json!({"replicas": 1}), false).expect("applies");
+    bench.object["metadata"]["uid"] = json!("u");
+    for writer in 0..12 {
+        let mut new = bench.object.clone();
+        new["spec"]["replicas"] = json!(10 + writer);
+        new["spec"]["free"][format!("k{writer}")] = json!(1);
+        let name = format!("w{writer:02}");
+        update(bench.request(&name), &bench.object.clone(), &mut new);
+        bench.object = new;
+    }
+    let managers: Vec<String> = bench.object["metadata"]["managedFields"]
+        .as_array()
+        .expect("list")
+        .iter()
+        .map(|e| e["manager"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(managers.len(), 10, "{managers:?}");
+    assert_eq!(managers[0], "ancient-changes");
+    assert_eq!(bench.fields("w11"), json!({"f:spec": {"f:replicas": {}, "f:free": {"f:k11": {}}}}));
+}
+
+#[test]
+fn managed_fields_can_be_reset_and_first_apply_is_marked() {
+    let bench = Bench::new();
+    let live = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a", "uid": "u"}, "spec": {"name": "n"}});
+    let config =
+        json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": {"replicas": 1}});
+    let out = apply(bench.request("one"), &live, &config, false).expect("applies");
+    let managers: Vec<&Value> =
+        out["metadata"]["managedFields"].as_array().expect("list").iter().map(|e| &e["manager"]).collect();
+    assert_eq!(managers, ["one", "before-first-apply"]);
+    let mut new = out.clone();
+    new["metadata"]["managedFields"] = json!([{}]);
+    update(bench.request("x"), &out, &mut new);
+    assert_eq!(new["metadata"].get("managedFields"), None);
+}
+
+#[test]
+fn i02_a_managed_fields_bomb_is_refused_or_ignored() {
+    let mut deep = json!({});
+    for _ in 0..120 {
+        deep = json!({"f:a": deep});
+    }
+    let bench = Bench::new();
+    let wide: serde_json::Map<String, Value> = (0..20_000).map(|i| (format!("f:k{i}"), json!({}))).collect();
+    for bomb in [deep, Value::Object(wide), json!({"k:{": {}}), json!([1])] {
+        let live =
+            json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a", "uid": "u"}, "spec": {}});
+        let mut new = live.clone();
+        new["metadata"]["managedFields"] = json!([{"manager": "m", "operation": "Update", "apiVersion": "x/v1", "fieldsType": "FieldsV1", "fieldsV1": bomb}]);
+        update(bench.request("w"), &live, &mut new);
+    }
+}

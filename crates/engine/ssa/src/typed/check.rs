@@ -1,0 +1,162 @@
+//! Whether an applied configuration fits the type; nothing is merged that does not.
+
+use serde_json::Value;
+
+use super::{Items, Kind, Scalar, Ty};
+use crate::path::PathElement;
+
+/// One thing that does not fit, with the path to it.
+struct Misfit {
+    path: String,
+    text: String,
+}
+
+/// The complaint about an object, as the reference words it; `None` when it fits.
+pub(crate) fn check(value: &Value, ty: Ty<'_>) -> Option<String> {
+    let mut found = Vec::new();
+    visit(value, ty, &mut String::new(), &mut found);
+    let print =
+        |m: &Misfit| if m.path.is_empty() { m.text.clone() } else { format!("{}: {}", m.path, m.text) };
+    match found.as_slice() {
+        [] => None,
+        [one] => Some(print(one)),
+        many => Some(format!(
+            "errors:\n{}",
+            many.iter().map(|m| format!("  {}", print(m))).collect::<Vec<_>>().join("\n")
+        )),
+    }
+}
+
+fn visit(value: &Value, ty: Ty<'_>, path: &mut String, found: &mut Vec<Misfit>) {
+    let mut complain = |text: String| found.push(Misfit { path: path.clone(), text });
+    match ty.kind(Some(value)) {
+        Kind::Invalid => complain("schema error: invalid atom: inlined".to_owned()),
+        Kind::Scalar(scalar) => {
+            if let Some(text) = scalar_misfit(scalar, value) {
+                complain(text);
+            }
+        }
+        Kind::Map { ty, .. } => match value {
+            Value::Null => {}
+            Value::Object(map) => {
+                for (name, below) in map {
+                    let (member, _) = ty.member(name);
+                    let mark = path.len();
+                    path.push('.');
+                    path.push_str(name);
+                    if matches!(member, Ty::Missing) {
+                        found.push(Misfit {
+                            path: path.clone(),
+                            text: "field not declared in schema".to_owned(),
+                        });
+                        path.truncate(mark);
+                        return;
+                    }
+                    visit(below, member, path, found);
+                    path.truncate(mark);
+                }
+            }
+            other => complain(format!("expected map, got &{{{}}}", go_plain(other))),
+        },
+        Kind::List { items, element } => match value {
+            Value::Null => {}
+            Value::Array(list) => check_items(list, items, element, path, found),
+            other => complain(format!("expected list, got &{{{}}}", go_plain(other))),
+        },
+    }
+}
+
+fn check_items(
+    list: &[Value],
+    items: Items<'_>,
+    element: Ty<'_>,
+    path: &mut String,
+    found: &mut Vec<Misfit>,
+) {
+    let mut seen: Vec<PathElement> = Vec::new();
+    for (index, item) in list.iter().enumerate() {
+        let at = match items {
+            Items::Atomic => PathElement::Index(index as i64),
+            _ => match items.element(item) {
+                Ok(at) => at,
+                Err(text) => {
+                    found.push(Misfit { path: path.clone(), text: format!("element {index}: {text}") });
+                    return;
+                }
+            },
+        };
+        if !matches!(items, Items::Atomic) {
+            match seen.binary_search(&at) {
+                Ok(_) => {
+                    found
+                        .push(Misfit { path: path.clone(), text: format!("duplicate entries for key {at}") });
+                }
+                Err(place) => seen.insert(place, at.clone()),
+            }
+        }
+        let mark = path.len();
+        path.push_str(&at.to_string());
+        visit(item, element, path, found);
+        path.truncate(mark);
+    }
+}
+
+fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
+    match (scalar, value) {
+        (_, Value::Null)
+        | (Scalar::Number, Value::Number(_))
+        | (Scalar::Text, Value::String(_))
+        | (Scalar::Flag, Value::Bool(_))
+        | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        (Scalar::Number, other) => Some(format!("expected numeric (int or float), got {}", go_type(other))),
+        (Scalar::Text, other) => {
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other)))
+        }
+        (Scalar::Flag, other) => Some(format!("expected boolean, got &{{{}}}", go_plain(other))),
+        (Scalar::Any, other) => Some(format!("expected any scalar, got &{{{}}}", go_plain(other))),
+    }
+}
+
+/// Go's `%T`.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Go's `%v`.
+pub(crate) fn go_plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => format!("[{}]", list.iter().map(go_plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => format!(
+            "map[{}]",
+            map.iter().map(|(k, v)| format!("{k}:{}", go_plain(v))).collect::<Vec<_>>().join(" ")
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Go's `%#v`.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => fl_schema::go_quote(text),
+        Value::Array(list) => {
+            format!("[]interface {{}}{{{}}}", list.iter().map(go_syntax).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let parts: Vec<String> =
+                map.iter().map(|(k, v)| format!("{}:{}", fl_schema::go_quote(k), go_syntax(v))).collect();
+            format!("map[string]interface {{}}{{{}}}", parts.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
