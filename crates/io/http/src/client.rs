@@ -1,0 +1,246 @@
+//! Requests and answers.
+
+use std::io;
+
+use base64::Engine;
+use bytes::Bytes;
+use futures::StreamExt;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use tokio::sync::mpsc;
+use url::Url;
+
+use crate::error::{cause, shown};
+use crate::{BodyReader, Credentials, Error, Settings, calm, tls};
+
+const USER_AGENT: &str = concat!("fluorite/", env!("CARGO_PKG_VERSION"));
+const REDIRECTS: usize = 10;
+
+/// Makes requests with one set of certificates, proxy and credentials.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: reqwest::Client,
+    credentials: Credentials,
+}
+
+/// A request to be sent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Request {
+    /// A request without a body. The address must be absolute, `http` or `https`, with a host.
+    pub fn new(method: Method, url: &str) -> Result<Self, Error> {
+        let bad = |problem: &str| Error::Address {
+            url: Url::parse(url).map_or_else(|_| "…".to_owned(), |u| shown(&u)),
+            problem: problem.to_owned(),
+        };
+        let parsed = Url::parse(url).map_err(|e| bad(&e.to_string()))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(bad("only http and https are fetched"));
+        }
+        if parsed.host_str().is_none_or(str::is_empty) {
+            return Err(bad("it has no host"));
+        }
+        Ok(Self { method, url: parsed, headers: HeaderMap::new(), body: Bytes::new() })
+    }
+
+    pub fn get(url: &str) -> Result<Self, Error> {
+        Self::new(Method::GET, url)
+    }
+
+    /// Adds a header. A value that could end the line is refused.
+    pub fn header(mut self, name: HeaderName, value: &str) -> Result<Self, Error> {
+        let value = HeaderValue::from_str(value).map_err(|_| Error::Settings {
+            what: "header",
+            problem: format!("a value for {name} has characters that no header may have"),
+        })?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+}
+
+impl Client {
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let bad = |what, problem: String| Error::Settings { what, problem };
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls::config(&settings)?)
+            .user_agent(USER_AGENT)
+            .timeout(settings.timeout)
+            // Followed here, where it is known which headers may go along.
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy();
+        if let Some(proxy) = &settings.proxy {
+            let mut configured = reqwest::Proxy::all(&proxy.address).map_err(|e| bad("proxy", cause(&e)))?;
+            if !proxy.username.is_empty() {
+                configured = configured.basic_auth(&proxy.username, proxy.password.expose());
+            }
+            builder = builder.proxy(configured);
+        }
+        let inner = builder.build().map_err(|e| bad("connection settings", cause(&e)))?;
+        Ok(Self { inner, credentials: settings.credentials })
+    }
+
+    /// Sends a request and follows redirects. Any status is an answer; only a missing answer is an error.
+    pub async fn send(&self, request: Request) -> Result<Response, Error> {
+        let origin = request.url.clone();
+        let mut request = request;
+        for _ in 0..=REDIRECTS {
+            if let Some(wait) = calm::wait(&request.url) {
+                return Err(Error::Calm { url: shown(&request.url), wait });
+            }
+            let at_home = same_host(&request.url, &origin);
+            let response = self.send_once(&request, at_home).await?;
+            calm::note(&request.url, response.status(), response.headers());
+            let Some(next) = redirect(&request, &response)? else {
+                return Ok(Response { inner: response, url: request.url });
+            };
+            if response.status() == StatusCode::SEE_OTHER {
+                request.method = Method::GET;
+                request.body = Bytes::new();
+            }
+            if !same_host(&next, &origin) {
+                request.headers.remove(AUTHORIZATION);
+            }
+            request.url = next;
+        }
+        Err(Error::Redirect { url: shown(&origin), problem: format!("more than {REDIRECTS} times") })
+    }
+
+    async fn send_once(&self, request: &Request, at_home: bool) -> Result<reqwest::Response, Error> {
+        let mut headers = request.headers.clone();
+        if at_home
+            && !headers.contains_key(AUTHORIZATION)
+            && let Some(value) = authorization(&self.credentials)?
+        {
+            headers.insert(AUTHORIZATION, value);
+        }
+        let sent = self
+            .inner
+            .request(request.method.clone(), request.url.clone())
+            .headers(headers)
+            .body(request.body.clone())
+            .send();
+        sent.await.map_err(|e| Error::Request {
+            method: request.method.to_string(),
+            url: shown(&request.url),
+            problem: cause(&e),
+        })
+    }
+}
+
+fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, Error> {
+    let text = match credentials {
+        Credentials::None => return Ok(None),
+        Credentials::Bearer(token) => format!("Bearer {}", token.expose()),
+        Credentials::Basic { username, password } => {
+            let pair = format!("{username}:{}", password.expose());
+            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
+        }
+    };
+    let mut value = HeaderValue::from_str(&text).map_err(|_| Error::Settings {
+        what: "token",
+        problem: "it has characters that no header may have".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+fn same_host(a: &Url, b: &Url) -> bool {
+    (a.scheme(), a.host_str(), a.port_or_known_default())
+        == (b.scheme(), b.host_str(), b.port_or_known_default())
+}
+
+/// Where an answer redirects to, when it does.
+fn redirect(request: &Request, response: &reqwest::Response) -> Result<Option<Url>, Error> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(target) = response.headers().get(http::header::LOCATION) else { return Ok(None) };
+    let bad = |problem: &str| Error::Redirect { url: shown(&request.url), problem: problem.to_owned() };
+    let target = target.to_str().map_err(|_| bad("to something that is no address"))?;
+    let next = request.url.join(target).map_err(|_| bad("to something that is no address"))?;
+    match (request.url.scheme(), next.scheme()) {
+        ("https", "http") => Err(bad("from https to http, which is refused")),
+        (_, "http" | "https") => Ok(Some(next)),
+        _ => Err(bad("to an address that is neither http nor https")),
+    }
+}
+
+/// An answer whose body has not been read yet.
+#[derive(Debug)]
+pub struct Response {
+    inner: reqwest::Response,
+    url: Url,
+}
+
+impl Response {
+    pub fn status(&self) -> StatusCode {
+        self.inner.status()
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        self.inner.headers()
+    }
+
+    /// Where the answer came from, after redirects.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The whole body, at most `limit` bytes.
+    pub async fn bytes(self, limit: u64) -> Result<Bytes, Error> {
+        let url = shown(&self.url);
+        let mut pieces = self.inner.bytes_stream();
+        let mut all = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|e| Error::Request {
+                method: "reading".to_owned(),
+                url: url.clone(),
+                problem: cause(&e),
+            })?;
+            if (all.len() + piece.len()) as u64 > limit {
+                return Err(Error::TooLarge { url, limit });
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(all.into())
+    }
+
+    /// The body as a reader for the blocking pool; more than `limit` bytes end in an error.
+    pub fn reader(self, limit: u64) -> BodyReader {
+        let (sender, receiver) = mpsc::channel(4);
+        let url = shown(&self.url);
+        tokio::spawn(async move {
+            let mut pieces = self.inner.bytes_stream();
+            let mut seen = 0u64;
+            while let Some(piece) = pieces.next().await {
+                let piece = match piece {
+                    Ok(piece) => {
+                        seen += piece.len() as u64;
+                        if seen > limit {
+                            Err(io::Error::other(Error::TooLarge { url: url.clone(), limit }))
+                        } else {
+                            Ok(piece)
+                        }
+                    }
+                    Err(e) => Err(io::Error::other(cause(&e))),
+                };
+                let last = piece.is_err();
+                if sender.send(piece).await.is_err() || last {
+                    return;
+                }
+            }
+        });
+        BodyReader::new(receiver)
+    }
+}

@@ -1,0 +1,23 @@
+//! The one HTTP client.
+//!
+//! Sources, registries and notifications each have certificates, a proxy and credentials per object; a [`Client`] is made for one
+//! such set. Two things hold for all of them:
+//!
+//! - **Credentials stay home.** They go to the host they were given for and to nobody a redirect names; a redirect from
+//!   `https` to `http` is refused.
+//! - **Answers are bounded.** A body is read up to a limit, piece by piece; a host that says `429` or `503` with `Retry-After` is
+//!   left alone until then, by every client in the process.
+
+mod body;
+mod calm;
+mod client;
+mod error;
+mod settings;
+mod tls;
+
+pub use body::BodyReader;
+pub use client::{Client, Request, Response};
+pub use error::Error;
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+pub use settings::{ClientCertificate, Credentials, Proxy, Settings};
+pub use url::Url;

@@ -1,0 +1,59 @@
+//! What one object's connections look like.
+
+use std::time::Duration;
+
+use fl_types::Secret;
+
+/// Settings of a client. The default trusts the system's certificates, uses no proxy and says nothing about itself.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// PEM certificates to trust beside the system's.
+    pub ca: Option<Vec<u8>>,
+    pub client_certificate: Option<ClientCertificate>,
+    /// Accept any certificate. Only where an API says so.
+    pub insecure_tls: bool,
+    pub proxy: Option<Proxy>,
+    pub credentials: Credentials,
+    /// For the whole of a request, body included.
+    pub timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ca: None,
+            client_certificate: None,
+            insecure_tls: false,
+            proxy: None,
+            credentials: Credentials::None,
+            timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A certificate chain and its key, both PEM.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate {
+    pub chain: Vec<u8>,
+    pub key: Secret<Vec<u8>>,
+}
+
+/// A proxy of scheme `http`, `https` or `socks5`.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    pub address: String,
+    pub username: String,
+    pub password: Secret<String>,
+}
+
+/// Who we say we are, and only to the host of the request.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    None,
+    /// An empty user name is allowed: some hosts want a token as password alone.
+    Basic {
+        username: String,
+        password: Secret<String>,
+    },
+    Bearer(Secret<String>),
+}

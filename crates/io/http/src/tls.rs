@@ -1,0 +1,93 @@
+//! TLS with one provider, ring.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+
+use crate::{Error, Settings};
+
+/// The system's certificates are read once; a container may have none, and then only given ones are trusted.
+fn system_roots() -> &'static [CertificateDer<'static>] {
+    static ROOTS: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
+    ROOTS.get_or_init(|| rustls_native_certs::load_native_certs().certs)
+}
+
+pub(crate) fn config(settings: &Settings) -> Result<ClientConfig, Error> {
+    let bad = |what, problem: String| Error::Settings { what, problem };
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(system_roots().iter().cloned());
+    if let Some(pem) = &settings.ca {
+        let before = roots.len();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|e| bad("CA bundle", e.to_string()))?;
+            roots.add(certificate).map_err(|e| bad("CA bundle", e.to_string()))?;
+        }
+        if roots.len() == before {
+            return Err(bad("CA bundle", "it holds no certificate".to_owned()));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|e| bad("TLS provider", e.to_string()))?;
+    let builder = if settings.insecure_tls {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+    } else {
+        builder.with_root_certificates(roots)
+    };
+    match &settings.client_certificate {
+        None => Ok(builder.with_no_client_auth()),
+        Some(pair) => {
+            let chain: Vec<_> = CertificateDer::pem_slice_iter(&pair.chain)
+                .collect::<Result<_, _>>()
+                .map_err(|e| bad("client certificate", e.to_string()))?;
+            // The parser's error is left out: it could quote the key.
+            let key = PrivateKeyDer::from_pem_slice(pair.key.expose())
+                .map_err(|_| bad("client key", "it is not a PEM key".to_owned()))?;
+            builder.with_client_auth_cert(chain, key).map_err(|e| bad("client certificate", e.to_string()))
+        }
+    }
+}
+
+/// For `insecureSkipVerify`: the certificate is not judged, its signature still is.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
