@@ -89,7 +89,7 @@ pub(crate) fn key_text(key: &Node, dialect: Dialect, root: bool) -> Result<&str,
     let refuse = |message| Err(at(key, message));
     match key.as_text() {
         None => refuse("invalid map key: only scalars can be keys"),
-        Some(text) if root || dialect == Dialect::Sigs => Ok(text),
+        Some(text) if root || text.is_empty() || dialect == Dialect::Sigs => Ok(text),
         Some(text) => match resolve_node(key, dialect)? {
             Scalar::Str(_) => Ok(text),
             _ => refuse("json: unsupported type: map[interface {}]interface {} (a key that is no string)"),
@@ -123,15 +123,28 @@ fn write_scalar(out: &mut String, node: &Node, dialect: Dialect, style: JsonStyl
         Scalar::Float(f) => return Err(unsupported_float(node, f)),
         Scalar::Str(s) => push_json_string(out, s, style.escape_html),
         Scalar::Timestamp(t) => push_json_string(out, &t, style.escape_html),
-        Scalar::Binary(bytes) => push_json_string(out, &String::from_utf8_lossy(&bytes), style.escape_html),
+        Scalar::Binary(bytes) => {
+            // Go writes what is no UTF-8 as an escaped replacement character.
+            out.push('"');
+            for chunk in bytes.utf8_chunks() {
+                push_escaped(out, chunk.valid(), style.escape_html);
+                out.extend(std::iter::repeat_n("\\ufffd", chunk.invalid().len()));
+            }
+            out.push('"');
+        }
     }
     Ok(())
 }
 
 /// Appends a JSON string with Go's escapes.
 pub(crate) fn push_json_string(out: &mut String, text: &str, escape_html: bool) {
-    use std::fmt::Write;
     out.push('"');
+    push_escaped(out, text, escape_html);
+    out.push('"');
+}
+
+fn push_escaped(out: &mut String, text: &str, escape_html: bool) {
+    use std::fmt::Write;
     let mut clean = 0;
     for (i, b) in text.bytes().enumerate() {
         let escape: &str = match b {
@@ -162,5 +175,4 @@ pub(crate) fn push_json_string(out: &mut String, text: &str, escape_html: bool) 
         clean = i + 1;
     }
     out.push_str(&text[clean..]);
-    out.push('"');
 }

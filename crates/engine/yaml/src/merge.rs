@@ -13,11 +13,11 @@ use crate::resolve::{Dialect, Scalar, resolve_node};
 pub(crate) fn is_merge_key(key: &Node, dialect: Dialect) -> bool {
     key.as_text() == Some("<<")
         && match key.tag {
-            Tag::Merge | Tag::NonSpecific => true,
+            Tag::Merge => true,
             Tag::Auto => !key.is_quoted(),
+            Tag::NonSpecific => dialect == Dialect::Sigs || !key.is_quoted(),
             _ => false,
         }
-        && (dialect == Dialect::V3 || key.tag != Tag::NonSpecific || !key.is_quoted())
 }
 
 fn wants_maps(key: &Node) -> Error {

@@ -29,6 +29,8 @@ pub(crate) struct Parser<'a> {
     /// How many values a Go decoder would have visited, and how many of them through aliases.
     visited: usize,
     through_aliases: usize,
+    /// The first problem with a value. Go sees it only after the whole document was read, so syntax errors win.
+    deferred: Option<Error>,
 }
 
 #[derive(Debug)]
@@ -101,6 +103,7 @@ impl<'a> Parser<'a> {
             anchors: FxHashMap::default(),
             visited: 0,
             through_aliases: 0,
+            deferred: None,
         }
     }
 
@@ -160,6 +163,9 @@ impl<'a> Parser<'a> {
         if *self.scanner.peek()?.0 == Token::DocumentEnd {
             self.scanner.take()?;
         }
+        if let Some(error) = self.deferred.take() {
+            return Err(error);
+        }
         Ok(Some(root))
     }
 
@@ -203,12 +209,16 @@ impl<'a> Parser<'a> {
                 Next::Empty(mark) => Some(self.empty_scalar(mark)),
                 Next::Finished => {
                     let frame = stack.pop().expect("only an open collection can finish");
-                    Some(self.finish(frame)?)
+                    Some(self.finish(frame))
                 }
             };
             if let Some(node) = node {
                 match stack.last_mut() {
-                    Some(frame) => Self::deliver(frame, node, &self.options)?,
+                    Some(frame) => {
+                        if let Err(error) = Self::deliver(frame, node, &self.options) {
+                            self.deferred.get_or_insert(error);
+                        }
+                    }
                     None => return Ok(node),
                 }
             }
@@ -249,7 +259,7 @@ impl<'a> Parser<'a> {
                     let (Token::Scalar(text, style), _) = self.scanner.take()? else {
                         unreachable!("peeked")
                     };
-                    return self.scalar(text, style, start, properties).map(Some);
+                    return Ok(Some(self.scalar(text, style, start, properties)));
                 }
                 Token::Alias(_) if properties.anchor.is_empty() && !tagged => {
                     let (Token::Alias(name), mark) = self.scanner.take()? else { unreachable!("peeked") };
@@ -277,7 +287,7 @@ impl<'a> Parser<'a> {
                         Token::BlockSequenceStart if block => Kind::BlockSeq,
                         Token::BlockMappingStart if block => Kind::BlockMap,
                         _ if tagged || !properties.anchor.is_empty() => {
-                            return self.scalar(Cow::Borrowed(""), Style::Plain, start, properties).map(Some);
+                            return Ok(Some(self.scalar(Cow::Borrowed(""), Style::Plain, start, properties)));
                         }
                         _ => {
                             return Err(Self::error(start, mark, "did not find expected node content"));
@@ -342,7 +352,7 @@ impl<'a> Parser<'a> {
     }
 
     #[inline]
-    fn scalar(&mut self, text: Cow<'a, str>, style: Style, mark: Mark, p: Properties) -> Result<Node, Error> {
+    fn scalar(&mut self, text: Cow<'a, str>, style: Style, mark: Mark, p: Properties) -> Node {
         self.visited += 1;
         let text = match text {
             Cow::Borrowed(slice) => SmolStr::new(slice),
@@ -353,12 +363,14 @@ impl<'a> Parser<'a> {
             node.extra_mut().tag = p.custom_tag;
         }
         if node.tag != Tag::Auto && self.options.check_tags {
-            resolve::resolve_node(&node, self.options.dialect)?;
+            if let Err(error) = resolve::resolve_node(&node, self.options.dialect) {
+                self.deferred.get_or_insert(error);
+            }
         }
         if !p.anchor.is_empty() {
             self.keep_anchor(p.anchor, &mut node, 1);
         }
-        Ok(node)
+        node
     }
 
     fn keep_anchor(&mut self, name: SmolStr, node: &mut Node, visits: usize) {
@@ -438,14 +450,17 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn finish(&mut self, frame: Frame) -> Result<Node, Error> {
+    fn finish(&mut self, frame: Frame) -> Node {
         let style = match frame.kind {
             Kind::FlowSeq | Kind::FlowMap | Kind::FlowPair => Style::Flow,
             _ => Style::Plain,
         };
         let value = match frame.kind {
             Kind::BlockSeq | Kind::DashesOnly | Kind::FlowSeq => Value::Seq(frame.items),
-            _ if frame.merges => Value::Map(merge::merge_finished(frame.map)?),
+            _ if frame.merges => Value::Map(merge::merge_finished(frame.map).unwrap_or_else(|error| {
+                self.deferred.get_or_insert(error);
+                Map::default()
+            })),
             _ => Value::Map(frame.map),
         };
         let mut node = Node::read(value, frame.mark.line + 1, frame.mark.column + 1, style, frame.tag);
@@ -455,7 +470,7 @@ impl<'a> Parser<'a> {
         if !frame.anchor.is_empty() {
             self.keep_anchor(frame.anchor, &mut node, self.visited - frame.visits_before);
         }
-        Ok(node)
+        node
     }
 
     fn step_block_seq(&mut self, frame: &Frame) -> Result<Next, Error> {
@@ -506,7 +521,7 @@ impl<'a> Parser<'a> {
                 self.scanner.take()?;
                 frame.wants = Wants::Value;
                 let empty = ends(self.scanner.peek()?.0);
-                Ok(Self::node_or_empty(empty, mark, true))
+                Ok(Self::node_or_empty(empty, behind(mark), true))
             }
             Token::BlockEnd => {
                 self.scanner.take()?;
@@ -573,13 +588,13 @@ impl<'a> Parser<'a> {
             }
             Wants::Value => {
                 frame.wants = Wants::Key;
-                if *token == Token::Value {
-                    self.scanner.take()?;
-                    if !matches!(self.scanner.peek()?.0, Token::FlowEntry | Token::FlowMappingEnd) {
-                        return Ok(node);
-                    }
+                if *token != Token::Value {
+                    return Ok(Next::Empty(mark));
                 }
-                return Ok(Next::Empty(mark));
+                self.scanner.take()?;
+                let (token, mark) = self.scanner.peek()?;
+                let empty = matches!(token, Token::FlowEntry | Token::FlowMappingEnd);
+                return Ok(if empty { Next::Empty(mark) } else { node });
             }
             Wants::Key | Wants::End => {}
         }

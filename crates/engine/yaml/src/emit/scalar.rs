@@ -159,10 +159,13 @@ impl<'o> Writer<'o> {
     pub(super) fn double_quoted(&mut self, text: &str, may_fold: bool) {
         let b = text.as_bytes();
         self.indicator("\"", true, false, false);
+        // Go asks whether the text begins with a byte order mark at every character, so then all are escaped.
+        let after_mark = text.starts_with('\u{feff}');
         let mut spaces = false;
         let mut i = 0;
         while i < b.len() {
-            let escape = !is_printable(b, i) || matches!(b[i], b'"' | b'\\') || break_len(b, i) > 0;
+            let escape =
+                after_mark || !is_printable(b, i) || matches!(b[i], b'"' | b'\\') || break_len(b, i) > 0;
             if escape {
                 let c = text[i..].chars().next().unwrap_or_default();
                 self.escape(c);
@@ -270,7 +273,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    #[expect(dead_code, reason = "used by the style-keeping emitter")]
+    /// Folded style, as `yaml.v3` writes it: without a line width.
     pub(super) fn folded(&mut self, text: &str) {
         self.indicator(">", true, false, false);
         self.block_hints(text);
@@ -299,12 +302,7 @@ impl<'o> Writer<'o> {
                     self.write_indent();
                     leading_spaces = is_blank(b[i]);
                 }
-                if !breaks && b[i] == b' ' && byte(b, i + 1) != b' ' && self.column > BEST_WIDTH {
-                    self.write_indent();
-                    i += 1;
-                } else {
-                    i = self.copy(text, i);
-                }
+                i = self.copy(text, i);
                 self.indention = false;
                 breaks = false;
             }

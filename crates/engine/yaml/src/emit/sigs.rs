@@ -3,11 +3,13 @@
 //! Those tools go from values to JSON, read that JSON as YAML and print the result with sorted keys. The detour
 //! shows: floats become integers where they can, line breaks outside ASCII fold, some characters are refused.
 
+use std::borrow::Cow;
+
 use super::analyze::analyze;
 use super::scalar::Writer;
 use crate::error::Error;
 use crate::json::{self, JsonStyle, key_text};
-use crate::node::{Node, Tag, Value};
+use crate::node::{Node, Style, Tag, Value};
 use crate::options::Options;
 use crate::resolve::{Dialect, Scalar, resolve_node, resolve_plain, tag_of};
 use crate::{number, read, sort};
@@ -67,6 +69,8 @@ struct Emitter<'o> {
     writer: Writer<'o>,
     dialect: Dialect,
     detour: Detour,
+    /// Inside brackets kustomize's own copy of the text holds an empty value as `''`, which is a string.
+    in_flow: bool,
 }
 
 /// Keys up to this length (in bytes) can be simple ones; beyond it they are written with `?`.
@@ -76,7 +80,7 @@ const LONGEST_SAFE_KEY: usize = 160;
 
 impl<'o> Emitter<'o> {
     fn new(out: &'o mut String, dialect: Dialect, detour: Detour) -> Self {
-        Self { writer: Writer::new(out, 2), dialect, detour }
+        Self { writer: Writer::new(out, 2), dialect, detour, in_flow: false }
     }
 
     fn document(&mut self, node: &Node) -> Result<(), Stop> {
@@ -86,7 +90,21 @@ impl<'o> Emitter<'o> {
     }
 
     fn node(&mut self, node: &Node, root: bool, in_mapping: bool) -> Result<(), Stop> {
+        let outer = self.in_flow;
+        self.in_flow |= node.style == Style::Flow && self.dialect == Dialect::V3;
+        let result = self.content(node, root, in_mapping);
+        self.in_flow = outer;
+        result
+    }
+
+    fn content(&mut self, node: &Node, root: bool, in_mapping: bool) -> Result<(), Stop> {
         match &node.value {
+            Value::Scalar(text) if text.is_empty() && self.in_flow => self.string("", false),
+            Value::Scalar(text)
+                if node.style == Style::Folded && self.dialect == Dialect::V3 && !self.in_flow =>
+            {
+                self.string(&refolded(text), false)
+            }
             Value::Scalar(_) => self.scalar(node),
             Value::Seq(items) if items.is_empty() => {
                 self.writer.indicator("[", true, true, false);
@@ -202,6 +220,23 @@ impl<'o> Emitter<'o> {
         }
         self.writer.indent = before;
         Ok(())
+    }
+}
+
+/// What a folded scalar becomes when `yaml.v3` writes and reads it again, as kustomize does on its way to JSON: lines
+/// that are indented more than the first one gain empty lines around them.
+fn refolded(text: &str) -> Cow<'_, str> {
+    if !text.contains('\n') || !analyze(text).block {
+        return Cow::Borrowed(text);
+    }
+    let mut copy = String::from("-");
+    let mut writer = Writer::new(&mut copy, 2);
+    (writer.column, writer.whitespace, writer.indent) = (1, false, 2);
+    writer.folded(text);
+    let again = read::parse_first(copy.as_bytes(), &Options::v3()).ok().flatten();
+    match again.as_ref().and_then(|list| list.as_seq()?.first()?.as_text()) {
+        Some(again) => Cow::Owned(again.to_owned()),
+        None => Cow::Borrowed(text),
     }
 }
 
