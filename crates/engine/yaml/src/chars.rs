@@ -13,6 +13,11 @@ pub(crate) const URI: u8 = 16;
 /// Ends a run of blanks, breaks included.
 pub(crate) const BLANKZ: u8 = 32;
 
+/// A character of a plain key without blanks.
+pub(crate) const PLAIN_KEY: u8 = 64;
+/// A character that begins a plain scalar whatever follows, and no document marker.
+pub(crate) const PLAIN_START: u8 = 128;
+
 /// The classes of every byte.
 pub(crate) static CLASS: [u8; 256] = {
     let mut table = [0u8; 256];
@@ -34,6 +39,36 @@ pub(crate) static CLASS: [u8; 256] = {
             | b'%' => URI,
             _ => 0,
         };
+        if b > b' ' && b < 0x7F && b != b':' {
+            table[i] |= PLAIN_KEY;
+        }
+        let special = matches!(
+            b,
+            b'-' | b'.'
+                | b'?'
+                | b':'
+                | b','
+                | b'['
+                | b']'
+                | b'{'
+                | b'}'
+                | b'#'
+                | b'&'
+                | b'*'
+                | b'!'
+                | b'|'
+                | b'>'
+                | b'\''
+                | b'"'
+                | b'%'
+                | b'@'
+                | b'`'
+                | 0xC2
+                | 0xE2
+        );
+        if b > b' ' && b != 0x7F && !special {
+            table[i] |= PLAIN_START;
+        }
         i += 1;
     }
     table

@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 use thin_vec::ThinVec;
 
-use crate::node::{Node, Value};
+use crate::node::Node;
 
 /// One key and its value.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,9 +63,7 @@ impl Map {
     /// Where the key is.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<usize> {
-        self.entries.iter().position(
-            |e| matches!(&e.key.value, Value::Scalar(t) if t.len() == key.len() && t.as_str() == key),
-        )
+        crate::merge::find(&self.entries, key)
     }
 
     /// The value of a key.

@@ -40,18 +40,32 @@ fn sources(key: &Node, value: Node) -> Result<Vec<Map>, Error> {
     }
 }
 
-/// Merges into a mapping that is still being read: later entries win.
-pub(crate) fn merge_now(map: &mut Map, key: &Node, value: Node, options: &Options) -> Result<(), Error> {
+/// Where a key is among entries.
+pub(crate) fn find(entries: &[Entry], name: &str) -> Option<usize> {
+    entries
+        .iter()
+        .position(|e| matches!(&e.key.value, Value::Scalar(t) if t.len() == name.len() && t.as_str() == name))
+}
+
+/// Merges into a mapping that is still being read (the entries from `start` on): later ones win.
+pub(crate) fn merge_now(
+    entries: &mut Vec<Entry>,
+    start: usize,
+    key: &Node,
+    value: Node,
+    options: &Options,
+) -> Result<(), Error> {
     for source in sources(key, value)?.into_iter().rev() {
         for Entry { key, value } in source {
-            let Some(at) = key.as_text().and_then(|name| map.position(name)) else {
-                map.push(key, value);
+            let Some(at) = key.as_text().and_then(|name| find(&entries[start..], name)) else {
+                entries.push(Entry { key, value });
                 continue;
             };
+            let there = &mut entries[start + at];
             if options.duplicates == Duplicates::Refuse {
-                return Err(duplicate(&map.entries()[at].key, &key, &value, options.dialect));
+                return Err(duplicate(&there.key, &key, &value, options.dialect));
             }
-            map.entries_mut()[at].value = value;
+            there.value = value;
         }
     }
     Ok(())

@@ -35,7 +35,8 @@ pub(super) fn width(first: u8) -> usize {
     }
 }
 
-pub(super) fn analyze(text: &str) -> Analysis {
+/// `tabs` says whether a block scalar may hold tabs: `yaml.v3` writes them, the v2 library escapes them.
+pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
     let b = text.as_bytes();
     if b.is_empty() {
         return Analysis {
@@ -48,7 +49,7 @@ pub(super) fn analyze(text: &str) -> Analysis {
     }
     let marker = text.starts_with("---") || text.starts_with("...");
     let (mut block_indicators, mut flow_indicators) = (marker, marker);
-    let (mut line_breaks, mut special) = (false, false);
+    let (mut line_breaks, mut special, mut tab) = (false, false, false);
     let (mut edge_space, mut trailing_space) = (false, false);
     let (mut break_space, mut space_break) = (false, false);
     let (mut previous_space, mut previous_break, mut preceded_by_blank) = (false, false, true);
@@ -78,7 +79,11 @@ pub(super) fn analyze(text: &str) -> Analysis {
             b'#' if preceded_by_blank => (flow_indicators, block_indicators) = (true, true),
             _ => {}
         }
-        special |= !is_printable(b, i);
+        if c == b'\t' && tabs {
+            tab = true;
+        } else {
+            special |= !is_printable(b, i);
+        }
         let is_break = break_len(b, i) > 0;
         if c == b' ' {
             edge_space |= i == 0 || end;
@@ -96,7 +101,7 @@ pub(super) fn analyze(text: &str) -> Analysis {
         preceded_by_blank = is_blank(c) || is_break || c == 0;
         i += w;
     }
-    let quotable = !(break_space || space_break || special);
+    let quotable = !(break_space || space_break || tab || special);
     let plain = quotable && !edge_space && !line_breaks;
     Analysis {
         multiline: line_breaks,

@@ -149,7 +149,8 @@ impl<'o> Emitter<'o> {
         if key.len() > LONGEST_SAFE_KEY && self.detour == Detour::WhereNeeded {
             return Err(Stop::NeedsDetour);
         }
-        let simple = key.len() <= LONGEST_SIMPLE_KEY && (is_simple_text(key) || !analyze(key).multiline);
+        let simple =
+            key.len() <= LONGEST_SIMPLE_KEY && (is_simple_text(key) || !analyze(key, false).multiline);
         if simple {
             self.string(key, true)?;
             self.writer.indicator(":", false, false, false);
@@ -197,7 +198,7 @@ impl<'o> Emitter<'o> {
         if self.detour == Detour::WhereNeeded && !survives_json(text) {
             return Err(Stop::NeedsDetour);
         }
-        let analysis = analyze(text);
+        let analysis = analyze(text, false);
         let before = self.writer.deeper(true, false);
         let may_fold = !simple_key;
         if text.contains('\n') {
@@ -226,7 +227,7 @@ impl<'o> Emitter<'o> {
 /// What a folded scalar becomes when `yaml.v3` writes and reads it again, as kustomize does on its way to JSON: lines
 /// that are indented more than the first one gain empty lines around them.
 fn refolded(text: &str) -> Cow<'_, str> {
-    if !text.contains('\n') || !analyze(text).block {
+    if !text.contains('\n') || !analyze(text, true).block {
         return Cow::Borrowed(text);
     }
     let mut copy = String::from("-");

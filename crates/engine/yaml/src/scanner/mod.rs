@@ -4,12 +4,15 @@
 //! may turn out to be a mapping key ("simple key") holds back the tokens behind it until a `:` decides.
 
 mod block;
+mod fast;
 mod plain;
 mod quoted;
 mod tags;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+
+pub(crate) use self::fast::Found;
 
 use crate::chars::{break_len, byte, is_blank, is_blankz};
 use crate::error::{Error, Stage};
