@@ -68,6 +68,12 @@ impl ResourceType {
         if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
     }
 
+    /// True for types of CustomResourceDefinitions.
+    #[must_use]
+    pub fn is_custom(&self) -> bool {
+        self.behaviour.is_custom()
+    }
+
     #[must_use]
     pub fn has_verb(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
@@ -115,6 +121,16 @@ pub struct Hook<'a> {
 ///
 /// Order of a write: decode (strict checks) -> `default` -> `prepare_*` -> `validate_*` -> store.
 pub trait Behaviour: Send + Sync + fmt::Debug {
+    /// True for types of CustomResourceDefinitions.
+    fn is_custom(&self) -> bool {
+        false
+    }
+
+    /// The schema used for strict decoding, apply and patch; `None` means untyped (everything is kept).
+    fn schema(&self) -> Option<fl_schema::Node> {
+        None
+    }
+
     /// Fills in the defaults of the served version.
     fn default(&self, _object: &mut Value) {}
 
@@ -180,6 +196,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     /// Seconds of grace when the caller names none; `None` deletes at once (all but Pods).
     fn default_grace_seconds(&self, _object: &Value) -> Option<i64> {
         None
+    }
+
+    /// Whether a deletion that is done at once answers with the object instead of a Status.
+    fn returns_deleted_object(&self) -> bool {
+        false
     }
 
     /// Propagation when the caller names none: `Background`, or `Orphan` for legacy types.

@@ -406,7 +406,7 @@ impl Store {
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             meta.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
-        let bytes = Bytes::from(serde_json::to_vec(&value).map_err(|e| StoreError::Failed(e.to_string()))?);
+        let bytes = crate::answer::to_bytes(&value);
         let entry = Arc::new(Entry { revision, bytes });
         let write = Write { table, key, revision, delete, entry: entry.clone() };
         sequencer.last = revision;

@@ -1,0 +1,306 @@
+//! Answers: from objects to bytes in the form the caller asked for.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+
+use crate::negotiate::{Accept, Form, View};
+use crate::object;
+use crate::resource::ResourceType;
+use crate::status::ApiError;
+
+/// The body of every response: whole bytes or a watch stream.
+pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+
+/// Whole bytes as a body.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
+/// What a verb answers with.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// One object of a type, as JSON bytes of the served version.
+    Object { code: u16, rt: Arc<ResourceType>, bytes: Bytes },
+    /// Some other JSON document (Status, review, discovery).
+    Document { code: u16, value: Value },
+    List { rt: Arc<ResourceType>, meta: Value, items: Vec<Bytes>, kind: Option<(String, String)> },
+    /// A response that is ready as it is.
+    Raw(Response<Body>),
+}
+
+impl Answer {
+    pub(crate) fn document(value: Value) -> Self {
+        Self::Document { code: 200, value }
+    }
+
+    pub(crate) fn object(code: u16, rt: &Arc<ResourceType>, value: &Value) -> Self {
+        Self::Object { code, rt: rt.clone(), bytes: to_bytes(value) }
+    }
+}
+
+/// JSON with `kind` and `apiVersion` first, so that they can be cut off or told apart without parsing.
+pub(crate) fn to_bytes(value: &Value) -> Bytes {
+    Bytes::from(write_object(value))
+}
+
+pub(crate) fn write_object(value: &Value) -> Vec<u8> {
+    let Some(map) = value.as_object() else { return value.to_string().into_bytes() };
+    let mut out = Vec::with_capacity(512);
+    out.push(b'{');
+    let mut first = true;
+    let mut put = |key: &str, value: &Value| {
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        // Writing JSON into memory cannot fail.
+        let _ = serde_json::to_writer(&mut out, key);
+        out.push(b':');
+        let _ = serde_json::to_writer(&mut out, value);
+    };
+    for key in ["kind", "apiVersion"] {
+        if let Some(value) = map.get(key) {
+            put(key, value);
+        }
+    }
+    for (key, value) in map {
+        if key != "kind" && key != "apiVersion" {
+            put(key, value);
+        }
+    }
+    out.push(b'}');
+    out
+}
+
+/// The bytes [`write_object`] begins with for an object of this type.
+fn type_prefix(kind: &str, api_version: &str) -> String {
+    format!("{{\"kind\":{},\"apiVersion\":{},", Value::from(kind), Value::from(api_version))
+}
+
+/// Cuts kind and apiVersion off: built-in lists do not repeat them in every item.
+pub(crate) fn without_type(rt: &ResourceType, bytes: &Bytes) -> (bool, Bytes) {
+    let prefix = type_prefix(&rt.kind, &rt.api_version());
+    if bytes.starts_with(prefix.as_bytes()) { (true, bytes.slice(prefix.len()..)) } else { (false, bytes.clone()) }
+}
+
+/// Turns an answer into a response.
+pub(crate) fn render(answer: Answer, accept: &Accept, warnings: &[String], include: &str, now: i64) -> Response<Body> {
+    let (code, body) = match answer {
+        Answer::Raw(response) => return with_warnings(response, warnings),
+        Answer::Document { code, value } => (code, encode(&value, accept)),
+        Answer::Object { code, rt, bytes } => match accept.view {
+            View::Object if accept.form == Form::Json && !accept.pretty => (code, bytes),
+            View::Object => (code, encode(&parse(&bytes), accept)),
+            View::Table => {
+                let object = parse(&bytes);
+                let mut meta = json!({});
+                if let Some(rv) = object.pointer("/metadata/resourceVersion") {
+                    meta["resourceVersion"] = rv.clone();
+                }
+                (code, encode(&table(&rt, &meta, &[object], accept, include, now), accept))
+            }
+            View::Partial => (code, encode(&partial(&parse(&bytes), &accept.meta_version), accept)),
+            View::PartialList => {
+                let message = "the server cannot show a single object as a list";
+                return refuse(&ApiError::new(406, "NotAcceptable", message), accept);
+            }
+        },
+        Answer::List { rt, meta, items, kind } => (200, list(&rt, &meta, &items, kind, accept, include, now)),
+    };
+    let content_type = match accept.form {
+        Form::Json => "application/json",
+        Form::Yaml => "application/yaml",
+    };
+    with_warnings(respond(code, content_type, body), warnings)
+}
+
+fn parse(bytes: &Bytes) -> Value {
+    serde_json::from_slice(bytes).unwrap_or(Value::Null)
+}
+
+fn list(
+    rt: &ResourceType,
+    meta: &Value,
+    items: &[Bytes],
+    kind: Option<(String, String)>,
+    accept: &Accept,
+    include: &str,
+    now: i64,
+) -> Bytes {
+    match accept.view {
+        View::Table => {
+            let objects: Vec<Value> = items.iter().map(parse).collect();
+            encode(&table(rt, meta, &objects, accept, include, now), accept)
+        }
+        View::Partial | View::PartialList => {
+            let items: Vec<Value> = items.iter().map(|b| partial(&parse(b), &accept.meta_version)).collect();
+            let version = format!("meta.k8s.io/{}", accept.meta_version);
+            let value =
+                json!({"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta, "items": items});
+            encode(&value, accept)
+        }
+        View::Object => {
+            let (kind, api_version) = kind.unwrap_or_else(|| (rt.list_kind.clone(), rt.api_version()));
+            let prefix = type_prefix(&rt.kind, &rt.api_version());
+            let total: usize = items.iter().map(|b| b.len() + 1).sum();
+            let mut out = Vec::with_capacity(total + 256);
+            out.extend_from_slice(type_prefix(&kind, &api_version).as_bytes());
+            out.extend_from_slice(format!("\"metadata\":{meta},\"items\":[").as_bytes());
+            for (i, bytes) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                if !rt.is_custom() && bytes.starts_with(prefix.as_bytes()) {
+                    out.push(b'{');
+                    out.extend_from_slice(&bytes[prefix.len()..]);
+                } else {
+                    out.extend_from_slice(bytes);
+                }
+            }
+            out.extend_from_slice(b"]}");
+            if accept.form == Form::Json && !accept.pretty {
+                return Bytes::from(out);
+            }
+            encode(&parse(&Bytes::from(out)), accept)
+        }
+    }
+}
+
+fn partial(object: &Value, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))
+    })
+}
+
+/// One object as a watch event shows it in a view other than the object itself.
+pub(crate) fn view_of(rt: &ResourceType, object: &Value, accept: &Accept, include: &str, now: i64, first: bool) -> Value {
+    match accept.view {
+        View::Partial | View::PartialList => partial(object, &accept.meta_version),
+        View::Table => {
+            let mut meta = json!({});
+            if let Some(rv) = object.pointer("/metadata/resourceVersion") {
+                meta["resourceVersion"] = rv.clone();
+            }
+            let mut table = table(rt, &meta, std::slice::from_ref(object), accept, include, now);
+            if !first {
+                table["columnDefinitions"] = Value::Null;
+            }
+            table
+        }
+        View::Object => object.clone(),
+    }
+}
+
+fn table(rt: &ResourceType, meta: &Value, objects: &[Value], accept: &Accept, include: &str, now: i64) -> Value {
+    let columns: Vec<Value> = rt
+        .behaviour
+        .columns()
+        .iter()
+        .map(|c| {
+            json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.description, "priority": c.priority})
+        })
+        .collect();
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|o| {
+            let mut row = json!({"cells": rt.behaviour.cells(o, now)});
+            match include {
+                "None" => {}
+                "Object" => row["object"] = o.clone(),
+                _ => row["object"] = partial(o, &accept.meta_version),
+            }
+            if let Some(conditions) = row_conditions(rt, o) {
+                row["conditions"] = conditions;
+            }
+            row
+        })
+        .collect();
+    json!({
+        "kind": "Table", "apiVersion": format!("meta.k8s.io/{}", accept.meta_version),
+        "metadata": meta, "columnDefinitions": columns, "rows": rows
+    })
+}
+
+/// Finished pods and jobs are marked in their rows.
+fn row_conditions(rt: &ResourceType, object: &Value) -> Option<Value> {
+    if rt.group.is_empty() && rt.kind == "Pod" {
+        let phase = object.pointer("/status/phase").and_then(Value::as_str)?;
+        let reason = match phase {
+            "Succeeded" => "Succeeded",
+            "Failed" => "Failed",
+            _ => return None,
+        };
+        let message = if phase == "Succeeded" { "The pod has completed successfully." } else { "The pod failed." };
+        return Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]));
+    }
+    None
+}
+
+fn encode(value: &Value, accept: &Accept) -> Bytes {
+    match accept.form {
+        Form::Yaml => Bytes::from(crate::yaml::write(value)),
+        Form::Json if accept.pretty => {
+            let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+            bytes.push(b'\n');
+            Bytes::from(bytes)
+        }
+        Form::Json => to_bytes(value),
+    }
+}
+
+/// A response with a body.
+pub(crate) fn respond(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(full(body));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// The response of a refused request.
+pub(crate) fn refuse(error: &ApiError, accept: &Accept) -> Response<Body> {
+    if error.plain {
+        let mut response = respond(error.code, "text/plain; charset=utf-8", error.message.clone());
+        response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        return response;
+    }
+    let plain = Accept { view: View::Object, ..accept.clone() };
+    let content_type = if plain.form == Form::Yaml { "application/yaml" } else { "application/json" };
+    let mut response = respond(error.code, content_type, encode(&error.to_status(), &plain));
+    let retry = error.details.as_ref().and_then(|d| d.get("retryAfterSeconds")).and_then(Value::as_i64);
+    if let Some(seconds) = retry {
+        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    let mut said: Vec<&String> = Vec::new();
+    for warning in warnings {
+        if said.contains(&warning) {
+            continue;
+        }
+        said.push(warning);
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ");
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
+            response.headers_mut().append("warning", value);
+        }
+    }
+    response
+}
+
+/// `details` and all of a successful deletion.
+pub(crate) fn deleted(rt: &ResourceType, object: &Value) -> Value {
+    let mut details = json!({"name": object::name(object), "kind": rt.plural, "uid": object::uid(object)});
+    if !rt.group.is_empty() {
+        details["group"] = json!(rt.group);
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}

@@ -1,0 +1,113 @@
+//! `Impersonate-*` headers.
+
+use http::HeaderMap;
+
+use super::rbac::Authorizer;
+use super::{Attributes, User};
+use crate::path::decode;
+use crate::resource::{Plain, ResourceType, StorageKey};
+use crate::status::{ApiError, Outcome};
+
+/// The user a request runs as: the caller, or who the caller may and wants to be.
+pub(crate) fn effective(auth: &Authorizer, caller: User, headers: &HeaderMap) -> Outcome<User> {
+    let all = |name: &str| -> Vec<String> {
+        headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).map(str::to_owned).collect()
+    };
+    let name = all("impersonate-user").into_iter().next().unwrap_or_default();
+    let uid = all("impersonate-uid").into_iter().next().unwrap_or_default();
+    let mut groups = all("impersonate-group");
+    let mut extra = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for (header, value) in headers {
+        if let (Some(key), Ok(value)) = (header.as_str().strip_prefix("impersonate-extra-"), value.to_str()) {
+            extra.entry(decode(key, false)).or_default().push(value.to_owned());
+        }
+    }
+    if name.is_empty() {
+        if groups.is_empty() && uid.is_empty() && extra.is_empty() {
+            return Ok(caller);
+        }
+        return Err(ApiError::internal(format!(
+            "requested {} without impersonating a user",
+            serde_json::json!(if groups.is_empty() { extra.into_keys().collect() } else { groups })
+        )));
+    }
+    let may = |group: &str, resource: &str, sub: &str, namespace: &str, name: &str| {
+        let wanted = Attributes {
+            verb: "impersonate".to_owned(),
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            subresource: sub.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            path: String::new(),
+        };
+        if auth.allows(&caller, &wanted) { Ok(()) } else { Err(denied(&caller, &wanted)) }
+    };
+    let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+    match account {
+        Some((namespace, account)) => may("", "serviceaccounts", "", namespace, account)?,
+        None => may("", "users", "", "", &name)?,
+    }
+    for group in &groups {
+        may("", "groups", "", "", group)?;
+    }
+    for (key, values) in &extra {
+        for value in values {
+            may("authentication.k8s.io", "userextras", key, "", value)?;
+        }
+    }
+    if !uid.is_empty() {
+        may("authentication.k8s.io", "uids", "", "", &uid)?;
+    }
+    if groups.is_empty()
+        && let Some((namespace, _)) = account
+    {
+        groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+    }
+    let special = ["system:authenticated", "system:unauthenticated"];
+    if !groups.iter().any(|g| special.contains(&g.as_str())) {
+        let add = if name == "system:anonymous" { special[1] } else { special[0] };
+        groups.push(add.to_owned());
+    }
+    Ok(User { name, groups, uid, extra })
+}
+
+fn denied(user: &User, at: &Attributes) -> ApiError {
+    let rt = resource_named(&at.group, &at.resource);
+    ApiError::forbidden(&rt, &at.name, &why(user, at))
+}
+
+/// A type that exists only to be named in a refusal.
+pub(crate) fn resource_named(group: &str, plural: &str) -> ResourceType {
+    ResourceType {
+        group: group.to_owned(),
+        version: String::new(),
+        kind: String::new(),
+        list_kind: String::new(),
+        plural: plural.to_owned(),
+        singular: String::new(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        namespaced: false,
+        verbs: Vec::new(),
+        subresources: Vec::new(),
+        storage: StorageKey { prefix: String::new(), api_version: String::new(), kind: String::new() },
+        behaviour: std::sync::Arc::new(Plain),
+    }
+}
+
+/// `User "x" cannot list resource "pods" in API group "" in the namespace "y"`.
+pub(crate) fn why(user: &User, at: &Attributes) -> String {
+    let place = if at.namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace {:?}", at.namespace)
+    };
+    format!(
+        "User {:?} cannot {} resource {:?} in API group {:?} {place}",
+        user.name,
+        at.verb,
+        at.combined(),
+        at.group
+    )
+}

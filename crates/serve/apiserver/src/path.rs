@@ -1,0 +1,181 @@
+//! What a request asks for, read from its method, path and query.
+
+use std::collections::BTreeMap;
+
+/// Query parameters: every value of every key, in order, decoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query(BTreeMap<String, Vec<String>>);
+
+impl Query {
+    #[must_use]
+    pub fn parse(query: &str) -> Self {
+        let mut map: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for pair in query.split('&').filter(|p| !p.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            map.entry(decode(key, true)).or_default().push(decode(value, true));
+        }
+        Self(map)
+    }
+
+    /// The first value, empty where there is none.
+    #[must_use]
+    pub fn get(&self, key: &str) -> &str {
+        self.0.get(key).and_then(|v| v.first()).map_or("", String::as_str)
+    }
+
+    #[must_use]
+    pub fn all(&self, key: &str) -> &[String] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// A boolean as Kubernetes reads one from a query: present and not `false` or `0`.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|v| v.first().is_none_or(|v| !matches!(v.to_lowercase().as_str(), "false" | "0")))
+    }
+}
+
+/// Percent-decoding; bytes that do not form UTF-8 become replacement characters.
+#[must_use]
+pub fn decode(text: &str, plus_is_space: bool) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let hex = |b: u8| (b as char).to_digit(16);
+        match bytes[i] {
+            b'%' if i + 2 < bytes.len() => match (hex(bytes[i + 1]), hex(bytes[i + 2])) {
+                (Some(high), Some(low)) => {
+                    out.push((high * 16 + low) as u8);
+                    i += 3;
+                    continue;
+                }
+                _ => out.push(b'%'),
+            },
+            b'+' if plus_is_space => out.push(b' '),
+            other => out.push(other),
+        }
+        i += 1;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A request on a resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResourcePath {
+    pub group: String,
+    pub version: String,
+    pub namespace: String,
+    pub resource: String,
+    pub name: String,
+    pub subresource: String,
+    /// The deprecated `/watch/` prefix.
+    pub legacy_watch: bool,
+    /// Segments beyond the subresource.
+    pub rest: Vec<String>,
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// `/api` or `/apis`.
+    Groups { legacy: bool },
+    /// `/apis/GROUP`.
+    Group(String),
+    /// `/api/v1` or `/apis/GROUP/VERSION`.
+    GroupVersion { group: String, version: String },
+    Resource(ResourcePath),
+    /// Anything else, decoded.
+    Other(String),
+}
+
+/// Splits a path. Every segment is decoded once and on its own, so an encoded slash never makes a new segment.
+#[must_use]
+pub fn route(path: &str) -> Route {
+    let trimmed = path.trim_matches('/');
+    let parts: Vec<String> =
+        if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').map(|s| decode(s, false)).collect() };
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api"] => return Route::Groups { legacy: true },
+        ["apis"] => return Route::Groups { legacy: false },
+        ["apis", group] => return Route::Group((*group).to_owned()),
+        ["api", version] => return Route::GroupVersion { group: String::new(), version: (*version).to_owned() },
+        ["apis", group, version] => {
+            return Route::GroupVersion { group: (*group).to_owned(), version: (*version).to_owned() };
+        }
+        ["api", version, rest @ ..] => ("", *version, rest),
+        ["apis", group, version, rest @ ..] => (*group, *version, rest),
+        _ => return Route::Other(format!("/{}", decode(path.trim_start_matches('/'), false))),
+    };
+    Route::Resource(resource(group, version, rest))
+}
+
+fn resource(group: &str, version: &str, mut rest: &[&str]) -> ResourcePath {
+    let mut path = ResourcePath { group: group.to_owned(), version: version.to_owned(), ..ResourcePath::default() };
+    if let ["watch", more @ ..] = rest
+        && !more.is_empty()
+    {
+        path.legacy_watch = true;
+        rest = more;
+    }
+    let take = |i: usize| rest.get(i).map(|s| (*s).to_owned()).unwrap_or_default();
+    // `namespaces/NS/RESOURCE…` is inside a namespace; `namespaces/NS/status` and `/finalize` are about the namespace.
+    if rest.first() == Some(&"namespaces") && rest.len() > 2 && !matches!(rest[2], "status" | "finalize") {
+        path.namespace = take(1);
+        (path.resource, path.name, path.subresource) = (take(2), take(3), take(4));
+        path.rest = rest.iter().skip(5).map(|s| (*s).to_owned()).collect();
+    } else {
+        (path.resource, path.name, path.subresource) = (take(0), take(1), take(2));
+        path.rest = rest.iter().skip(3).map(|s| (*s).to_owned()).collect();
+        if path.resource == "namespaces" && group.is_empty() {
+            path.namespace.clone_from(&path.name);
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str) -> ResourcePath {
+        match route(path) {
+            Route::Resource(found) => found,
+            other => panic!("{path} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_namespaced_object_with_a_subresource() {
+        let path = of("/apis/apps/v1/namespaces/a/deployments/b/scale");
+        assert_eq!((path.namespace.as_str(), path.resource.as_str()), ("a", "deployments"));
+        assert_eq!((path.name.as_str(), path.subresource.as_str()), ("b", "scale"));
+    }
+
+    #[test]
+    fn a_namespace_is_inside_itself() {
+        let path = of("/api/v1/namespaces/a/finalize");
+        assert_eq!((path.namespace.as_str(), path.resource.as_str(), path.name.as_str()), ("a", "namespaces", "a"));
+        assert_eq!(path.subresource, "finalize");
+    }
+
+    #[test]
+    fn an_encoded_slash_stays_in_its_segment() {
+        let path = of("/api/v1/namespaces/a%2Fb/configmaps/%2e%2e%2Fc");
+        assert_eq!((path.namespace.as_str(), path.name.as_str()), ("a/b", "../c"));
+        assert_eq!(of("/api/v1/namespaces/a/configmaps/%252e").name, "%2e");
+    }
+
+    #[test]
+    fn the_old_watch_prefix() {
+        let path = of("/api/v1/watch/namespaces/a/pods");
+        assert!(path.legacy_watch);
+        assert_eq!(path.resource, "pods");
+    }
+}
