@@ -282,6 +282,12 @@ pub(crate) fn refuse(error: &ApiError, accept: &Accept) -> Response<Body> {
 }
 
 fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    add_warnings(&mut response, warnings);
+    response
+}
+
+/// Adds `Warning` headers, each text once.
+pub(crate) fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
     let mut said: Vec<&String> = Vec::new();
     for warning in warnings {
         if said.contains(&warning) {
@@ -293,7 +299,6 @@ fn with_warnings(mut response: Response<Body>, warnings: &[String]) -> Response<
             response.headers_mut().append("warning", value);
         }
     }
-    response
 }
 
 /// `details` and all of a successful deletion.

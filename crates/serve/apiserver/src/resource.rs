@@ -91,6 +91,15 @@ impl ResourceType {
     }
 }
 
+/// The fields behind a `scale` subresource, as paths such as `.spec.replicas`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    pub spec: String,
+    pub status: String,
+    /// The field that holds the label selector.
+    pub selector: Option<String>,
+}
+
 /// One column of a Table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
@@ -127,9 +136,13 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     }
 
     /// The schema used for strict decoding, apply and patch; `None` means untyped (everything is kept).
-    fn schema(&self) -> Option<fl_schema::Node> {
+    fn schema(&self) -> Option<Arc<fl_schema::Schema>> {
         None
     }
+
+    /// Brings an object into the form its Go type would be written in: no empty optional fields, no missing
+    /// mandatory ones. Called after decoding and again before storing.
+    fn normalize(&self, _object: &mut Value) {}
 
     /// Fills in the defaults of the served version.
     fn default(&self, _object: &mut Value) {}
@@ -178,6 +191,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         crate::names::dns1123_subdomain(name, prefix)
     }
 
+    /// Whether the type's own validation repeats the checks on immutable metadata (most do): their errors show twice.
+    fn checks_metadata_twice(&self) -> bool {
+        true
+    }
+
     /// Whether `metadata.generation` is kept, and grows with every change outside metadata and status.
     fn has_generation(&self) -> bool {
         true
@@ -195,6 +213,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
 
     /// Seconds of grace when the caller names none; `None` deletes at once (all but Pods).
     fn default_grace_seconds(&self, _object: &Value) -> Option<i64> {
+        None
+    }
+
+    /// Where `scale` reads and writes; `None` where the type has no such subresource.
+    fn scale_paths(&self) -> Option<ScalePaths> {
         None
     }
 

@@ -1,0 +1,269 @@
+//! From a request to the verb that answers it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use jiff::Timestamp;
+
+use super::{ApiServer, Inner, health};
+use crate::answer::{self, Answer, Body};
+use crate::auth::{Attributes, User, impersonate};
+use crate::negotiate::{self, Accept};
+use crate::path::{Query, ResourcePath, Route, route};
+use crate::resource::ResourceType;
+use crate::status::{ApiError, Outcome};
+use crate::{discovery, openapi, verbs};
+
+/// Who is on the other side of a connection.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    /// The user of a verified client certificate, or the owner of an in-process client.
+    pub user: Option<User>,
+}
+
+/// One request, read and understood.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) user: User,
+    pub(crate) method: Method,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) accept: Accept,
+    pub(crate) body: Bytes,
+    pub(crate) now: Timestamp,
+    pub(crate) warnings: std::sync::Mutex<Vec<String>>,
+}
+
+impl Call {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn warn(&self, text: impl Into<String>) {
+        self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(text.into());
+    }
+
+    pub(crate) fn now_text(&self) -> String {
+        super::rfc3339(self.now)
+    }
+
+    /// Who writes, for managedFields: the parameter or the first word of the user agent.
+    pub(crate) fn manager(&self) -> String {
+        let named = self.query.get("fieldManager");
+        let agent = if named.is_empty() { self.header("user-agent").split('/').next().unwrap_or_default() } else { named };
+        let printable: String = agent.chars().filter(|c| !c.is_control()).take(128).collect();
+        if printable.is_empty() { "unknown".to_owned() } else { printable }
+    }
+}
+
+/// What a call is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) rt: Arc<ResourceType>,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) subresource: String,
+}
+
+impl Target {
+    pub(crate) fn table(&self) -> &str {
+        &self.rt.storage.prefix
+    }
+
+    pub(crate) fn key(&self) -> String {
+        crate::object::key(if self.rt.namespaced { &self.namespace } else { "" }, &self.name)
+    }
+}
+
+impl ApiServer {
+    /// Answers one request.
+    pub async fn handle<B>(&self, request: Request<B>, peer: Peer) -> Response<Body>
+    where
+        B: http_body::Body<Data: Send> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let pretty = wants_pretty(&query, &parts.headers);
+        let asked = parts.headers.get("accept").and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let accept = negotiate::accept(asked, pretty);
+        let shown = accept.clone().unwrap_or(Accept { pretty, ..Accept::default() });
+        let early = |error: &ApiError| answer::refuse(error, &shown);
+
+        if let Err(error) = super::origin::check(&parts.headers, parts.uri.authority().map(http::uri::Authority::as_str)) {
+            return early(&error);
+        }
+        let now = self.inner.now();
+        let user = match self.inner.user(&parts.headers, peer, now) {
+            Ok(user) => user,
+            Err(error) => return early(&error),
+        };
+        let path = parts.uri.path().to_owned();
+        let route = route(&path);
+        let verb = verb_of(&parts.method, &route, &query);
+        if let Err(error) = self.inner.authorize(&user, &route, &verb, &path) {
+            return early(&error);
+        }
+        let body = match Limited::new(body, self.inner.options.max_body).collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
+                let limit = self.inner.options.max_body;
+                return early(&ApiError::too_large(&format!("Request entity too large: limit is {limit}")));
+            }
+            Err(error) => return early(&ApiError::bad_request(format!("cannot read the request body: {error}"))),
+        };
+        let call = Call {
+            user,
+            method: parts.method,
+            query,
+            headers: parts.headers,
+            accept: shown.clone(),
+            body,
+            now,
+            warnings: std::sync::Mutex::default(),
+        };
+        let outcome = match (&route, accept) {
+            // Discovery, health and metrics do without content negotiation of objects.
+            (Route::Resource(path), Ok(_)) => resource(&self.inner, &call, path, &verb).await,
+            (Route::Resource(_), Err(error)) => Err(error),
+            (_, _) => other(&self.inner, &call, &route).await,
+        };
+        let warnings = call.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        match outcome {
+            Ok(answer) => {
+                let include = call.query.get("includeObject");
+                answer::render(answer, &shown, &warnings, include, now.as_second())
+            }
+            Err(error) => {
+                let mut response = answer::refuse(&error, &shown);
+                answer::add_warnings(&mut response, &warnings);
+                response
+            }
+        }
+    }
+}
+
+fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    if query.has("pretty") {
+        return query.flag("pretty");
+    }
+    let agent = headers.get("user-agent").and_then(|v| v.to_str().ok()).unwrap_or_default();
+    ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|p| agent.starts_with(p))
+}
+
+/// The verb as RBAC names it.
+fn verb_of(method: &Method, route: &Route, query: &Query) -> String {
+    let Route::Resource(path) = route else { return method.as_str().to_lowercase() };
+    let verb = match method.as_str() {
+        "POST" => "create",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" if path.name.is_empty() => "deletecollection",
+        "DELETE" => "delete",
+        "GET" | "HEAD" => {
+            if path.legacy_watch || (path.subresource.is_empty() && query.flag("watch")) {
+                "watch"
+            } else if path.name.is_empty() {
+                "list"
+            } else {
+                "get"
+            }
+        }
+        other => return other.to_lowercase(),
+    };
+    verb.to_owned()
+}
+
+impl Inner {
+    fn user(&self, headers: &HeaderMap, peer: Peer, now: Timestamp) -> Outcome<User> {
+        let bearer = headers.get("authorization").and_then(|v| v.to_str().ok()).and_then(|v| {
+            let (scheme, token) = v.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+        });
+        let caller = match (peer.user, bearer) {
+            (Some(user), _) => user,
+            (None, Some(token)) => {
+                self.authenticator.token(token, &[], now.as_second()).ok_or_else(ApiError::unauthorized)?
+            }
+            (None, None) if headers.contains_key("authorization") || !self.options.anonymous => {
+                return Err(ApiError::unauthorized());
+            }
+            (None, None) => User::anonymous(),
+        };
+        impersonate::effective(&self.authorizer, caller, headers)
+    }
+
+    fn authorize(&self, user: &User, route: &Route, verb: &str, path: &str) -> Outcome<()> {
+        let at = match route {
+            Route::Resource(p) => Attributes {
+                verb: verb.to_owned(),
+                group: p.group.clone(),
+                resource: p.resource.clone(),
+                subresource: p.subresource.clone(),
+                name: p.name.clone(),
+                namespace: p.namespace.clone(),
+                path: String::new(),
+            },
+            _ => Attributes {
+                verb: verb.to_owned(),
+                path: crate::path::decode(path, false),
+                ..Attributes::default()
+            },
+        };
+        if self.authorizer.allows(user, &at) {
+            return Ok(());
+        }
+        if at.path.is_empty() {
+            let rt = impersonate::resource_named(&at.group, &at.resource);
+            return Err(ApiError::forbidden(&rt, &at.name, &impersonate::why(user, &at)));
+        }
+        let message = format!("forbidden: User {:?} cannot {verb} path {:?}", user.name, at.path);
+        Err(ApiError::new(403, "Forbidden", message).with_details(serde_json::json!({})))
+    }
+}
+
+async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &str) -> Outcome<Answer> {
+    let registry = inner.registry();
+    let Some(rt) = registry.find(&path.group, &path.version, &path.resource) else {
+        if path.group.is_empty() || registry.has_group(&path.group) {
+            return Err(ApiError::no_such_resource());
+        }
+        return Err(ApiError::page_not_found());
+    };
+    let inside = !path.namespace.is_empty() && path.resource != "namespaces";
+    let misplaced = !rt.namespaced && inside || (rt.namespaced && !inside && !path.name.is_empty());
+    if misplaced || !path.rest.is_empty() {
+        return Err(ApiError::no_such_resource());
+    }
+    let target = Target {
+        rt: rt.clone(),
+        namespace: if rt.namespaced { path.namespace.clone() } else { String::new() },
+        name: path.name.clone(),
+        subresource: path.subresource.clone(),
+    };
+    verbs::run(inner, call, &target, verb).await
+}
+
+async fn other(inner: &Arc<Inner>, call: &Call, route: &Route) -> Outcome<Answer> {
+    let reading = matches!(call.method.as_str(), "GET" | "HEAD");
+    let registry = inner.registry();
+    let found = match route {
+        Route::Groups { legacy } => discovery::groups(&registry, *legacy, &call.accept),
+        Route::Group(group) => discovery::group(&registry, group),
+        Route::GroupVersion { group, version } => discovery::resources(&registry, group, version),
+        Route::Resource(_) => Err(ApiError::no_such_resource()),
+        Route::Other(path) => match path.trim_end_matches('/') {
+            "/openapi/v2" => openapi::v2(inner, call),
+            "/openapi/v3" => openapi::index(inner, call),
+            p if p.starts_with("/openapi/v3/") => openapi::v3(inner, call, &p["/openapi/v3/".len()..]),
+            p => health::page(inner, call, p).await,
+        },
+    };
+    match found {
+        Ok(_) if !reading => Err(ApiError::method_not_allowed()),
+        other => other,
+    }
+}
+

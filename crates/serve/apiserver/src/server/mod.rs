@@ -1,0 +1,133 @@
+//! The server: one `handle` from request to response, over a socket or without one.
+
+mod dispatch;
+mod health;
+mod kubeconfig;
+mod listen;
+mod options;
+mod origin;
+mod pki;
+mod service;
+
+use std::sync::{Arc, RwLock};
+
+use jiff::Timestamp;
+
+pub use kubeconfig::kubeconfig;
+pub use listen::{Listener, ListenError};
+pub use options::{Options, SimulateOptions};
+pub use pki::{Identity, Pki};
+pub use service::InProcess;
+
+use crate::auth::authenticate::Authenticator;
+use crate::auth::rbac::Authorizer;
+use crate::auth::token::Signer;
+use crate::registry::Registry;
+use crate::store::Store;
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    registry: RwLock<Arc<Registry>>,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) authorizer: Authorizer,
+    pub(crate) webhooks: crate::admission::Webhooks,
+    pub(crate) custom: crate::crd::Custom,
+    pub(crate) documents: crate::openapi::Documents,
+    pub(crate) addresses: crate::allocate::Allocator,
+    pub(crate) options: Options,
+    /// Ends the background work and open watches when the server goes away.
+    pub(crate) ending: tokio::sync::watch::Sender<bool>,
+}
+
+impl Inner {
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn replace_registry(&self, registry: Registry) {
+        *self.registry.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(registry);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.options.clock)()
+    }
+}
+
+/// Seconds precision, as Kubernetes writes times.
+pub(crate) fn rfc3339(now: Timestamp) -> String {
+    let seconds = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    seconds.to_string()
+}
+
+/// An API server. Clones share it; the last one dropped ends its background work.
+#[derive(Debug, Clone)]
+pub struct ApiServer {
+    pub(crate) inner: Arc<Inner>,
+    _background: Arc<Background>,
+}
+
+#[derive(Debug)]
+struct Background(Vec<tokio::task::JoinHandle<()>>, tokio::sync::watch::Sender<bool>);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.1.send_replace(true);
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    #[error("cannot prepare the token signing key: {0}")]
+    SigningKey(String),
+    #[error("cannot write the first objects: {0}")]
+    Bootstrap(String),
+}
+
+impl ApiServer {
+    /// A server on a store. Writes the objects every cluster has (namespaces, roles) where they are missing.
+    pub async fn new(store: Store, options: Options) -> Result<Self, StartError> {
+        let key = match &options.signing_key {
+            Some(key) => key.clone(),
+            None => Signer::generate().map_err(StartError::SigningKey)?,
+        };
+        let signer = Signer::from_pkcs8(&key).map_err(StartError::SigningKey)?;
+        let ending = tokio::sync::watch::channel(false).0;
+        let inner = Arc::new(Inner {
+            authenticator: Authenticator::new(&store, options.tokens.clone(), signer),
+            authorizer: Authorizer::new(&store),
+            webhooks: crate::admission::Webhooks::new(&store),
+            custom: crate::crd::Custom::default(),
+            documents: crate::openapi::Documents::default(),
+            addresses: crate::allocate::Allocator::new(&store),
+            registry: RwLock::new(Arc::new(Registry::new(crate::builtin_types::all()))),
+            store,
+            options,
+            ending: ending.clone(),
+        });
+        crate::crd::load(&inner);
+        crate::auth::bootstrap::write(&inner).await.map_err(|e| StartError::Bootstrap(e.message))?;
+        let mut tasks = crate::controllers::start(&inner);
+        if let Some(simulate) = inner.options.simulate.clone() {
+            tasks.extend(crate::simulate::start(&inner, simulate));
+        }
+        Ok(Self { inner, _background: Arc::new(Background(tasks, ending)) })
+    }
+
+    /// The newest revision of the store.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.inner.store.revision()
+    }
+
+    /// The store, for tests that look behind the API.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+}

@@ -1,0 +1,72 @@
+//! Refuses what a web page in the user's browser could send: a foreign Host (DNS rebinding), a foreign Origin, a form.
+
+use http::HeaderMap;
+
+use crate::status::ApiError;
+
+/// Host names this server answers to beside addresses.
+const NAMES: [&str; 6] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    // Under this name no socket is involved.
+    "in-process",
+];
+
+fn host_of(authority: &str) -> &str {
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    if let Some(rest) = authority.strip_prefix('[') {
+        return rest.split_once(']').map_or(rest, |(host, _)| host);
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+fn is_ours(host: &str) -> bool {
+    NAMES.contains(&host.to_ascii_lowercase().as_str()) || host.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// Checks Host and Origin of a request.
+pub(crate) fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), ApiError> {
+    let header = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
+    if let Some(host) = authority.or_else(|| header("host"))
+        && !is_ours(host_of(host))
+    {
+        return Err(ApiError::new(403, "Forbidden", format!("this server does not answer to the host {host:?}")));
+    }
+    if let Some(origin) = header("origin") {
+        let host = origin.split_once("://").map_or("", |(_, rest)| host_of(rest));
+        let loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if !loopback {
+            return Err(ApiError::new(403, "Forbidden", format!("requests from the origin {origin:?} are refused")));
+        }
+    }
+    if header("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+        return Err(ApiError::new(403, "Forbidden", "cross-site requests are refused"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), http::HeaderValue::from_static(v))).collect()
+    }
+
+    #[test]
+    fn foreign_hosts_and_origins_are_refused() {
+        for good in ["127.0.0.1:6443", "localhost", "[::1]:80", "10.0.0.1", "kubernetes.default.svc:443"] {
+            assert!(check(&headers(&[]), Some(good)).is_ok(), "{good}");
+        }
+        for bad in ["evil.example", "localhost.evil.example:6443", "127.0.0.1.evil.example", ""] {
+            assert!(check(&headers(&[]), Some(bad)).is_err(), "{bad}");
+        }
+        assert!(check(&headers(&[("origin", "https://evil.example")]), Some("127.0.0.1")).is_err());
+        assert!(check(&headers(&[("origin", "null")]), Some("127.0.0.1")).is_err());
+        assert!(check(&headers(&[("origin", "http://localhost:3000")]), Some("127.0.0.1")).is_ok());
+        assert!(check(&headers(&[("sec-fetch-site", "cross-site")]), Some("127.0.0.1")).is_err());
+    }
+}

@@ -1,0 +1,268 @@
+//! Changing an object: the loop under `update`, `patch`, `apply` and the subresources.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::create::{self, Tracking, check_namespace};
+use super::options::{self, WriteOptions};
+use super::{decode, fields, metadata, read};
+use crate::answer::{Answer, to_bytes};
+use crate::object;
+use crate::resource::Hook;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+use crate::store::{Change, Expect, StoreError};
+
+/// What a step of the loop makes of the current object.
+pub(crate) struct Proposal {
+    pub(crate) object: Value,
+    pub(crate) tracking: Tracking,
+    /// The revision the caller insists on, from the body.
+    pub(crate) expected: Option<String>,
+}
+
+/// How a missing object and a changed UID are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Put,
+    Patch,
+}
+
+pub(crate) async fn put(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let rt = &target.rt;
+    let options = options::read(call, "UpdateOptions", false)?;
+    let mut object = decode::body(inner, call, rt, options.validation)?;
+    let name = object::name(&object);
+    if name.is_empty() {
+        object::set_meta(&mut object, "name", target.name.as_str());
+    } else if name != target.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    check_namespace(&mut object, target)?;
+    let expected = Some(object::meta_str(&object, "resourceVersion").to_owned());
+    run(inner, call, target, &options, Style::Put, |_| {
+        Ok(Proposal { object: object.clone(), tracking: Tracking::Update, expected: expected.clone() })
+    })
+    .await
+}
+
+/// Reads, proposes, checks and writes until nothing came in between.
+pub(crate) async fn run(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    options: &WriteOptions,
+    style: Style,
+    mut propose: impl FnMut(Option<&Value>) -> Outcome<Proposal>,
+) -> Outcome<Answer> {
+    let rt = &target.rt;
+    let key = target.key();
+    loop {
+        let entry = inner.store.latest(target.table(), &key);
+        let old = entry.as_ref().map(|e| read::served_value(rt, e));
+        let proposal = propose(old.as_ref())?;
+        let (Some(old), Some(entry)) = (old, entry) else {
+            let made = create_instead(inner, call, target, options, style, proposal).await?;
+            return Ok(Answer::Object { code: 201, rt: rt.clone(), bytes: to_bytes(&made) });
+        };
+        let step = Step { inner, call, target, options, style };
+        let Some(object) = step.check(&old, proposal).await? else {
+            // Nothing changed: nothing is written, nobody is told.
+            return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&old) });
+        };
+        if options.dry_run {
+            return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
+        }
+        let gone = object::is_deleting(&object) && object::finalizers(&object).is_empty() && !still_in_grace(&object);
+        let stored = rt.behaviour.to_storage(object.clone());
+        let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
+        match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
+            Ok(entry) => {
+                let mut object = object;
+                object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
+                if gone {
+                    crate::special::after_delete(inner, target, &object).await;
+                } else {
+                    crate::special::after_write(inner, target, &object).await;
+                }
+                return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
+            }
+            Err(StoreError::Conflict) => {}
+            Err(other) => return Err(other.into()),
+        }
+    }
+}
+
+/// A deleted pod stays until its grace is over.
+fn still_in_grace(object: &Value) -> bool {
+    object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0
+}
+
+async fn create_instead(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    options: &WriteOptions,
+    style: Style,
+    proposal: Proposal,
+) -> Outcome<Value> {
+    let rt = &target.rt;
+    let applied = proposal.tracking == Tracking::Done;
+    if !target.subresource.is_empty() || !(applied || (style == Style::Put && rt.behaviour.allow_create_on_update())) {
+        return Err(ApiError::not_found(rt, &target.name));
+    }
+    let mut object = proposal.object;
+    let uid = object::uid(&object).to_owned();
+    if !uid.is_empty() {
+        let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+        return Err(ApiError::conflict(rt, &target.name, &why));
+    }
+    if style == Style::Put && proposal.expected.as_deref().is_some_and(|rv| !rv.is_empty() && rv != "0") {
+        return Err(ApiError::not_found(rt, &target.name));
+    }
+    object::remove_meta(&mut object, "resourceVersion");
+    rt.behaviour.default(&mut object);
+    rt.behaviour.normalize(&mut object);
+    create::store(inner, call, target, object, options, proposal.tracking).await
+}
+
+struct Step<'a> {
+    inner: &'a Arc<Inner>,
+    call: &'a Call,
+    target: &'a Target,
+    options: &'a WriteOptions,
+    style: Style,
+}
+
+impl Step<'_> {
+    /// The object to write, or `None` when it is what is there.
+    async fn check(&self, old: &Value, proposal: Proposal) -> Outcome<Option<Value>> {
+        let (rt, target) = (&self.target.rt, self.target);
+        let Proposal { mut object, tracking, expected } = proposal;
+        let now = self.call.now_text();
+        let hook = Hook { resource: rt, subresource: &target.subresource, now: &now };
+
+        self.check_identity(&object, old, expected.as_deref())?;
+        rt.behaviour.default(&mut object);
+        self.keep_metadata(&mut object, old);
+        rt.behaviour.normalize(&mut object);
+        if tracking == Tracking::Update {
+            fields::track_update(rt, old, &mut object, self.options, &target.subresource, &now);
+        }
+        let before = object.clone();
+        self.inner.webhooks.mutate(self.inner, self.call, target, "UPDATE", &mut object, Some(old), self.options.dry_run).await?;
+        if tracking == Tracking::Update && object != before {
+            fields::track_update(rt, old, &mut object, self.options, &target.subresource, &now);
+        }
+        let status = target.subresource == "status";
+        match target.subresource.as_str() {
+            "status" => rt.behaviour.prepare_for_status_update(hook, &mut object, old),
+            "" => rt.behaviour.prepare_for_update(hook, &mut object, old),
+            _ => {}
+        }
+        crate::special::prepare_update(self.inner, self.call, target, &mut object, old)?;
+        rt.behaviour.normalize(&mut object);
+        set_generation(rt.behaviour.has_generation(), &mut object, old);
+
+        let mut errors = metadata::check_update(rt, &object, old);
+        errors.extend(if status {
+            rt.behaviour.validate_status_update(hook, &object, old)
+        } else {
+            rt.behaviour.validate_update(hook, &object, old)
+        });
+        errors.extend(crate::special::validate(self.inner, target, &object, Some(old)));
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(rt, &target.name, &errors));
+        }
+        for warning in rt.behaviour.warnings(hook, &object, Some(old)) {
+            self.call.warn(warning);
+        }
+        self.inner
+            .webhooks
+            .validate(self.inner, self.call, target, "UPDATE", Some(&object), Some(old), self.options.dry_run)
+            .await?;
+        if fields::same(&object, old) {
+            return Ok(None);
+        }
+        Ok(Some(object))
+    }
+
+    fn check_identity(&self, object: &Value, old: &Value, expected: Option<&str>) -> Outcome<()> {
+        let rt = &self.target.rt;
+        let uid = object::uid(object);
+        if self.style == Style::Put && !uid.is_empty() && uid != object::uid(old) {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                rt.plural, self.target.key().trim_start_matches('/'), object::uid(old)
+            );
+            return Err(ApiError::conflict(rt, &self.target.name, &why));
+        }
+        match expected {
+            Some("" | "0") if self.style == Style::Put && !rt.behaviour.allow_unconditional_update() => {
+                let error = fl_schema::FieldError {
+                    kind: fl_schema::FieldErrorKind::Invalid,
+                    field: "metadata.resourceVersion".to_owned(),
+                    value: Some("0".to_owned()),
+                    detail: "must be specified for an update".to_owned(),
+                };
+                Err(ApiError::invalid(rt, &self.target.name, &[error]))
+            }
+            Some("" | "0") | None => Ok(()),
+            Some(wanted) if wanted == object::meta_str(old, "resourceVersion") => Ok(()),
+            Some(wanted) if wanted.parse::<u64>().is_err() => {
+                let error = fl_schema::FieldError::invalid(
+                    "metadata.resourceVersion",
+                    &Value::from(wanted),
+                    format!("strconv.ParseUint: parsing {wanted:?}: invalid syntax"),
+                );
+                Err(ApiError::invalid(rt, &self.target.name, &[error]))
+            }
+            Some(_) => Err(ApiError::modified(rt, &self.target.name)),
+        }
+    }
+
+    /// What the server keeps, whatever the caller sends.
+    fn keep_metadata(&self, object: &mut Value, old: &Value) {
+        let keep = |object: &mut Value, field: &str| match old.get("metadata").and_then(|m| m.get(field)) {
+            Some(value) => object::set_meta(object, field, value.clone()),
+            None => {
+                object::remove_meta(object, field);
+            }
+        };
+        for field in ["creationTimestamp", "generation", "resourceVersion", "selfLink"] {
+            keep(object, field);
+        }
+        for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "name"] {
+            // Unset means "as it is"; a different value is refused later.
+            if object.get("metadata").and_then(|m| m.get(field)).is_none_or(|v| v.is_null() || v == "") {
+                keep(object, field);
+            }
+        }
+        if !object.get("metadata").is_some_and(|m| m.get("generateName").is_some()) && self.target.subresource == "status" {
+            keep(object, "generateName");
+        }
+    }
+}
+
+/// A change outside metadata and status is a new generation.
+fn set_generation(kept: bool, object: &mut Value, old: &Value) {
+    if !kept {
+        return;
+    }
+    let body = |o: &Value| {
+        let mut map = o.as_object().cloned().unwrap_or_default();
+        for field in ["metadata", "status", "kind", "apiVersion"] {
+            map.remove(field);
+        }
+        map
+    };
+    let before = object::generation(old);
+    let grown = if body(object) == body(old) { before } else { before + 1 };
+    if grown > 0 {
+        object::set_meta(object, "generation", grown);
+    }
+}

@@ -1,0 +1,286 @@
+//! `delete` and `deletecollection`.
+
+use std::sync::Arc;
+
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use super::lifecycle::IMMORTAL;
+use super::options::check_dry_run;
+use super::read::{self, Selection};
+use crate::answer::{Answer, deleted, to_bytes};
+use crate::object;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+use crate::store::{Change, Expect, StoreError};
+
+/// What a caller may say about a deletion.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace: Option<i64>,
+    pub(crate) uid: Option<String>,
+    pub(crate) revision: Option<String>,
+    pub(crate) propagation: Option<String>,
+    pub(crate) dry_run: bool,
+}
+
+impl DeleteOptions {
+    fn read(call: &Call) -> Outcome<Self> {
+        let mut body = json!({});
+        if !call.body.is_empty() {
+            let text = super::decode::json_text(call)?;
+            body = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            let kind = object::kind(&body);
+            if !kind.is_empty() && kind != "DeleteOptions" {
+                return Err(ApiError::new(
+                    500,
+                    "",
+                    format!("converting ({}.{kind}) to (internalversion.DeleteOptions): unknown conversion", object::api_version(&body)),
+                ));
+            }
+        } else {
+            let query = &call.query;
+            if query.has("gracePeriodSeconds") {
+                let text = query.get("gracePeriodSeconds");
+                let seconds: i64 = text
+                    .parse()
+                    .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
+                body["gracePeriodSeconds"] = json!(seconds);
+            }
+            if query.has("propagationPolicy") {
+                body["propagationPolicy"] = json!(query.get("propagationPolicy"));
+            }
+            if query.has("orphanDependents") {
+                body["orphanDependents"] = json!(query.flag("orphanDependents"));
+            }
+            if query.has("dryRun") {
+                body["dryRun"] = json!(query.all("dryRun"));
+            }
+        }
+        Self::from_json(&body)
+    }
+
+    pub(crate) fn from_json(body: &Value) -> Outcome<Self> {
+        let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let mut errors = Vec::new();
+        let orphan = body.get("orphanDependents").and_then(Value::as_bool);
+        let propagation = text("/propagationPolicy");
+        if let (Some(_), Some(policy)) = (orphan, &propagation) {
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                &json!(policy),
+                "orphanDependents and deletionPropagation cannot be both set",
+            ));
+        }
+        if let Some(policy) = &propagation
+            && !["Foreground", "Background", "Orphan"].contains(&policy.as_str())
+        {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported("propagationPolicy", &json!(policy), &supported));
+        }
+        let dry_run: Vec<String> = body
+            .get("dryRun")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        errors.extend(check_dry_run(&dry_run));
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_kind("meta.k8s.io", "DeleteOptions", "", &errors));
+        }
+        Ok(Self {
+            grace: body.get("gracePeriodSeconds").and_then(Value::as_i64),
+            uid: text("/preconditions/uid"),
+            revision: text("/preconditions/resourceVersion"),
+            propagation: propagation.or(orphan.map(|o| if o { "Orphan".to_owned() } else { "Background".to_owned() })),
+            dry_run: !dry_run.is_empty(),
+        })
+    }
+}
+
+pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let options = DeleteOptions::read(call)?;
+    let rt = &target.rt;
+    if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
+        return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
+    }
+    if rt.behaviour.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch" {
+        call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
+    }
+    match remove(inner, call, target, &options).await? {
+        Removed::Gone(object) if rt.behaviour.returns_deleted_object() => {
+            Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
+        }
+        Removed::Gone(object) => Ok(Answer::document(deleted(rt, &object))),
+        Removed::Pending(object) => Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) }),
+    }
+}
+
+pub(crate) enum Removed {
+    /// The object is no more.
+    Gone(Value),
+    /// The object is marked and waits for finalizers or grace.
+    Pending(Value),
+}
+
+/// Deletes one object, or marks it.
+pub(crate) async fn remove(inner: &Arc<Inner>, call: &Call, target: &Target, options: &DeleteOptions) -> Outcome<Removed> {
+    let rt = &target.rt;
+    let key = target.key();
+    let mut asked = false;
+    loop {
+        let Some(entry) = inner.store.latest(target.table(), &key) else {
+            return Err(ApiError::not_found(rt, &target.name));
+        };
+        let old = read::served_value(rt, &entry);
+        check_preconditions(target, &old, options)?;
+        if !asked {
+            inner.webhooks.validate_delete(inner, call, target, &old, options.dry_run).await?;
+            asked = true;
+        }
+        let mut object = old.clone();
+        let gone = mark(target, call, &mut object, &old, options);
+        if options.dry_run {
+            return Ok(if gone { Removed::Gone(object) } else { Removed::Pending(object) });
+        }
+        if !gone && object == old {
+            return Ok(Removed::Pending(object));
+        }
+        let stored = rt.behaviour.to_storage(object.clone());
+        let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
+        match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
+            Ok(entry) => {
+                object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
+                if gone {
+                    crate::special::after_delete(inner, target, &object).await;
+                    return Ok(Removed::Gone(object));
+                }
+                crate::special::after_write(inner, target, &object).await;
+                return Ok(Removed::Pending(object));
+            }
+            Err(StoreError::Conflict) => {}
+            Err(other) => return Err(other.into()),
+        }
+    }
+}
+
+fn check_preconditions(target: &Target, old: &Value, options: &DeleteOptions) -> Outcome<()> {
+    let conflict = |why: String| {
+        // Upstream names the kind here, not the resource.
+        let message = format!("Operation cannot be fulfilled on {} {:?}: {why}", target.rt.group_kind(), target.name);
+        let mut details = json!({"name": target.name, "kind": target.rt.kind});
+        if !target.rt.group.is_empty() {
+            details["group"] = json!(target.rt.group);
+        }
+        ApiError::new(409, "Conflict", message).with_details(details)
+    };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object::uid(old)) {
+        return Err(conflict(format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            object::uid(old)
+        )));
+    }
+    let current = object::meta_str(old, "resourceVersion");
+    if let Some(wanted) = options.revision.as_deref().filter(|rv| *rv != current) {
+        return Err(conflict(format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({current}). The object might have been modified"
+        )));
+    }
+    Ok(())
+}
+
+/// Marks the object as deleted; true when nothing holds it back.
+fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: &DeleteOptions) -> bool {
+    let rt = &target.rt;
+    let namespace = rt.group.is_empty() && rt.plural == "namespaces";
+    let grace = match options.grace {
+        Some(seconds) if rt.behaviour.default_grace_seconds(old).is_some() => seconds.max(0),
+        // Most types know no grace: whatever is asked for is none.
+        Some(_) => 0,
+        None => rt.behaviour.default_grace_seconds(old).unwrap_or(0),
+    };
+    set_propagation_finalizers(object, options, rt.behaviour.default_propagation());
+    let waits = !object::finalizers(object).is_empty() || namespace && has_namespace_finalizer(object);
+    let already = object::is_deleting(old);
+    if already {
+        let current = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        if grace < current || (options.grace == Some(0)) {
+            object::set_meta(object, "deletionGracePeriodSeconds", grace);
+        }
+        let left = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        return !waits && left == 0;
+    }
+    if !waits && grace == 0 {
+        if rt.behaviour.default_grace_seconds(old).is_some() {
+            object::set_meta(object, "deletionTimestamp", call.now_text());
+            object::set_meta(object, "deletionGracePeriodSeconds", 0);
+        }
+        return true;
+    }
+    let at = call.now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(call.now);
+    object::set_meta(object, "deletionTimestamp", crate::server::rfc3339(at));
+    if namespace {
+        if let Some(map) = object.as_object_mut() {
+            let status = map.entry("status").or_insert_with(|| json!({}));
+            status["phase"] = json!("Terminating");
+        }
+    } else {
+        object::set_meta(object, "deletionGracePeriodSeconds", grace);
+    }
+    if object::generation(object) > 0 && rt.behaviour.has_generation() {
+        let next = object::generation(object) + 1;
+        object::set_meta(object, "generation", next);
+    }
+    false
+}
+
+fn has_namespace_finalizer(object: &Value) -> bool {
+    object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|l| !l.is_empty())
+}
+
+/// Orphan and Foreground are finalizers the garbage collector works off.
+fn set_propagation_finalizers(object: &mut Value, options: &DeleteOptions, default: &str) {
+    let has = |name: &str| object::finalizers(object).contains(&name);
+    let policy = match options.propagation.as_deref() {
+        Some(policy) => policy,
+        None if has("orphan") => "Orphan",
+        None if has("foregroundDeletion") => "Foreground",
+        None => default,
+    };
+    let mut list: Vec<String> = object::finalizers(object)
+        .into_iter()
+        .filter(|f| !["orphan", "foregroundDeletion"].contains(f))
+        .map(str::to_owned)
+        .collect();
+    match policy {
+        "Orphan" => list.push("orphan".to_owned()),
+        "Foreground" => list.push("foregroundDeletion".to_owned()),
+        _ => {}
+    }
+    object::set_finalizers(object, &list);
+}
+
+pub(crate) async fn collection(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let options = DeleteOptions::read(call)?;
+    let rt = &target.rt;
+    let selection = Selection::read(call, target)?;
+    let prefix = if rt.namespaced { format!("{}/", target.namespace) } else { String::new() };
+    let (revision, items, _) = inner.store.list(target.table(), &prefix, None, 0);
+    let mut shown = Vec::new();
+    for (_, entry) in items {
+        let object = read::served_value(rt, &entry);
+        if !selection.matches(rt, &object) {
+            continue;
+        }
+        let one = Target { name: object::name(&object).to_owned(), namespace: object::namespace(&object).to_owned(), ..target.clone() };
+        match remove(inner, call, &one, &options).await {
+            Ok(_) => shown.push(to_bytes(&object)),
+            Err(error) if error.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let meta = json!({"resourceVersion": revision.to_string()});
+    Ok(Answer::List { rt: rt.clone(), meta, items: shown, kind: None })
+}

@@ -1,0 +1,253 @@
+//! The rules on metadata that hold for every type.
+
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use crate::names;
+use crate::object;
+use crate::resource::ResourceType;
+
+const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+fn is_qualified_part(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+/// What is wrong with `prefix/name`.
+pub(crate) fn qualified_name(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let parts: Vec<&str> = text.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => *name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                out.push("prefix part must be non-empty".to_owned());
+            } else {
+                out.extend(names::dns1123_subdomain(prefix, false).into_iter().map(|e| format!("prefix part {e}")));
+            }
+            *name
+        }
+        _ => {
+            let text = QUALIFIED.trim_start_matches("name part ").trim_start_matches("must ");
+            return vec![format!("a valid label key must {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')")];
+        }
+    };
+    if name.is_empty() {
+        out.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        out.push("name part must be no more than 63 bytes".to_owned());
+    }
+    if !is_qualified_part(name) {
+        out.push(QUALIFIED.to_owned());
+    }
+    out
+}
+
+/// Errors about a map of labels.
+pub(crate) fn labels(map: &Value, path: &str) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    for (key, value) in map.as_object().into_iter().flatten() {
+        out.extend(qualified_name(key).into_iter().map(|e| FieldError::invalid(path, &json!(key), e)));
+        let text = value.as_str().unwrap_or_default();
+        let mut wrong = Vec::new();
+        if text.len() > 63 {
+            wrong.push("must be no more than 63 bytes".to_owned());
+        }
+        if !text.is_empty() && !is_qualified_part(text) {
+            wrong.push(LABEL_VALUE.to_owned());
+        }
+        out.extend(wrong.into_iter().map(|e| FieldError::invalid(path, &json!(text), e)));
+    }
+    out
+}
+
+fn annotations(map: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let mut total = 0;
+    for (key, value) in map.as_object().into_iter().flatten() {
+        let wrong = qualified_name(&key.to_lowercase());
+        out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.annotations", &json!(key), e)));
+        total += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if total > ANNOTATIONS_MAX {
+        out.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_MAX));
+    }
+    out
+}
+
+/// A reference as Go prints its JSON: fields in declaration order.
+fn show_reference(reference: &Value) -> String {
+    let mut parts = Vec::new();
+    for field in ["apiVersion", "kind", "name", "uid"] {
+        let value = reference.get(field).cloned().unwrap_or_else(|| json!(""));
+        parts.push(format!("{}:{value}", json!(field)));
+    }
+    for field in ["controller", "blockOwnerDeletion"] {
+        if let Some(value) = reference.get(field).filter(|v| !v.is_null()) {
+            parts.push(format!("{}:{value}", json!(field)));
+        }
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+fn owners(list: &[Value]) -> Vec<FieldError> {
+    let path = "metadata.ownerReferences";
+    let mut out = Vec::new();
+    let mut controller: Option<(String, String)> = None;
+    for reference in list {
+        let field = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = object::split_api_version(field("apiVersion"));
+        if version.is_empty() {
+            out.push(FieldError::invalid(format!("{path}.apiVersion"), &json!(field("apiVersion")), "version must not be empty"));
+        }
+        for name in ["kind", "name", "uid"] {
+            if field(name).is_empty() {
+                out.push(FieldError::invalid(format!("{path}.{name}"), &json!(""), "must not be empty"));
+            }
+        }
+        if field("kind") == "Event" && (group.is_empty() && version == "v1" || group == "events.k8s.io") {
+            let mut error = FieldError::forbidden(path, "");
+            error.kind = fl_schema::FieldErrorKind::Invalid;
+            error.value = Some(show_reference(reference));
+            error.detail = format!("{group}/{version}, Kind=Event is disallowed from being an owner");
+            out.push(error);
+        }
+        if reference.get("controller").and_then(Value::as_bool) == Some(true) {
+            let this = (field("kind").to_owned(), field("name").to_owned());
+            match &controller {
+                None => controller = Some(this),
+                Some(first) => {
+                    let all: Vec<String> = list.iter().map(show_reference).collect();
+                    let mut error = FieldError::forbidden(path, "");
+                    error.kind = fl_schema::FieldErrorKind::Invalid;
+                    error.value = Some(format!("[{}]", all.join(",")));
+                    error.detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
+                        first.0, first.1, this.0, this.1
+                    );
+                    out.push(error);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn finalizers(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    for (i, name) in object::finalizers(object).into_iter().enumerate() {
+        let wrong = qualified_name(name);
+        let bad = !wrong.is_empty();
+        out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.finalizers", &json!(name), e)));
+        let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
+        if !bad && !standard && !name.contains('/') {
+            out.push(FieldError::invalid(
+                format!("metadata.finalizers[{i}]"),
+                &json!(name),
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+    let has = |name: &str| object::finalizers(object).contains(&name);
+    if has("orphan") && has("foregroundDeletion") {
+        let list = json!(object::finalizers(object));
+        out.push(FieldError::invalid(
+            "metadata.finalizers",
+            &list,
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        ));
+    }
+    out
+}
+
+/// Rules on the metadata of a new object.
+pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let (name, prefix) = (object::name(object), object::meta_str(object, "generateName"));
+    if !prefix.is_empty() {
+        let wrong = rt.behaviour.validate_name(prefix, true);
+        out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.generateName", &json!(prefix), e)));
+    }
+    if name.is_empty() {
+        out.push(FieldError::required("metadata.name", "name or generateName is required"));
+    } else {
+        let wrong = rt.behaviour.validate_name(name, false);
+        out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.name", &json!(name), e)));
+    }
+    if rt.namespaced {
+        let namespace = object::namespace(object);
+        if namespace.is_empty() {
+            out.push(FieldError::required("metadata.namespace", ""));
+        } else {
+            let wrong = names::dns1123_label(namespace, false);
+            out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)));
+        }
+    }
+    out.extend(check_common(object));
+    out
+}
+
+fn check_common(object: &Value) -> Vec<FieldError> {
+    let Some(meta) = object.get("metadata") else { return Vec::new() };
+    let mut out = Vec::new();
+    if object::generation(object) < 0 {
+        out.push(FieldError::invalid(
+            "metadata.generation",
+            &json!(object::generation(object)),
+            "must be greater than or equal to 0",
+        ));
+    }
+    out.extend(labels(meta.get("labels").unwrap_or(&Value::Null), "metadata.labels"));
+    out.extend(annotations(meta.get("annotations").unwrap_or(&Value::Null)));
+    out.extend(owners(object::owner_references(object)));
+    out.extend(finalizers(object));
+    out
+}
+
+/// Rules on the metadata of a changed object. Upstream runs the immutability checks twice, and reports them twice.
+pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    out.extend(check_common(object));
+    if object::is_deleting(old) {
+        let before = object::finalizers(old);
+        let added: Vec<&str> = object::finalizers(object).into_iter().filter(|f| !before.contains(f)).collect();
+        if !added.is_empty() {
+            let list: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
+            out.push(FieldError::forbidden(
+                "metadata.finalizers",
+                format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", list.join(", ")),
+            ));
+        }
+    }
+    // Upstream checks these in the store and again in most types' own validation.
+    let rounds = if rt.behaviour.checks_metadata_twice() { 2 } else { 1 };
+    for _ in 0..rounds {
+        out.extend(check_immutable(object, old));
+    }
+    out
+}
+
+fn check_immutable(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let get = |o: &Value| o.get("metadata").and_then(|m| m.get(field)).cloned().unwrap_or(Value::Null);
+        let (new, before) = (get(object), get(old));
+        if new != before {
+            out.push(FieldError::invalid(format!("metadata.{field}"), &new, "field is immutable"));
+        }
+    }
+    if object::generation(object) < object::generation(old) {
+        out.push(FieldError::invalid(
+            "metadata.generation",
+            &json!(object::generation(object)),
+            "must not be decremented",
+        ));
+    }
+    out
+}

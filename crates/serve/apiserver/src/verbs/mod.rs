@@ -1,0 +1,80 @@
+//! The verbs: what a request on a resource does.
+
+pub(crate) mod apply;
+mod binding;
+pub(crate) mod change;
+pub(crate) mod create;
+pub(crate) mod decode;
+pub(crate) mod delete;
+pub(crate) mod fields;
+pub(crate) mod lifecycle;
+pub(crate) mod metadata;
+mod options;
+pub(crate) mod patch;
+mod read;
+mod scale;
+mod watch;
+
+use std::sync::Arc;
+
+use crate::answer::Answer;
+use crate::reviews;
+use crate::server::Inner;
+use crate::server::{Call, Target};
+use crate::status::{ApiError, Outcome};
+
+pub(crate) use read::Selection;
+
+/// Runs one verb.
+pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
+    let rt = &target.rt;
+    if !target.subresource.is_empty() {
+        return subresource(inner, call, target, verb).await;
+    }
+    let allowed = match verb {
+        // A collection takes POST, one object everything else.
+        "create" => target.name.is_empty() && (!rt.namespaced || !target.namespace.is_empty() || reviews::is_review(rt)),
+        "update" | "patch" => !target.name.is_empty(),
+        "deletecollection" => !rt.namespaced || !target.namespace.is_empty(),
+        _ => true,
+    };
+    if !allowed || !rt.has_verb(verb) {
+        return Err(ApiError::method_not_allowed());
+    }
+    match verb {
+        "get" => read::get(inner, call, target),
+        "list" => read::list(inner, call, target),
+        "watch" => watch::start(inner, call, target),
+        "create" if reviews::is_review(rt) => reviews::create(inner, call, target),
+        "create" => create::run(inner, call, target).await,
+        "update" => change::put(inner, call, target).await,
+        "patch" => patch::run(inner, call, target).await,
+        "delete" => delete::one(inner, call, target).await,
+        "deletecollection" => delete::collection(inner, call, target).await,
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
+    let Some(sub) = target.rt.subresource(&target.subresource) else { return Err(ApiError::no_such_resource()) };
+    if !sub.verbs.iter().any(|v| v == verb) {
+        return Err(ApiError::method_not_allowed());
+    }
+    match (target.subresource.as_str(), verb) {
+        ("scale", _) => scale::run(inner, call, target, verb).await,
+        ("token", "create") => reviews::token_request(inner, call, target),
+        ("binding", "create") => binding::bind(inner, call, target).await,
+        ("eviction", "create") => binding::evict(inner, call, target).await,
+        ("log", "get") => binding::log(inner, target),
+        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => read::get(inner, call, target),
+        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
+            change::put(inner, call, target).await
+        }
+        ("status" | "approval" | "ephemeralcontainers" | "resize", "patch") => patch::run(inner, call, target).await,
+        _ => Err(ApiError::new(
+            501,
+            "NotImplemented",
+            format!("this server runs no containers: {:?} is not available", target.subresource),
+        )),
+    }
+}

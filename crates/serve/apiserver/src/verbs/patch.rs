@@ -1,0 +1,135 @@
+//! `patch`: JSON patch, merge patch, strategic merge patch, and apply.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::change::{self, Proposal, Style};
+use super::create::{Tracking, check_namespace};
+use super::options::{self, FieldValidation, WriteOptions};
+use super::{apply, decode};
+use crate::answer::Answer;
+use crate::object;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+
+/// The forms of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+pub(crate) fn form(call: &Call, target: &Target) -> Outcome<Form> {
+    let unsupported = || {
+        ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_details(serde_json::json!({}))
+    };
+    match decode::media_type(call).as_str() {
+        "application/json-patch+json" => Ok(Form::Json),
+        "application/merge-patch+json" => Ok(Form::Merge),
+        "application/strategic-merge-patch+json" if !target.rt.is_custom() => Ok(Form::Strategic),
+        "application/strategic-merge-patch+json" => Err(ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        "application/apply-patch+yaml" => Ok(Form::Apply),
+        _ => Err(unsupported()),
+    }
+}
+
+pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let form = form(call, target)?;
+    let options = options::read(call, "PatchOptions", form == Form::Apply)?;
+    if form == Form::Apply {
+        return apply::run(inner, call, target, &options).await;
+    }
+    let patch = read_patch(call, form)?;
+    change::run(inner, call, target, &options, Style::Patch, |old| {
+        let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
+        let patched = patched(call, target, &options, form, &patch, old)?;
+        let given = object::meta_str(&patched, "resourceVersion");
+        let expected = (given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
+        Ok(Proposal { object: patched, tracking: Tracking::Update, expected })
+    })
+    .await
+}
+
+/// The patch document.
+pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
+    let patch: Value = serde_json::from_slice(&call.body)
+        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
+    if form == Form::Json {
+        let operations = patch.as_array().map_or(0, Vec::len);
+        if operations > 10_000 {
+            return Err(ApiError::too_large(&format!(
+                "The allowed maximum operations in a JSON patch is 10000, got {operations}"
+            )));
+        }
+    }
+    Ok(patch)
+}
+
+/// The current object with the patch applied and decoded again.
+fn patched(call: &Call, target: &Target, options: &WriteOptions, form: Form, patch: &Value, old: &Value) -> Outcome<Value> {
+    let rt = &target.rt;
+    let merged = apply::merge(rt, form, old, patch)?;
+    let shown = apply::shown_patch(form, patch, &merged);
+    let invalid = |why: String| {
+        let error = fl_schema::FieldError {
+            kind: fl_schema::FieldErrorKind::Invalid,
+            field: "patch".to_owned(),
+            value: Some(shown.clone()),
+            detail: why,
+        };
+        ApiError::invalid_kind("", "", "", &[error])
+    };
+    let mut object = decode_patched(call, target, options.validation, merged, &invalid)?;
+    let name = object::name(&object);
+    if !name.is_empty() && name != target.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    check_namespace(&mut object, target)?;
+    Ok(object)
+}
+
+fn decode_patched(
+    call: &Call,
+    target: &Target,
+    validation: FieldValidation,
+    merged: Value,
+    invalid: &dyn Fn(String) -> ApiError,
+) -> Outcome<Value> {
+    let rt = &target.rt;
+    let schema = rt.behaviour.schema();
+    let mut strict: Vec<String>;
+    let mut object;
+    if rt.is_custom() {
+        object = merged;
+        strict = Vec::new();
+        if let Some(schema) = &schema {
+            let unknown = fl_schema::coerce(&mut object, schema).map_err(&invalid)?;
+            strict.extend(unknown.into_iter().map(|p| format!("unknown field {p:?}")));
+        }
+    } else {
+        let (kind, api_version) = (object::kind(&merged).to_owned(), object::api_version(&merged).to_owned());
+        let shape = schema.as_ref().map_or(fl_schema::Shape::Free, |s| fl_schema::Shape::Typed(s));
+        let decoded = fl_schema::decode_value(merged, shape).map_err(|e| invalid(decode::decode_message(&e)))?;
+        if kind != rt.kind || api_version != rt.api_version() {
+            return Err(invalid(format!(
+                "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:110\""
+            )));
+        }
+        strict = decoded.strict.iter().map(ToString::to_string).collect();
+        object = decoded.value;
+    }
+    decode::report(call, rt, validation, &strict, invalid)?;
+    decode::stamp_type(&mut object, rt);
+    rt.behaviour.normalize(&mut object);
+    Ok(object)
+}

@@ -1,0 +1,296 @@
+//! `get` and `list`.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, to_bytes};
+use crate::resource::ResourceType;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+use crate::store::{Entry, Item, StoreError};
+use crate::object;
+
+/// The served bytes of a stored object.
+pub(crate) fn served(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Bytes {
+    if rt.behaviour.stored_as_served() {
+        return entry.bytes.clone();
+    }
+    let _ = inner;
+    to_bytes(&rt.behaviour.from_storage(entry.value()))
+}
+
+/// The served object.
+pub(crate) fn served_value(rt: &ResourceType, entry: &Entry) -> Value {
+    if rt.behaviour.stored_as_served() { entry.value() } else { rt.behaviour.from_storage(entry.value()) }
+}
+
+/// Which objects of a collection are meant.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Selection {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Selection {
+    pub(crate) fn read(call: &Call, target: &Target) -> Outcome<Self> {
+        let labels = LabelSelector::parse(call.query.get("labelSelector"))?;
+        let mut fields = FieldSelector::parse(call.query.get("fieldSelector"))?;
+        let rt = &target.rt;
+        let known = rt.behaviour.selectable_labels();
+        for (label, _, _) in &fields.terms {
+            let standard = label == "metadata.name" || (label == "metadata.namespace" && (rt.namespaced || !rt.is_custom()));
+            if !standard && !known.contains(label) {
+                return Err(ApiError::bad_request(unknown_field(rt, label)));
+            }
+        }
+        if !target.name.is_empty() {
+            fields.terms.push(("metadata.name".to_owned(), target.name.clone(), true));
+        }
+        Ok(Self { labels, fields })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, rt: &ResourceType, object: &Value) -> bool {
+        if !self.labels.matches(object.pointer("/metadata/labels")) {
+            return false;
+        }
+        if self.fields.is_empty() {
+            return true;
+        }
+        let extra = rt.behaviour.selectable_fields(object);
+        self.fields.terms.iter().all(|(label, wanted, equal)| {
+            let value = match label.as_str() {
+                "metadata.name" => object::name(object),
+                "metadata.namespace" => object::namespace(object),
+                other => extra.iter().find(|(l, _)| l == other).map_or("", |(_, v)| v.as_str()),
+            };
+            (value == wanted) == *equal
+        })
+    }
+}
+
+fn unknown_field(rt: &ResourceType, label: &str) -> String {
+    if rt.is_custom() {
+        return format!("field label not supported: {label}");
+    }
+    if rt.behaviour.selectable_labels().is_empty() {
+        return format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+    }
+    match (rt.group.as_str(), rt.kind.as_str()) {
+        ("", "Namespace") => format!("field label not supported for {}: {label}", rt.kind),
+        _ => format!("field label not supported: {label}"),
+    }
+}
+
+pub(crate) fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
+    let wanted = revision_of(call.query.get("resourceVersion"))?;
+    let newest = inner.store.revision();
+    if wanted > newest {
+        return Err(ApiError::too_large_revision(wanted, newest));
+    }
+    let entry =
+        inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
+    Ok(Answer::Object { code: 200, rt: target.rt.clone(), bytes: served(inner, &target.rt, &entry) })
+}
+
+/// A resourceVersion; empty is 0.
+pub(crate) fn revision_of(text: &str) -> Outcome<u64> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        ApiError::invalid_kind(
+            "",
+            "",
+            "",
+            &[FieldError::invalid("resourceVersion", &json!(text), format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))],
+        )
+    })
+}
+
+/// Where a paged list goes on.
+#[derive(Debug)]
+struct Continue {
+    revision: u64,
+    start: String,
+}
+
+fn encode_continue(revision: u64, start: &str) -> String {
+    let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": format!("{start}\u{0}")});
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn decode_continue(text: &str) -> Outcome<Continue> {
+    let bad = |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let bytes = engine.decode(text).map_err(|_| bad("illegal base64 data at input byte 0".to_owned()))?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        let first = bytes.iter().copied().find(|b| !b.is_ascii_whitespace());
+        match first {
+            // Go names the offending byte the way it quotes characters.
+            Some(b) if b < 0x20 || b >= 0x7f => bad(format!("invalid character '\\u{b:04x}' looking for beginning of value")),
+            Some(b) => bad(format!("invalid character '{}' looking for beginning of value", b as char)),
+            None => bad("unexpected end of JSON input".to_owned()),
+        }
+    })?;
+    let version = token.get("v").and_then(Value::as_str).unwrap_or_default();
+    if version != "meta.k8s.io/v1" {
+        return Err(bad(format!("server does not recognize this encoded version {version}")));
+    }
+    let revision = token.get("rv").and_then(Value::as_u64).unwrap_or_default();
+    let start = token.get("start").and_then(Value::as_str).unwrap_or_default().trim_end_matches('\u{0}').to_owned();
+    if revision == 0 {
+        return Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".to_owned()));
+    }
+    if start.is_empty() || start.split('/').any(|s| s == "..") {
+        return Err(bad("encoded start key empty (version meta.k8s.io/v1)".to_owned()));
+    }
+    Ok(Continue { revision, start })
+}
+
+const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// The checked paging and revision parameters of a list.
+#[derive(Debug)]
+struct Page {
+    limit: usize,
+    from: Option<Continue>,
+    revision: u64,
+    exact: bool,
+}
+
+fn page(call: &Call) -> Outcome<Page> {
+    let query = &call.query;
+    let mut errors = Vec::new();
+    let limit = match query.get("limit") {
+        "" => 0,
+        text => match text.parse::<i64>() {
+            Ok(n) if n >= 0 => n as usize,
+            Ok(_) => 0,
+            Err(_) => return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+        },
+    };
+    if query.has("sendInitialEvents") {
+        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    let (version, matching, token) = (query.get("resourceVersion"), query.get("resourceVersionMatch"), query.get("continue"));
+    if !matching.is_empty() {
+        if version.is_empty() {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        if !token.is_empty() {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if !matches!(matching, "Exact" | "NotOlderThan") {
+            errors.push(FieldError::not_supported("resourceVersionMatch", &json!(matching), &["Exact", "NotOlderThan", ""]));
+        }
+        if matching == "Exact" && version == "0" {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors));
+    }
+    let from = if token.is_empty() { None } else { Some(decode_continue(token)?) };
+    if from.is_some() && !version.is_empty() && version != "0" {
+        return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let revision = revision_of(version)?;
+    // A page of an old view is an exact read, as upstream has it.
+    let exact = matching == "Exact" || (matching.is_empty() && limit > 0 && revision > 0);
+    Ok(Page { limit, from, revision, exact })
+}
+
+pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
+    let rt = &target.rt;
+    let selection = Selection::read(call, target)?;
+    let page = page(call)?;
+    let newest = inner.store.revision();
+    if page.revision > newest {
+        return Err(ApiError::too_large_revision(page.revision, newest));
+    }
+    let prefix = if rt.namespaced && !target.namespace.is_empty() { format!("{}/", target.namespace) } else { String::new() };
+    let at = match (&page.from, page.exact) {
+        (Some(from), _) => Some(from.revision),
+        (None, true) => Some(page.revision),
+        (None, false) => None,
+    };
+    let (revision, all) = match at {
+        Some(revision) if revision < newest => match inner.store.list_at(target.table(), &prefix, revision) {
+            Ok(items) => (revision, items),
+            Err(StoreError::Compacted { .. }) if page.from.is_some() => return Err(expired_page(inner, target, &prefix, &page)),
+            Err(StoreError::Compacted { wanted, oldest }) => {
+                return Err(ApiError::expired(format!("The resourceVersion for the provided list is too old. ({wanted} < {oldest})")));
+            }
+            Err(StoreError::Future { wanted, newest }) => return Err(ApiError::too_large_revision(wanted, newest)),
+            Err(other) => return Err(other.into()),
+        },
+        _ => {
+            let (revision, items, _) = inner.store.list(target.table(), &prefix, None, 0);
+            (at.unwrap_or(revision), items)
+        }
+    };
+    let start = page.from.as_ref().map_or(0, |from| all.partition_point(|(key, _)| **key <= *from.start));
+    let (items, meta) = cut(inner, rt, &all[start..], &selection, page.limit, revision);
+    Ok(Answer::List { rt: rt.clone(), meta, items, kind: None })
+}
+
+/// Takes the selected objects up to the limit, and says where to go on.
+fn cut(
+    inner: &Inner,
+    rt: &Arc<ResourceType>,
+    all: &[Item],
+    selection: &Selection,
+    limit: usize,
+    revision: u64,
+) -> (Vec<Bytes>, Value) {
+    let mut items = Vec::new();
+    let mut meta = json!({"resourceVersion": revision.to_string()});
+    let mut last: Option<&str> = None;
+    for (i, (key, entry)) in all.iter().enumerate() {
+        let chosen = selection.is_empty() || selection.matches(rt, &served_value(rt, entry));
+        if !chosen {
+            continue;
+        }
+        if limit > 0 && items.len() == limit {
+            meta["continue"] = json!(encode_continue(revision, last.unwrap_or_default()));
+            if selection.is_empty() {
+                meta["remainingItemCount"] = json!(all.len() - i);
+            }
+            break;
+        }
+        items.push(served(inner, rt, entry));
+        last = Some(key);
+    }
+    // Upstream does not look ahead past the page when it filters: more may follow whenever objects were left.
+    (items, meta)
+}
+
+fn expired_page(inner: &Inner, target: &Target, _prefix: &str, page: &Page) -> ApiError {
+    let mut error = ApiError::expired(EXPIRED);
+    if let Some(from) = &page.from {
+        let token = encode_continue(inner.store.revision(), &from.start);
+        let mut status = error.to_status();
+        status["metadata"] = json!({"continue": token});
+        error.whole = Some(Box::new(status));
+    }
+    let _ = target;
+    error
+}

@@ -1,0 +1,147 @@
+//! The `scale` subresource.
+
+use std::sync::Arc;
+
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use super::change::{self, Proposal, Style};
+use super::create::Tracking;
+use super::patch::{self, Form};
+use super::{apply, decode, options, read};
+use crate::answer::Answer;
+use crate::object;
+use crate::resource::ScalePaths;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+
+/// Follows a path such as `.spec.replicas`.
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|p| !p.is_empty()).try_fold(object, |v, p| v.get(p))
+}
+
+fn set(object: &mut Value, path: &str, value: Value) {
+    let parts: Vec<&str> = path.split('.').filter(|p| !p.is_empty()).collect();
+    let Some((last, parents)) = parts.split_last() else { return };
+    let mut here = object;
+    for part in parents {
+        if !here.get(*part).is_some_and(Value::is_object) {
+            here[*part] = json!({});
+        }
+        here = &mut here[*part];
+    }
+    here[*last] = value;
+}
+
+/// A selector object as the text `Scale` carries.
+fn selector_text(selector: &Value) -> String {
+    if let Some(text) = selector.as_str() {
+        return text.to_owned();
+    }
+    let pairs = |map: &Value| -> Vec<String> {
+        map.as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default()))
+            .collect()
+    };
+    let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
+    let mut parts = if structured { pairs(&selector["matchLabels"]) } else { pairs(selector) };
+    for item in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = item.get("key").and_then(Value::as_str).unwrap_or_default();
+        let values: Vec<&str> =
+            item.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        parts.push(match item.get("operator").and_then(Value::as_str).unwrap_or_default() {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    parts.join(",")
+}
+
+fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+    let mut meta = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.get("metadata").and_then(|m| m.get(field)) {
+            meta[field] = value.clone();
+        }
+    }
+    let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let mut spec = json!({});
+    let wanted = number(&paths.spec);
+    if wanted != 0 {
+        spec["replicas"] = json!(wanted);
+    }
+    let mut status = json!({"replicas": number(&paths.status)});
+    if let Some(selector) = paths.selector.as_deref().and_then(|p| at(object, p)) {
+        let text = selector_text(selector);
+        if !text.is_empty() {
+            status["selector"] = json!(text);
+        }
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status})
+}
+
+pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
+    let rt = &target.rt;
+    let Some(paths) = rt.behaviour.scale_paths() else { return Err(ApiError::no_such_resource()) };
+    let read_now = |inner: &Inner| -> Outcome<Value> {
+        let entry = inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(rt, &target.name))?;
+        Ok(read::served_value(rt, &entry))
+    };
+    if verb == "get" {
+        return Ok(Answer::document(scale_of(&read_now(inner)?, &paths)));
+    }
+    let form = if verb == "patch" { Some(patch::form(call, target)?) } else { None };
+    let kind = if verb == "patch" { "PatchOptions" } else { "UpdateOptions" };
+    let options = options::read(call, kind, form == Some(Form::Apply))?;
+    let document = match form {
+        None => {
+            let text = decode::json_text(call)?;
+            let scale: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            if object::kind(&scale) != "Scale" {
+                return Err(ApiError::bad_request(format!(
+                    "{} in version {:?} cannot be handled as a Scale: no kind is registered",
+                    object::kind(&scale),
+                    object::split_api_version(object::api_version(&scale)).1
+                )));
+            }
+            scale
+        }
+        Some(Form::Apply) => {
+            let text = decode::yaml_to_json(&call.body)?;
+            serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?
+        }
+        Some(form) => patch::read_patch(call, form)?,
+    };
+    let main = Target { subresource: "scale".to_owned(), ..target.clone() };
+    let answered = change::run(inner, call, &main, &options, Style::Patch, |old| {
+        let Some(old) = old else { return Err(ApiError::not_found(rt, &target.name)) };
+        let current = scale_of(old, &paths);
+        let scale = match form {
+            None => document.clone(),
+            Some(Form::Apply | Form::Strategic) => apply::merge(rt, Form::Merge, &current, &document)?,
+            Some(form) => apply::merge(rt, form, &current, &document)?,
+        };
+        let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+        if replicas < 0 {
+            let error = FieldError::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
+            return Err(ApiError::invalid_kind("autoscaling", "Scale", &target.name, &[error]));
+        }
+        let mut object = old.clone();
+        set(&mut object, &paths.spec, json!(replicas));
+        let given = object::meta_str(&scale, "resourceVersion");
+        let expected = (!given.is_empty() && given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
+        Ok(Proposal { object, tracking: Tracking::Update, expected })
+    })
+    .await?;
+    match answered {
+        Answer::Object { code, bytes, .. } => {
+            let object: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+            Ok(Answer::Document { code, value: scale_of(&object, &paths) })
+        }
+        other => Ok(other),
+    }
+}

@@ -1,0 +1,304 @@
+//! `watch`: a stream of events.
+//!
+//! A watch holds a revision and a receiver that says when its table changed, nothing else; events are read from the
+//! shared history when there are some. Ten thousand idle watches cost ten thousand small futures.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fl_schema::FieldError;
+use futures::StreamExt as _;
+use http_body_util::{BodyExt as _, StreamBody};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::read::{self, Selection};
+use crate::answer::{self, Answer};
+use crate::negotiate::{Accept, Form, View};
+use crate::resource::ResourceType;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+use crate::store::{Event, EventKind, StoreError};
+
+/// Events read from the history in one go.
+const BATCH: usize = 100;
+
+/// Longest life of a watch nobody bounded.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+fn check_options(call: &Call) -> Outcome<()> {
+    let query = &call.query;
+    let mut errors = Vec::new();
+    let matching = query.get("resourceVersionMatch");
+    if query.has("sendInitialEvents") {
+        if matching != "NotOlderThan" {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+    } else if !matching.is_empty() {
+        errors.push(FieldError::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors)) }
+}
+
+struct Stream {
+    inner: Arc<Inner>,
+    rt: Arc<ResourceType>,
+    namespace: String,
+    selection: Selection,
+    accept: Accept,
+    include: String,
+    changed: tokio::sync::watch::Receiver<u64>,
+    ending: tokio::sync::watch::Receiver<bool>,
+    revision: u64,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    until: Instant,
+    last_bookmark_sent: bool,
+    first_table: bool,
+    ready: Vec<Bytes>,
+    ended: bool,
+}
+
+pub(crate) fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    check_options(call)?;
+    let selection = Selection::read(call, target)?;
+    let given = call.query.get("resourceVersion");
+    let Ok(wanted) = (if given.is_empty() { Ok(0) } else { given.parse::<u64>() }) else {
+        return Err(ApiError::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax")));
+    };
+    let seconds = match call.query.get("timeoutSeconds") {
+        "" | "0" => LONGEST.as_secs(),
+        text => text
+            .parse::<u64>()
+            .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?
+            .min(LONGEST.as_secs() * 24),
+    };
+    let newest = inner.store.revision();
+    let initial = call.query.flag("sendInitialEvents");
+    if wanted > newest {
+        return Err(ApiError::too_large_revision(wanted, newest));
+    }
+    let now = Instant::now();
+    let mut stream = Stream {
+        rt: target.rt.clone(),
+        namespace: target.namespace.clone(),
+        selection,
+        accept: call.accept.clone(),
+        include: call.query.get("includeObject").to_owned(),
+        changed: inner.store.subscribe(target.table()),
+        ending: inner.ending.subscribe(),
+        revision: wanted,
+        bookmarks: call.query.flag("allowWatchBookmarks"),
+        next_bookmark: now + inner.options.bookmark_every,
+        until: now + Duration::from_secs(seconds),
+        last_bookmark_sent: false,
+        first_table: true,
+        ready: Vec::new(),
+        ended: false,
+        inner: inner.clone(),
+    };
+    if initial || (wanted == 0 && !call.query.has("sendInitialEvents")) {
+        stream.begin_with_everything(target, initial);
+    } else if wanted == 0 {
+        stream.revision = newest;
+    } else if let Err(error) = inner.store.events(target.table(), wanted, 1) {
+        stream.fail(&gone(&error));
+    }
+    let body = futures::stream::unfold(stream, |mut s| async move { s.next().await.map(|chunk| (chunk, s)) })
+        .map(|chunk| Ok::<_, Infallible>(http_body::Frame::data(chunk)));
+    let content_type = match call.accept.form {
+        Form::Yaml => "application/yaml",
+        Form::Json => "application/json",
+    };
+    let mut response = answer::respond(200, content_type, Bytes::new());
+    *response.body_mut() = StreamBody::new(body).boxed_unsync();
+    Ok(Answer::Raw(response))
+}
+
+fn gone(error: &StoreError) -> ApiError {
+    match error {
+        StoreError::Compacted { wanted, oldest } => {
+            ApiError::expired(format!("too old resource version: {wanted} ({oldest})"))
+        }
+        other => ApiError::internal(other.to_string()),
+    }
+}
+
+impl Stream {
+    fn begin_with_everything(&mut self, target: &Target, mark_end: bool) {
+        let prefix = self.prefix();
+        let (revision, items, _) = self.inner.store.list(target.table(), &prefix, None, 0);
+        self.revision = revision;
+        for (_, entry) in items {
+            let bytes = read::served(&self.inner, &self.rt, &entry);
+            if self.selection.is_empty() || self.selection.matches(&self.rt, &parse(&bytes)) {
+                self.push("ADDED", &bytes);
+            }
+        }
+        if mark_end && self.bookmarks {
+            let mut object = self.bookmark_object();
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            self.push_value("BOOKMARK", &object);
+        }
+    }
+
+    fn prefix(&self) -> String {
+        if self.rt.namespaced && !self.namespace.is_empty() { format!("{}/", self.namespace) } else { String::new() }
+    }
+
+    fn bookmark_object(&self) -> Value {
+        match self.accept.view {
+            View::Object => json!({
+                "kind": self.rt.kind, "apiVersion": self.rt.api_version(),
+                "metadata": {"resourceVersion": self.revision.to_string(), "creationTimestamp": null}
+            }),
+            View::Table => json!({
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": self.revision.to_string()},
+                "columnDefinitions": null, "rows": [{"cells": null, "object": {"kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": self.revision.to_string(), "creationTimestamp": null}}}]
+            }),
+            _ => json!({
+                "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{}", self.accept.meta_version),
+                "metadata": {"resourceVersion": self.revision.to_string(), "creationTimestamp": null}
+            }),
+        }
+    }
+
+    fn push(&mut self, kind: &str, bytes: &Bytes) {
+        if self.accept.view == View::Object {
+            let mut line = Vec::with_capacity(bytes.len() + 32);
+            line.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
+            line.extend_from_slice(bytes);
+            line.extend_from_slice(b"}\n");
+            self.ready.push(Bytes::from(line));
+            return;
+        }
+        let now = self.inner.now().as_second();
+        let shown = answer::view_of(&self.rt, &parse(bytes), &self.accept, &self.include, now, self.first_table);
+        self.first_table = false;
+        self.push_value(kind, &shown);
+    }
+
+    fn push_value(&mut self, kind: &str, object: &Value) {
+        let line = json!({"type": kind, "object": object});
+        self.ready.push(Bytes::from(format!("{line}\n")));
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        self.push_value("ERROR", &error.to_status());
+        self.ended = true;
+    }
+
+    /// Reads what happened since; false when there was nothing new for this watch.
+    fn read_events(&mut self) {
+        match self.inner.store.events(&self.rt.storage.prefix, self.revision, BATCH) {
+            Ok((seen, events)) => {
+                for event in events {
+                    self.show(&event);
+                }
+                self.revision = seen;
+            }
+            Err(error) => self.fail(&gone(&error)),
+        }
+    }
+
+    fn show(&mut self, event: &Event) {
+        if !event.key.starts_with(&self.prefix()) {
+            return;
+        }
+        let bytes = read::served(&self.inner, &self.rt, &event.object);
+        let kind = if self.selection.is_empty() {
+            match event.kind {
+                EventKind::Added => "ADDED",
+                EventKind::Modified => "MODIFIED",
+                EventKind::Deleted => "DELETED",
+            }
+        } else {
+            // An object that begins or ceases to be selected looks like one that came or went.
+            let now = event.kind != EventKind::Deleted && self.selection.matches(&self.rt, &parse(&bytes));
+            let before = event
+                .previous
+                .as_ref()
+                .is_some_and(|p| self.selection.matches(&self.rt, &read::served_value(&self.rt, p)));
+            match (before, now) {
+                (false, true) => "ADDED",
+                (true, true) => "MODIFIED",
+                (true, false) => {
+                    return self.show_departure(event);
+                }
+                (false, false) => return,
+            }
+        };
+        self.push(kind, &bytes);
+    }
+
+    /// The last state that was selected, with the revision of the change that ended it.
+    fn show_departure(&mut self, event: &Event) {
+        let Some(previous) = &event.previous else { return };
+        let mut object = read::served_value(&self.rt, previous);
+        crate::object::set_meta(&mut object, "resourceVersion", event.revision.to_string());
+        let bytes = answer::to_bytes(&object);
+        self.push("DELETED", &bytes);
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if !self.ready.is_empty() {
+                return Some(join(std::mem::take(&mut self.ready)));
+            }
+            if self.ended {
+                return None;
+            }
+            // Marked as seen before reading: a change in between wakes us again.
+            self.changed.borrow_and_update();
+            self.read_events();
+            if !self.ready.is_empty() || self.ended {
+                continue;
+            }
+            // One more bookmark shortly before the end, so that the client can go on from there.
+            let last = self.until - Duration::from_secs(2);
+            let due = if self.last_bookmark_sent { self.next_bookmark } else { self.next_bookmark.min(last) };
+            let wake = if self.bookmarks { self.until.min(due) } else { self.until };
+            tokio::select! {
+                changed = self.changed.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
+                }
+                _ = self.ending.changed() => return None,
+                () = tokio::time::sleep_until(wake) => {
+                    let now = Instant::now();
+                    if now >= self.until {
+                        return None;
+                    }
+                    if self.bookmarks && now >= due {
+                        self.read_events();
+                        let object = self.bookmark_object();
+                        self.push_value("BOOKMARK", &object);
+                        self.last_bookmark_sent |= now >= last;
+                        self.next_bookmark = now + self.inner.options.bookmark_every;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn parse(bytes: &Bytes) -> Value {
+    serde_json::from_slice(bytes).unwrap_or(Value::Null)
+}
+
+fn join(mut chunks: Vec<Bytes>) -> Bytes {
+    if chunks.len() == 1 {
+        return chunks.remove(0);
+    }
+    Bytes::from(chunks.concat())
+}
