@@ -11,6 +11,11 @@ pub(crate) fn data(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
+/// Tells a person what is going on.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "► {text}");
+}
+
 /// Says why a command failed, the chain of causes on one line as `flux` prints it.
 pub(crate) fn failure(error: &anyhow::Error) {
     let _ = writeln!(std::io::stderr(), "✗ {error:#}");

@@ -1,10 +1,13 @@
 //! The commands, one file each: arguments and a thin `run`. The work is done by the library crates.
 
+mod apiserver;
 mod completion;
 
 /// Every command of the binary. What does not exist yet is not listed.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    /// Run a Kubernetes API server
+    Apiserver(apiserver::Args),
     /// Print the completion script for a shell
     Completion(completion::Args),
 }
@@ -12,6 +15,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
+            Command::Apiserver(args) => args.run(),
             Command::Completion(args) => args.run(),
         }
     }

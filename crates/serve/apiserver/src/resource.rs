@@ -196,6 +196,16 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         true
     }
 
+    /// Why no new objects can be made, if so.
+    fn refuses_creation(&self) -> Option<String> {
+        None
+    }
+
+    /// A warning every request on the type gets.
+    fn request_warning(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether `metadata.generation` is kept, and grows with every change outside metadata and status.
     fn has_generation(&self) -> bool {
         true

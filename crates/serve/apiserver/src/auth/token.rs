@@ -58,3 +58,16 @@ impl Signer {
             "x": BASE64.encode(x), "y": BASE64.encode(y)}]})
     }
 }
+
+/// A new signing key in PKCS#8 form.
+pub fn generate_signing_key() -> Result<Vec<u8>, String> {
+    Signer::generate()
+}
+
+/// A token nobody can guess.
+#[must_use]
+pub fn random_token() -> Option<String> {
+    let mut bytes = [0u8; 32];
+    ring::rand::SecureRandom::fill(&SystemRandom::new(), &mut bytes).ok()?;
+    Some(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}

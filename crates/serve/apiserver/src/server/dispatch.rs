@@ -243,6 +243,9 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
         name: path.name.clone(),
         subresource: path.subresource.clone(),
     };
+    if let Some(warning) = rt.behaviour.request_warning() {
+        call.warn(warning);
+    }
     verbs::run(inner, call, &target, verb).await
 }
 

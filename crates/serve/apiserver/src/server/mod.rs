@@ -1,7 +1,7 @@
 //! The server: one `handle` from request to response, over a socket or without one.
 
-mod dispatch;
-mod health;
+pub(crate) mod dispatch;
+pub(crate) mod health;
 mod kubeconfig;
 mod listen;
 mod options;
@@ -13,10 +13,12 @@ use std::sync::{Arc, RwLock};
 
 use jiff::Timestamp;
 
+pub(crate) use dispatch::{Call, Target};
+pub use dispatch::Peer;
 pub use kubeconfig::kubeconfig;
 pub use listen::{Listener, ListenError};
 pub use options::{Options, SimulateOptions};
-pub use pki::{Identity, Pki};
+pub use pki::{Identity, Pki, PkiError, write_private};
 pub use service::InProcess;
 
 use crate::auth::authenticate::Authenticator;

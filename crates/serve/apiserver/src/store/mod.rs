@@ -102,14 +102,20 @@ impl Default for Table {
 }
 
 /// What readers see.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
     revision: u64,
     tables: HashMap<Arc<str>, Table>,
     kept: history::Budget,
+    changed: watch::Sender<u64>,
 }
 
 impl State {
+    fn new() -> Self {
+        // Revision 0 means "any" to clients, so the first one is 1.
+        Self { revision: 1, tables: HashMap::new(), kept: history::Budget::default(), changed: watch::channel(0).0 }
+    }
+
     fn table(&mut self, name: &str) -> &mut Table {
         if !self.tables.contains_key(name) {
             self.tables.insert(Arc::from(name), Table::default());
@@ -136,6 +142,7 @@ impl State {
         let size = event.size();
         table.log.push(Arc::new(event));
         let _ = table.changed.send_replace(write.revision);
+        let _ = self.changed.send_replace(write.revision);
         for name in self.kept.add(write.table.clone(), size) {
             if let Some(table) = self.tables.get_mut(&name) {
                 table.log.drop_oldest();
@@ -227,7 +234,7 @@ impl Store {
     /// A store that lives as long as the process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::with(State { revision: 1, ..State::default() }, None, Sync::Relaxed)
+        Self::with(State::new(), None, Sync::Relaxed)
     }
 
     /// Opens or creates the store in a directory.
@@ -237,7 +244,7 @@ impl Store {
             path: dir.display().to_string(),
             source,
         })?;
-        let mut state = State { revision: 1, ..State::default() };
+        let mut state = State::new();
         let files = writer::recover(dir, &mut state)?;
         let mut store = Self::with(state, None, sync);
         store.writer = Some(Arc::new(writer::Writer::start(files, store.shared.clone(), sync)?));
@@ -336,6 +343,19 @@ impl Store {
             return found.changed.subscribe();
         }
         self.shared.write().table(table).changed.subscribe()
+    }
+
+    /// Tells when anything changes.
+    #[must_use]
+    pub fn subscribe_all(&self) -> watch::Receiver<u64> {
+        self.shared.read().changed.subscribe()
+    }
+
+    /// Every table with the revision of its last change.
+    #[must_use]
+    pub fn table_revisions(&self) -> Vec<(Arc<str>, u64)> {
+        let state = self.shared.read();
+        state.tables.iter().map(|(name, table)| (name.clone(), *table.changed.borrow())).collect()
     }
 
     /// Forgets the history of a table up to now: a type that begins to be served has none.

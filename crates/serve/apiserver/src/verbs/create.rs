@@ -97,6 +97,9 @@ pub(crate) async fn store(
     let hook = Hook { resource: rt, subresource: "", now: &now };
     let name = object::name(&object).to_owned();
     lifecycle::check_create(inner, target, &name)?;
+    if let Some(why) = rt.behaviour.refuses_creation() {
+        return Err(ApiError::forbidden(rt, &name, &why));
+    }
 
     if tracking == Tracking::Update {
         fields::track_create(rt, &mut object, options, &now);

@@ -23,7 +23,6 @@ use crate::server::Inner;
 use crate::server::{Call, Target};
 use crate::status::{ApiError, Outcome};
 
-pub(crate) use read::Selection;
 
 /// Runs one verb.
 pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {

@@ -1,0 +1,258 @@
+//! Accepting names, serving types, and deleting instances with their definition.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{CLEANUP, TABLE, group_and_plural, types};
+use crate::object;
+use crate::server::{Inner, rfc3339};
+use crate::store::{Change, Expect, StoreError};
+
+pub(super) fn is_established(definition: &Value) -> bool {
+    condition(definition, "Established") == Some("True")
+}
+
+fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a str> {
+    let list = definition.pointer("/status/conditions")?.as_array()?;
+    list.iter().find(|c| c["type"] == kind)?.get("status")?.as_str()
+}
+
+fn set_condition(definition: &mut Value, kind: &str, status: &str, reason: &str, message: &str, now: &str) {
+    let fresh = json!({"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message});
+    let list = &mut definition["status"]["conditions"];
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Some(list) = list.as_array_mut() else { return };
+    match list.iter_mut().find(|c| c["type"] == kind) {
+        Some(old) if old["status"] == status && old["reason"] == reason && old["message"] == message => {}
+        Some(old) => {
+            let since = if old["status"] == status { old["lastTransitionTime"].clone() } else { json!(now) };
+            *old = fresh;
+            old["lastTransitionTime"] = since;
+        }
+        None => list.push(fresh),
+    }
+}
+
+/// Why the names of a definition cannot be accepted: reason and message.
+fn conflict(inner: &Inner, definition: &Value) -> Option<(&'static str, String)> {
+    let names = &definition["spec"]["names"];
+    let (group, plural) = group_and_plural(definition);
+    let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+    for (_, entry) in inner.store.list(TABLE, "", None, 0).1 {
+        let other = entry.value();
+        if object::name(&other) == object::name(definition) || group_and_plural(&other).0 != group {
+            continue;
+        }
+        let accepted = &other["status"]["acceptedNames"];
+        resources.extend([accepted["plural"].clone(), accepted["singular"].clone()]);
+        resources.extend(accepted["shortNames"].as_array().cloned().unwrap_or_default());
+        kinds.extend([accepted["kind"].clone(), accepted["listKind"].clone()]);
+    }
+    let taken = |list: &[Value], value: &Value| value.as_str().is_some_and(|s| !s.is_empty()) && list.contains(value);
+    let says = |value: &Value| format!("{:?} is already in use", value.as_str().unwrap_or_default());
+    let _ = plural;
+    let mut found = None;
+    // Later findings overwrite earlier ones, as upstream has it.
+    if taken(&resources, &names["plural"]) {
+        found = Some(("PluralConflict", says(&names["plural"])));
+    }
+    if taken(&resources, &names["singular"]) {
+        found = Some(("SingularConflict", says(&names["singular"])));
+    }
+    for short in names["shortNames"].as_array().into_iter().flatten() {
+        if taken(&resources, short) {
+            found = Some(("ShortNamesConflict", says(short)));
+        }
+    }
+    if taken(&kinds, &names["kind"]) {
+        found = Some(("KindConflict", says(&names["kind"])));
+    }
+    if taken(&kinds, &names["listKind"]) {
+        found = Some(("ListKindConflict", says(&names["listKind"])));
+    }
+    found
+}
+
+/// Writes a definition's status, against whatever else is going on.
+async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> Option<Value> {
+    let key = object::key("", name);
+    loop {
+        let entry = inner.store.latest(TABLE, &key)?;
+        let old = entry.value();
+        let mut new = old.clone();
+        change(&mut new);
+        if new == old {
+            return Some(new);
+        }
+        match inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), Change::Put(new.clone())).await {
+            Ok(_) => return Some(new),
+            Err(StoreError::Conflict) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// After a definition was written: serve it, and say so in its status.
+pub(crate) async fn changed(inner: &Arc<Inner>, definition: &Value) {
+    let name = object::name(definition).to_owned();
+    if object::is_deleting(definition) {
+        serve(inner, definition);
+        clean_up(inner, name);
+        return;
+    }
+    if is_established(definition) && definition.pointer("/status/acceptedNames/plural") == definition.pointer("/spec/names/plural") {
+        // Names may still grow (short names, categories).
+        let inner = inner.clone();
+        let definition = definition.clone();
+        serve(&inner, &definition);
+        if definition.pointer("/status/acceptedNames") != definition.pointer("/spec/names") {
+            tokio::spawn(async move { accept(&inner, &name).await });
+        }
+        return;
+    }
+    let inner = inner.clone();
+    // The answer to the write shows the definition as it was written; its conditions come right after.
+    tokio::spawn(async move { accept(&inner, &name).await });
+}
+
+async fn accept(inner: &Arc<Inner>, name: &str) {
+    let now = rfc3339(inner.now());
+    let written = update(inner, name, |definition| {
+        match conflict(inner, definition) {
+            Some((reason, message)) => {
+                set_condition(definition, "NamesAccepted", "False", reason, &message, &now);
+                if !is_established(definition) {
+                    let text = "not all names are accepted";
+                    set_condition(definition, "Established", "False", "NotAccepted", text, &now);
+                }
+            }
+            None => {
+                definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
+                set_condition(definition, "NamesAccepted", "True", "NoConflicts", "no conflicts found", &now);
+                let text = "the initial names have been accepted";
+                set_condition(definition, "Established", "True", "InitialNamesAccepted", text, &now);
+            }
+        }
+    })
+    .await;
+    if let Some(definition) = written
+        && is_established(&definition)
+    {
+        let (group, plural) = group_and_plural(&definition);
+        if inner.registry().iter().all(|t| !(t.group == group && t.plural == plural)) {
+            inner.store.begin_history(&format!("{group}/{plural}"));
+        }
+        serve(inner, &definition);
+    }
+}
+
+fn serve(inner: &Arc<Inner>, definition: &Value) {
+    if !is_established(definition) {
+        return;
+    }
+    let (group, plural) = group_and_plural(definition);
+    let mut registry = (*inner.registry()).clone();
+    registry.remove(&group, &plural);
+    for rt in types(definition) {
+        registry.add(rt);
+    }
+    inner.replace_registry(registry);
+}
+
+/// After a definition is gone: its types are not served any more.
+pub(crate) async fn removed(inner: &Arc<Inner>, definition: &Value) {
+    let (group, plural) = group_and_plural(definition);
+    let mut registry = (*inner.registry()).clone();
+    registry.remove(&group, &plural);
+    inner.replace_registry(registry);
+    // Another definition may have waited for the names.
+    let waiting: Vec<String> = inner
+        .store
+        .list(TABLE, "", None, 0)
+        .1
+        .iter()
+        .map(|(_, e)| e.value())
+        .filter(|d| !is_established(d) && group_and_plural(d).0 == group)
+        .map(|d| object::name(&d).to_owned())
+        .collect();
+    for name in waiting {
+        let inner = inner.clone();
+        tokio::spawn(async move { accept(&inner, &name).await });
+    }
+}
+
+/// Deletes the instances of a definition that is being deleted, then lets it go.
+fn clean_up(inner: &Arc<Inner>, name: String) {
+    let mut cleaning = inner.custom.cleaning.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if !cleaning.insert(name.clone()) {
+        return;
+    }
+    drop(cleaning);
+    let inner = inner.clone();
+    tokio::spawn(async move {
+        work_off(&inner, &name).await;
+        inner.custom.cleaning.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&name);
+    });
+}
+
+/// Time for requests that are under way when a definition with instances is deleted.
+const SETTLE: Duration = Duration::from_millis(1500);
+
+async fn work_off(inner: &Arc<Inner>, name: &str) {
+    let now = rfc3339(inner.now());
+    let marked = update(inner, name, |definition| {
+        let text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        if condition(definition, "Terminating").is_none() {
+            set_condition(definition, "Terminating", "True", "InstanceDeletionPending", text, &now);
+        }
+    })
+    .await;
+    let Some(definition) = marked else { return };
+    let (group, plural) = group_and_plural(&definition);
+    let table = format!("{group}/{plural}");
+    if !inner.store.list(&table, "", None, 1).1.is_empty() {
+        tokio::time::sleep(SETTLE).await;
+    }
+    let text = "CustomResource deletion is in progress";
+    update(inner, name, |d| set_condition(d, "Terminating", "True", "InstanceDeletionInProgress", text, &now)).await;
+    loop {
+        let (_, items, _) = inner.store.list(&table, "", None, 0);
+        if items.is_empty() {
+            break;
+        }
+        for (key, _) in items {
+            crate::controllers::delete_instance(inner, &table, &key).await;
+        }
+        if !inner.store.list(&table, "", None, 1).1.is_empty() {
+            // Someone's finalizers hold them back.
+            let mut changes = inner.store.subscribe(&table);
+            let _ = tokio::time::timeout(Duration::from_secs(5), changes.changed()).await;
+        }
+    }
+    let key = object::key("", name);
+    loop {
+        let Some(entry) = inner.store.latest(TABLE, &key) else { return };
+        let mut definition = entry.value();
+        let left: Vec<String> =
+            object::finalizers(&definition).into_iter().filter(|f| *f != CLEANUP).map(str::to_owned).collect();
+        object::set_finalizers(&mut definition, &left);
+        let text = "removed all instances";
+        set_condition(&mut definition, "Terminating", "False", "InstanceDeletionCompleted", text, &rfc3339(inner.now()));
+        let change =
+            if left.is_empty() { Change::Delete(definition.clone()) } else { Change::Put(definition.clone()) };
+        match inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), change).await {
+            Ok(_) => {
+                if left.is_empty() {
+                    removed(inner, &definition).await;
+                }
+                return;
+            }
+            Err(StoreError::Conflict) => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! CustomResourceDefinitions: from a definition to served types, and the conditions that tell about it.
+
+mod behaviour;
+mod columns;
+mod establish;
+mod jsonpath;
+mod types;
+
+pub(crate) use establish::{changed, removed};
+pub(crate) use types::types;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use crate::object;
+use crate::server::Inner;
+
+pub(crate) const TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// What is going on with definitions.
+#[derive(Debug, Default)]
+pub(crate) struct Custom {
+    /// Definitions whose instances are being deleted right now.
+    pub(crate) cleaning: Mutex<HashSet<String>>,
+}
+
+/// Serves the definitions that are in the store.
+pub(crate) fn load(inner: &Arc<Inner>) {
+    let mut registry = (*inner.registry()).clone();
+    for (_, entry) in inner.store.list(TABLE, "", None, 0).1 {
+        let definition = entry.value();
+        if establish::is_established(&definition) {
+            for rt in types(&definition) {
+                registry.add(rt);
+            }
+        }
+    }
+    inner.replace_registry(registry);
+}
+
+/// Fills in what the server decides about a definition before it is written.
+pub(crate) fn prepare(_inner: &Arc<Inner>, definition: &mut Value, old: Option<&Value>, _now: &str) {
+    let storage = definition
+        .pointer("/spec/versions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|v| v.get("storage").and_then(Value::as_bool) == Some(true))
+        .and_then(|v| v.get("name"))
+        .cloned();
+    let Some(map) = definition.as_object_mut() else { return };
+    if old.is_none() {
+        map.insert(
+            "status".to_owned(),
+            json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": storage.iter().collect::<Vec<_>>()}),
+        );
+        return;
+    }
+    // A version that ever was the storage version stays listed until someone removes it from the status.
+    if let (Some(storage), Some(stored)) =
+        (storage, map.get_mut("status").and_then(|s| s.get_mut("storedVersions")).and_then(Value::as_array_mut))
+        && !stored.contains(&storage)
+    {
+        stored.push(storage);
+    }
+}
+
+/// Rules that need the other definitions or the server; those of the kind itself are with the built-in kinds.
+pub(crate) fn validate(_inner: &Arc<Inner>, definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(old) = old
+        && establish::is_established(old)
+    {
+        for (pointer, path) in [("/spec/scope", "spec.scope"), ("/spec/names/kind", "spec.names.kind")] {
+            let (new, before) = (definition.pointer(pointer), old.pointer(pointer));
+            if new != before {
+                errors.push(FieldError::invalid(path, new.unwrap_or(&Value::Null), "field is immutable"));
+            }
+        }
+    }
+    errors
+}
+
+/// `plural.group` of a definition, and its group and plural.
+pub(crate) fn group_and_plural(definition: &Value) -> (String, String) {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("/spec/group"), text("/spec/names/plural"))
+}
+
+/// Whether a definition is on its way out.
+pub(crate) fn is_terminating(definition: &Value) -> bool {
+    object::is_deleting(definition)
+}

@@ -1,0 +1,217 @@
+//! Kinds that are questions: reviews of tokens and access, token requests.
+
+use std::sync::Arc;
+
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::auth::rbac::Rule;
+use crate::auth::{Attributes, User, authenticate};
+use crate::object;
+use crate::resource::ResourceType;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+use crate::verbs::decode;
+
+/// Whether objects of a type are answered and never stored.
+pub(crate) fn is_review(rt: &ResourceType) -> bool {
+    matches!(rt.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io") && rt.kind.ends_with("Review")
+}
+
+pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let rt = &target.rt;
+    let text = decode::json_text(call)?;
+    let mut review: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+    let kind = object::kind(&review);
+    if !review.is_object() || (!kind.is_empty() && kind != rt.kind) {
+        return Err(ApiError::bad_request(format!("{kind} cannot be handled as a {}", rt.kind)));
+    }
+    decode::stamp_type(&mut review, rt);
+    object::meta_mut(&mut review);
+    match rt.kind.as_str() {
+        "TokenReview" => token_review(inner, call, &mut review)?,
+        "SelfSubjectReview" => {
+            review["metadata"]["creationTimestamp"] = json!(call.now_text());
+            review["status"] = json!({"userInfo": call.user.to_json()});
+        }
+        "SelfSubjectRulesReview" => rules_review(inner, call, &mut review),
+        "SelfSubjectAccessReview" => access_review(inner, &call.user.clone(), &mut review, false)?,
+        "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            let user = subject(&review);
+            access_review(inner, &user, &mut review, true)?;
+        }
+        _ => return Err(ApiError::method_not_allowed()),
+    }
+    Ok(Answer::Document { code: 201, value: review })
+}
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn subject(review: &Value) -> User {
+    let text = |field: &str| review["spec"].get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    User { name: text("user"), groups: strings(review["spec"].get("groups")), uid: text("uid"), ..User::default() }
+}
+
+fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) -> Outcome<()> {
+    let spec = &review["spec"];
+    let mut errors = Vec::new();
+    let invalid = |field: &str, detail: &str| FieldError::invalid(field, &json!(""), detail);
+    if named && user.name.is_empty() && user.groups.is_empty() {
+        errors.push(invalid("spec.user", "at least one of user or group must be specified"));
+    }
+    let (resource, path) = (spec.get("resourceAttributes"), spec.get("nonResourceAttributes"));
+    let both = resource.is_some_and(|r| !r.is_null()) && path.is_some_and(|p| !p.is_null());
+    let neither = !resource.is_some_and(|r| !r.is_null()) && !path.is_some_and(|p| !p.is_null());
+    if both || neither {
+        let detail = if both {
+            "cannot be specified in combination with resourceAttributes"
+        } else {
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        };
+        let field = if both { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
+        errors.push(invalid(field, detail));
+    }
+    if !errors.is_empty() {
+        // Upstream forgets the kind in this refusal.
+        let mut error = ApiError::invalid_kind("authorization.k8s.io", "", "", &errors);
+        if let Some(details) = error.details.as_mut().and_then(Value::as_object_mut) {
+            details.remove("kind");
+        }
+        return Err(error);
+    }
+    let from = resource.filter(|r| !r.is_null()).or(path).cloned().unwrap_or_default();
+    let text = |field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let at = Attributes {
+        verb: text("verb"),
+        group: text("group"),
+        resource: text("resource"),
+        subresource: text("subresource"),
+        name: text("name"),
+        namespace: text("namespace"),
+        path: text("path"),
+    };
+    let allowed = inner.authorizer.allows(user, &at);
+    review["status"] = if allowed {
+        let reason = if user.in_group("system:masters") { "" } else { "RBAC: allowed by a role binding" };
+        if reason.is_empty() { json!({"allowed": true}) } else { json!({"allowed": true, "reason": reason}) }
+    } else {
+        json!({"allowed": false})
+    };
+    Ok(())
+}
+
+fn rules_review(inner: &Inner, call: &Call, review: &mut Value) {
+    let namespace = review["spec"].get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut rules = inner.authorizer.index().rules(&call.user, &namespace);
+    if call.user.in_group("system:masters") && rules.is_empty() {
+        let all = vec!["*".to_owned()];
+        rules.push(Rule { verbs: all.clone(), groups: all.clone(), resources: all.clone(), ..Rule::default() });
+        rules.push(Rule { verbs: all.clone(), urls: all, ..Rule::default() });
+    }
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    for rule in rules {
+        if !rule.resources.is_empty() {
+            let mut entry = json!({"verbs": rule.verbs, "apiGroups": rule.groups, "resources": rule.resources});
+            if !rule.names.is_empty() {
+                entry["resourceNames"] = json!(rule.names);
+            }
+            resources.push(entry);
+        }
+        if !rule.urls.is_empty() {
+            paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}));
+        }
+    }
+    review["status"] = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+}
+
+fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
+    let token = review["spec"].get("token").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if token.is_empty() {
+        let message = "token is required for TokenReview in authentication";
+        return Err(ApiError::bad_request(message));
+    }
+    let audiences = strings(review["spec"].get("audiences"));
+    let status = match inner.authenticator.token(&token, &audiences, call.now.as_second()) {
+        Some(user) => {
+            let mut status = json!({"authenticated": true, "user": user.to_json()});
+            if !audiences.is_empty() {
+                status["audiences"] = json!(audiences);
+            } else {
+                status["audiences"] = json!([authenticate::ISSUER]);
+            }
+            status
+        }
+        None => json!({"user": {}}),
+    };
+    review["status"] = status;
+    Ok(())
+}
+
+pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let text = decode::json_text(call)?;
+    let body: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+    let spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
+    let entry =
+        inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
+    let account = entry.value();
+    let seconds = spec.get("expirationSeconds").and_then(Value::as_i64).unwrap_or(3600);
+    let field = "spec.expirationSeconds";
+    let wrong = if seconds < 600 {
+        Some("may not specify a duration less than 10 minutes".to_owned())
+    } else if seconds > 1 << 32 {
+        Some("may not specify a duration larger than 2^32 seconds".to_owned())
+    } else {
+        None
+    };
+    if let Some(detail) = wrong {
+        let error = FieldError::invalid(field, &json!(seconds), detail);
+        return Err(ApiError::invalid_kind("authentication.k8s.io", "TokenRequest", "", &[error]));
+    }
+    let mut audiences = strings(spec.get("audiences"));
+    let named = !audiences.is_empty();
+    if !named {
+        audiences.push(authenticate::ISSUER.to_owned());
+    }
+    let bound = bound_object(inner, target, &spec)?;
+    let now = call.now.as_second();
+    let claims = authenticate::claims(&account, &audiences, bound, now, seconds);
+    let token = inner.authenticator.signer.sign(&claims).map_err(ApiError::internal)?;
+    let expires = jiff::Timestamp::from_second(now + seconds).unwrap_or(call.now);
+    let mut shown = json!({"expirationSeconds": seconds, "boundObjectRef": spec.get("boundObjectRef").cloned().unwrap_or(Value::Null)});
+    shown["audiences"] = json!(audiences);
+    let value = json!({
+        "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {
+            "name": target.name, "namespace": target.namespace, "creationTimestamp": call.now_text(),
+            "uid": object::uid(&account)
+        },
+        "spec": shown,
+        "status": {"token": token, "expirationTimestamp": crate::server::rfc3339(expires)}
+    });
+    Ok(Answer::Document { code: 201, value })
+}
+
+/// The claims that bind a token to a pod or secret.
+fn bound_object(inner: &Inner, target: &Target, spec: &Value) -> Outcome<Option<Value>> {
+    let Some(reference) = spec.get("boundObjectRef").filter(|r| !r.is_null()) else { return Ok(None) };
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (plural, claim) = match text("kind") {
+        "Pod" => ("pods", "pod"),
+        "Secret" => ("secrets", "secret"),
+        other => return Err(ApiError::bad_request(format!("cannot bind token for serviceaccount {:?} to object type {other:?}", target.name))),
+    };
+    let registry = inner.registry();
+    let key = object::key(&target.namespace, text("name"));
+    let found = inner.store.get(&format!("/{plural}"), &key);
+    match (found, registry.find("", "v1", plural)) {
+        (Some(entry), _) => {
+            let object = entry.value();
+            Ok(Some(json!({claim: {"name": object::name(&object), "uid": object::uid(&object)}})))
+        }
+        (None, Some(rt)) => Err(ApiError::not_found(rt, text("name"))),
+        (None, None) => Err(ApiError::no_such_resource()),
+    }
+}

@@ -1,0 +1,84 @@
+//! Pages outside the API groups: version, health, metrics, keys.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::dispatch::Call;
+use super::Inner;
+use crate::answer::{Answer, respond};
+use crate::auth::authenticate::ISSUER;
+use crate::status::{ApiError, Outcome};
+
+const CHECKS: [&str; 6] = ["ping", "log", "etcd", "poststarthook/rbac/bootstrap-roles", "poststarthook/start-apiextensions-controllers", "shutdown"];
+
+pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer> {
+    match path {
+        "" => Ok(Answer::document(json!({"paths": paths(inner)}))),
+        "/version" => Ok(Answer::document(version())),
+        "/metrics" => Ok(Answer::Raw(respond(200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", metrics(inner)))),
+        "/openid/v1/jwks" => Ok(Answer::Raw(respond(200, "application/jwk-set+json", inner.authenticator.signer.jwks().to_string()))),
+        "/.well-known/openid-configuration" => Ok(Answer::document(json!({
+            "issuer": ISSUER, "jwks_uri": "https://kubernetes.default.svc.cluster.local/openid/v1/jwks",
+            "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"]
+        }))),
+        other => health(call, other),
+    }
+}
+
+fn health(call: &Call, path: &str) -> Outcome<Answer> {
+    let kind = ["/healthz", "/livez", "/readyz"].into_iter().find(|k| path == *k || path.starts_with(&format!("{k}/")));
+    let Some(kind) = kind else { return Err(ApiError::page_not_found()) };
+    let check = path[kind.len()..].trim_start_matches('/');
+    if !check.is_empty() && !CHECKS.contains(&check) {
+        return Err(ApiError::page_not_found());
+    }
+    let text = if call.query.has("verbose") && check.is_empty() {
+        let mut lines: Vec<String> = CHECKS.iter().map(|c| format!("[+]{c} ok")).collect();
+        lines.push(format!("{} check passed\n", kind.trim_start_matches('/')));
+        lines.join("\n")
+    } else {
+        "ok".to_owned()
+    };
+    Ok(Answer::Raw(respond(200, "text/plain; charset=utf-8", text)))
+}
+
+/// What clients and `kubectl version` see.
+pub(crate) fn version() -> serde_json::Value {
+    json!({
+        "major": "1", "minor": "34", "emulationMajor": "1", "emulationMinor": "34",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "33",
+        "gitVersion": concat!("v1.34.4+fluorite.", env!("CARGO_PKG_VERSION")), "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, if cfg!(target_arch = "x86_64") { "amd64" } else { "arm64" })
+    })
+}
+
+fn paths(inner: &Inner) -> Vec<String> {
+    let registry = inner.registry();
+    let mut out: Vec<String> = vec!["/.well-known/openid-configuration".into(), "/api".into(), "/api/v1".into(), "/apis".into()];
+    for rt in registry.iter().filter(|t| !t.group.is_empty()) {
+        out.push(format!("/apis/{}", rt.group));
+        out.push(format!("/apis/{}/{}", rt.group, rt.version));
+    }
+    for page in ["/healthz", "/livez", "/readyz"] {
+        out.push(page.to_owned());
+        out.extend(CHECKS.iter().map(|c| format!("{page}/{c}")));
+    }
+    out.extend(["/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/version"].map(str::to_owned));
+    out.sort();
+    out.dedup();
+    out
+}
+
+fn metrics(inner: &Inner) -> String {
+    use std::fmt::Write as _;
+    let mut out = String::from("# HELP apiserver_storage_objects Number of stored objects by resource.\n# TYPE apiserver_storage_objects gauge\n");
+    for rt in inner.registry().stored() {
+        let (_, items, _) = inner.store.list(&rt.storage.prefix, "", None, 0);
+        let _ = writeln!(out, "apiserver_storage_objects{{resource={:?}}} {}", rt.group_resource(), items.len());
+    }
+    let _ = writeln!(out, "# HELP apiserver_storage_revision Newest revision of the store.\n# TYPE apiserver_storage_revision counter\napiserver_storage_revision {}", inner.store.revision());
+    out
+}

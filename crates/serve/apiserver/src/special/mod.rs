@@ -1,0 +1,93 @@
+//! What a few built-in types need from the server itself, beyond the rules of their kind: addresses for services,
+//! served types for definitions, checks against granting what one does not hold.
+
+mod rbac;
+mod services;
+
+use std::sync::Arc;
+
+use fl_schema::FieldError;
+use serde_json::Value;
+
+use crate::crd;
+use crate::server::{Call, Inner, Target};
+use crate::status::Outcome;
+
+/// The types with something to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Special {
+    Service,
+    Definition,
+    Rbac,
+    None,
+}
+
+fn special(target: &Target) -> Special {
+    match (target.rt.group.as_str(), target.rt.plural.as_str()) {
+        ("", "services") => Special::Service,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => Special::Definition,
+        ("rbac.authorization.k8s.io", _) => Special::Rbac,
+        _ => Special::None,
+    }
+}
+
+/// Before a new object is validated.
+pub(crate) fn prepare_create(inner: &Arc<Inner>, call: &Call, target: &Target, object: &mut Value) -> Outcome<()> {
+    match special(target) {
+        Special::Service => services::allocate(inner, target, object, None, call.query.get("dryRun") == "All"),
+        Special::Rbac => rbac::check(inner, call, target, object, None),
+        Special::Definition => {
+            crd::prepare(inner, object, None, &call.now_text());
+            Ok(())
+        }
+        Special::None => Ok(()),
+    }
+}
+
+/// Before a changed object is validated.
+pub(crate) fn prepare_update(inner: &Arc<Inner>, call: &Call, target: &Target, object: &mut Value, old: &Value) -> Outcome<()> {
+    match special(target) {
+        Special::Service if target.subresource.is_empty() => {
+            services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")
+        }
+        Special::Rbac => rbac::check(inner, call, target, object, Some(old)),
+        Special::Definition => {
+            crd::prepare(inner, object, Some(old), &call.now_text());
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rules that need to know more than the object.
+pub(crate) fn validate(inner: &Arc<Inner>, target: &Target, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    match special(target) {
+        Special::Definition => crd::validate(inner, object, old),
+        _ => Vec::new(),
+    }
+}
+
+/// After an object was written.
+pub(crate) async fn after_write(inner: &Arc<Inner>, target: &Target, object: &Value) {
+    match special(target) {
+        Special::Definition => crd::changed(inner, object).await,
+        Special::Service => inner.addresses.keep(object),
+        _ => {}
+    }
+}
+
+/// After an object is gone.
+pub(crate) async fn after_delete(inner: &Arc<Inner>, target: &Target, object: &Value) {
+    match special(target) {
+        Special::Definition => crd::removed(inner, object).await,
+        Special::Service => inner.addresses.free(object),
+        _ => {}
+    }
+}
+
+/// After a prepared object turned out not to be written.
+pub(crate) fn forget(inner: &Arc<Inner>, target: &Target, object: &Value) {
+    if special(target) == Special::Service {
+        inner.addresses.free(object);
+    }
+}

@@ -1,0 +1,50 @@
+//! Nobody grants what they do not hold, unless they may `escalate` or `bind`.
+
+use serde_json::Value;
+
+use crate::auth::escalation;
+use crate::auth::rbac::Rule;
+use crate::object;
+use crate::server::{Call, Inner, Target};
+use crate::status::{ApiError, Outcome};
+
+pub(super) fn check(inner: &Inner, call: &Call, target: &Target, object: &Value, old: Option<&Value>) -> Outcome<()> {
+    let (auth, user) = (&inner.authorizer, &call.user);
+    if user.in_group("system:masters") {
+        return Ok(());
+    }
+    let plural = target.rt.plural.as_str();
+    let name = object::name(object);
+    let (rules, verb, resource, role_name) = match plural {
+        "roles" | "clusterroles" => {
+            if old.is_some_and(|old| old.get("rules") == object.get("rules")) {
+                return Ok(());
+            }
+            (Rule::list(object), "escalate", plural, name)
+        }
+        "rolebindings" | "clusterrolebindings" => {
+            let same = |field: &str| old.is_some_and(|old| old.get(field) == object.get(field));
+            if same("roleRef") && same("subjects") {
+                return Ok(());
+            }
+            let reference = |field: &str| object.pointer(&format!("/roleRef/{field}")).and_then(Value::as_str).unwrap_or_default();
+            let cluster = reference("kind") == "ClusterRole";
+            let namespace = if cluster { "" } else { target.namespace.as_str() };
+            let Some(rules) = auth.index().role(namespace, reference("name")) else {
+                // Binding a role that is not there would grant whatever it becomes.
+                let kind = if cluster { "clusterroles" } else { "roles" };
+                let message = format!("{kind}.rbac.authorization.k8s.io {:?} not found", reference("name"));
+                if escalation::exempt(auth, user, "bind", kind, &target.namespace, reference("name")) {
+                    return Ok(());
+                }
+                return Err(ApiError::new(404, "NotFound", message));
+            };
+            (rules.to_vec(), "bind", if cluster { "clusterroles" } else { "roles" }, reference("name"))
+        }
+        _ => return Ok(()),
+    };
+    if escalation::exempt(auth, user, verb, resource, &target.namespace, role_name) {
+        return Ok(());
+    }
+    escalation::check(auth, user, &target.namespace, &rules).map_err(|why| ApiError::forbidden(&target.rt, name, &why))
+}
