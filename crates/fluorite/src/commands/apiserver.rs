@@ -58,7 +58,9 @@ impl Args {
         let (store, pki, signing_key) = match &self.data_dir {
             Some(dir) => {
                 let pki_dir = dir.join("pki");
-                let pki = (!self.insecure_http).then(|| Pki::load_or_generate(&pki_dir, &[self.listen.ip()])).transpose()?;
+                let pki = (!self.insecure_http)
+                    .then(|| Pki::load_or_generate(&pki_dir, &[self.listen.ip()]))
+                    .transpose()?;
                 let store = Store::open(&dir.join("store"), sync)
                     .with_context(|| format!("cannot open the store in {}", dir.display()))?;
                 (store, pki, Some(signing_key(&pki_dir)?))
@@ -84,7 +86,8 @@ impl Args {
         if let Some(path) = &self.kubeconfig_out {
             let client = pki.as_ref().map(|p| (p.admin.certificate.as_str(), p.admin.key.as_str()));
             let text = kubeconfig(&url, pki.as_ref().map(|p| p.ca.certificate.as_str()), &token, client);
-            write_private(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+            write_private(path, text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         crate::output::note(&format!("serving the Kubernetes API on {url}"));
         tokio::select! {

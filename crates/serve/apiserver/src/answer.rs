@@ -25,10 +25,22 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// One object of a type, as JSON bytes of the served version.
-    Object { code: u16, rt: Arc<ResourceType>, bytes: Bytes },
+    Object {
+        code: u16,
+        rt: Arc<ResourceType>,
+        bytes: Bytes,
+    },
     /// Some other JSON document (Status, review, discovery).
-    Document { code: u16, value: Value },
-    List { rt: Arc<ResourceType>, meta: Value, items: Vec<Bytes>, kind: Option<(String, String)> },
+    Document {
+        code: u16,
+        value: Value,
+    },
+    List {
+        rt: Arc<ResourceType>,
+        meta: Value,
+        items: Vec<Bytes>,
+        kind: Option<(String, String)>,
+    },
     /// A response that is ready as it is.
     Raw(Response<Body>),
 }
@@ -85,11 +97,21 @@ fn type_prefix(kind: &str, api_version: &str) -> String {
 /// Cuts kind and apiVersion off: built-in lists do not repeat them in every item.
 pub(crate) fn without_type(rt: &ResourceType, bytes: &Bytes) -> (bool, Bytes) {
     let prefix = type_prefix(&rt.kind, &rt.api_version());
-    if bytes.starts_with(prefix.as_bytes()) { (true, bytes.slice(prefix.len()..)) } else { (false, bytes.clone()) }
+    if bytes.starts_with(prefix.as_bytes()) {
+        (true, bytes.slice(prefix.len()..))
+    } else {
+        (false, bytes.clone())
+    }
 }
 
 /// Turns an answer into a response.
-pub(crate) fn render(answer: Answer, accept: &Accept, warnings: &[String], include: &str, now: i64) -> Response<Body> {
+pub(crate) fn render(
+    answer: Answer,
+    accept: &Accept,
+    warnings: &[String],
+    include: &str,
+    now: i64,
+) -> Response<Body> {
     let (code, body) = match answer {
         Answer::Raw(response) => return with_warnings(response, warnings),
         Answer::Document { code, value } => (code, encode(&value, accept)),
@@ -140,8 +162,7 @@ fn list(
         View::Partial | View::PartialList => {
             let items: Vec<Value> = items.iter().map(|b| partial(&parse(b), &accept.meta_version)).collect();
             let version = format!("meta.k8s.io/{}", accept.meta_version);
-            let value =
-                json!({"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta, "items": items});
+            let value = json!({"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta, "items": items});
             encode(&value, accept)
         }
         View::Object => {
@@ -179,7 +200,14 @@ fn partial(object: &Value, version: &str) -> Value {
 }
 
 /// One object as a watch event shows it in a view other than the object itself.
-pub(crate) fn view_of(rt: &ResourceType, object: &Value, accept: &Accept, include: &str, now: i64, first: bool) -> Value {
+pub(crate) fn view_of(
+    rt: &ResourceType,
+    object: &Value,
+    accept: &Accept,
+    include: &str,
+    now: i64,
+    first: bool,
+) -> Value {
     match accept.view {
         View::Partial | View::PartialList => partial(object, &accept.meta_version),
         View::Table => {
@@ -197,7 +225,14 @@ pub(crate) fn view_of(rt: &ResourceType, object: &Value, accept: &Accept, includ
     }
 }
 
-fn table(rt: &ResourceType, meta: &Value, objects: &[Value], accept: &Accept, include: &str, now: i64) -> Value {
+fn table(
+    rt: &ResourceType,
+    meta: &Value,
+    objects: &[Value],
+    accept: &Accept,
+    include: &str,
+    now: i64,
+) -> Value {
     let columns: Vec<Value> = rt
         .behaviour
         .columns()
@@ -236,7 +271,8 @@ fn row_conditions(rt: &ResourceType, object: &Value) -> Option<Value> {
             "Failed" => "Failed",
             _ => return None,
         };
-        let message = if phase == "Succeeded" { "The pod has completed successfully." } else { "The pod failed." };
+        let message =
+            if phase == "Succeeded" { "The pod has completed successfully." } else { "The pod failed." };
         return Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]));
     }
     None

@@ -5,7 +5,8 @@ use crate::resource::{ResourceType, StorageKey, Subresource};
 
 /// Resources that live in the place of another group's.
 fn storage(group: &str, plural: &str, kind: &str, preferred: &str) -> StorageKey {
-    let own = |version: &str| if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let own =
+        |version: &str| if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     match (group, plural) {
         // Both event groups show the same objects.
         ("events.k8s.io", "events") => {
@@ -16,7 +17,11 @@ fn storage(group: &str, plural: &str, kind: &str, preferred: &str) -> StorageKey
             api_version: "autoscaling/v2".to_owned(),
             kind: kind.to_owned(),
         },
-        _ => StorageKey { prefix: format!("{group}/{plural}"), api_version: own(preferred), kind: kind.to_owned() },
+        _ => StorageKey {
+            prefix: format!("{group}/{plural}"),
+            api_version: own(preferred),
+            kind: kind.to_owned(),
+        },
     }
 }
 

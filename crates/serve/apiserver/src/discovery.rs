@@ -91,12 +91,17 @@ pub(crate) fn group(registry: &Registry, name: &str) -> Outcome<Answer> {
     Ok(Answer::document(value))
 }
 
-fn custom_of<'a>(registry: &'a Registry, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Arc<ResourceType>> {
+fn custom_of<'a>(
+    registry: &'a Registry,
+    group: &'a str,
+    version: &'a str,
+) -> impl Iterator<Item = &'a Arc<ResourceType>> {
     registry.iter().filter(move |t| t.is_custom() && t.group == group && t.version == version)
 }
 
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Outcome<Answer> {
-    let builtin = fl_kubeschema::group_versions().iter().find(|gv| gv.group == group && gv.version == version);
+    let builtin =
+        fl_kubeschema::group_versions().iter().find(|gv| gv.group == group && gv.version == version);
     let custom: Vec<Value> = custom_of(registry, group, version).flat_map(|t| plain_entries(t)).collect();
     if let Some(gv) = builtin {
         let mut list = fl_kubeschema::plain_resources(gv);
@@ -197,7 +202,8 @@ fn aggregated(registry: &Registry, legacy: bool, version: &str) -> Answer {
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
     let api_version = format!("apidiscovery.k8s.io/{version}");
-    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items});
+    let list =
+        json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items});
     let content_type: &'static str = if version == "v2" {
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     } else {

@@ -38,7 +38,7 @@ pub use path::{Query, ResourcePath, Route, route};
 pub use registry::Registry;
 pub use selector::{FieldSelector, LabelSelector};
 pub use server::{
-    ApiServer, Identity, InProcess, ListenError, Listener, Options, Peer, Pki, PkiError, SimulateOptions, StartError,
-    kubeconfig, write_private,
+    ApiServer, Identity, InProcess, ListenError, Listener, Options, Peer, Pki, PkiError, SimulateOptions,
+    StartError, kubeconfig, write_private,
 };
 pub use status::ApiError;

@@ -43,7 +43,10 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
         .filter_map(|part| {
             let mut pieces = part.split(';').map(str::trim);
             let media = pieces.next().filter(|m| !m.is_empty())?;
-            let parameters: Vec<_> = pieces.filter_map(|p| p.split_once('=')).map(|(k, v)| (k.trim(), v.trim().trim_matches('"'))).collect();
+            let parameters: Vec<_> = pieces
+                .filter_map(|p| p.split_once('='))
+                .map(|(k, v)| (k.trim(), v.trim().trim_matches('"')))
+                .collect();
             let quality = parameters.iter().find(|(k, _)| *k == "q").and_then(|(_, v)| v.parse::<f32>().ok());
             Some(Clause { media, parameters, weight: (quality.unwrap_or(1.0) * 1000.0) as u32 })
         })
@@ -62,14 +65,20 @@ pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
             "application/yaml" => Form::Yaml,
             _ => continue,
         };
-        let parameter = |name: &str| clause.parameters.iter().find(|(k, _)| *k == name).map_or("", |(_, v)| *v);
-        let made = |view, other| Accept { form, view, meta_version: parameter("v").to_owned(), other, pretty };
+        let parameter =
+            |name: &str| clause.parameters.iter().find(|(k, _)| *k == name).map_or("", |(_, v)| *v);
+        let made =
+            |view, other| Accept { form, view, meta_version: parameter("v").to_owned(), other, pretty };
         let (group, version, kind) = (parameter("g"), parameter("v"), parameter("as"));
         match (kind, group, version) {
             ("", _, _) => return Ok(made(View::Object, None)),
             ("Table", "meta.k8s.io", "v1" | "v1beta1") => return Ok(made(View::Table, None)),
-            ("PartialObjectMetadata", "meta.k8s.io", "v1" | "v1beta1") => return Ok(made(View::Partial, None)),
-            ("PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => return Ok(made(View::PartialList, None)),
+            ("PartialObjectMetadata", "meta.k8s.io", "v1" | "v1beta1") => {
+                return Ok(made(View::Partial, None));
+            }
+            ("PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => {
+                return Ok(made(View::PartialList, None));
+            }
             ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2" | "v2beta1") => {
                 let other = (group.to_owned(), version.to_owned(), kind.to_owned());
                 return Ok(made(View::Object, Some(other)));
@@ -90,11 +99,13 @@ mod tests {
 
     #[test]
     fn the_first_servable_clause_wins() {
-        let table = accept("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", false).expect("served");
+        let table =
+            accept("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", false).expect("served");
         assert_eq!(table.view, View::Table);
         let fallback = accept("application/vnd.kubernetes.protobuf,application/json", false).expect("served");
         assert_eq!((fallback.form, fallback.view), (Form::Json, View::Object));
-        let skipped = accept("application/json;as=Table;v=v9;g=meta.k8s.io, application/yaml", false).expect("served");
+        let skipped =
+            accept("application/json;as=Table;v=v9;g=meta.k8s.io, application/yaml", false).expect("served");
         assert_eq!(skipped.form, Form::Yaml);
         assert_eq!(accept("application/vnd.kubernetes.protobuf", false).expect_err("refused").code, 406);
         assert_eq!(accept("", false).expect("served").form, Form::Json);

@@ -36,7 +36,9 @@ impl Query {
     /// A boolean as Kubernetes reads one from a query: present and not `false` or `0`.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|v| v.first().is_none_or(|v| !matches!(v.to_lowercase().as_str(), "false" | "0")))
+        self.0
+            .get(key)
+            .is_some_and(|v| v.first().is_none_or(|v| !matches!(v.to_lowercase().as_str(), "false" | "0")))
     }
 }
 
@@ -84,11 +86,16 @@ pub struct ResourcePath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
     /// `/api` or `/apis`.
-    Groups { legacy: bool },
+    Groups {
+        legacy: bool,
+    },
     /// `/apis/GROUP`.
     Group(String),
     /// `/api/v1` or `/apis/GROUP/VERSION`.
-    GroupVersion { group: String, version: String },
+    GroupVersion {
+        group: String,
+        version: String,
+    },
     Resource(ResourcePath),
     /// Anything else, decoded.
     Other(String),
@@ -105,7 +112,9 @@ pub fn route(path: &str) -> Route {
         ["api"] => return Route::Groups { legacy: true },
         ["apis"] => return Route::Groups { legacy: false },
         ["apis", group] => return Route::Group((*group).to_owned()),
-        ["api", version] => return Route::GroupVersion { group: String::new(), version: (*version).to_owned() },
+        ["api", version] => {
+            return Route::GroupVersion { group: String::new(), version: (*version).to_owned() };
+        }
         ["apis", group, version] => {
             return Route::GroupVersion { group: (*group).to_owned(), version: (*version).to_owned() };
         }
@@ -117,7 +126,8 @@ pub fn route(path: &str) -> Route {
 }
 
 fn resource(group: &str, version: &str, mut rest: &[&str]) -> ResourcePath {
-    let mut path = ResourcePath { group: group.to_owned(), version: version.to_owned(), ..ResourcePath::default() };
+    let mut path =
+        ResourcePath { group: group.to_owned(), version: version.to_owned(), ..ResourcePath::default() };
     if let ["watch", more @ ..] = rest
         && !more.is_empty()
     {
@@ -161,7 +171,10 @@ mod tests {
     #[test]
     fn a_namespace_is_inside_itself() {
         let path = of("/api/v1/namespaces/a/finalize");
-        assert_eq!((path.namespace.as_str(), path.resource.as_str(), path.name.as_str()), ("a", "namespaces", "a"));
+        assert_eq!(
+            (path.namespace.as_str(), path.resource.as_str(), path.name.as_str()),
+            ("a", "namespaces", "a")
+        );
         assert_eq!(path.subresource, "finalize");
     }
 

@@ -16,13 +16,15 @@ use crate::verbs::decode;
 
 /// Whether objects of a type are answered and never stored.
 pub(crate) fn is_review(rt: &ResourceType) -> bool {
-    matches!(rt.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io") && rt.kind.ends_with("Review")
+    matches!(rt.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+        && rt.kind.ends_with("Review")
 }
 
 pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
     let rt = &target.rt;
     let text = decode::json_text(call)?;
-    let mut review: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+    let mut review: Value =
+        serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
     let kind = object::kind(&review);
     if !review.is_object() || (!kind.is_empty() && kind != rt.kind) {
         return Err(ApiError::bad_request(format!("{kind} cannot be handled as a {}", rt.kind)));
@@ -47,12 +49,23 @@ pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcom
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
-    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn subject(review: &Value) -> User {
     let text = |field: &str| review["spec"].get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    User { name: text("user"), groups: strings(review["spec"].get("groups")), uid: text("uid"), ..User::default() }
+    User {
+        name: text("user"),
+        groups: strings(review["spec"].get("groups")),
+        uid: text("uid"),
+        ..User::default()
+    }
 }
 
 fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) -> Outcome<()> {
@@ -108,13 +121,19 @@ fn rules_review(inner: &Inner, call: &Call, review: &mut Value) {
     let mut rules = inner.authorizer.index().rules(&call.user, &namespace);
     if call.user.in_group("system:masters") && rules.is_empty() {
         let all = vec!["*".to_owned()];
-        rules.push(Rule { verbs: all.clone(), groups: all.clone(), resources: all.clone(), ..Rule::default() });
+        rules.push(Rule {
+            verbs: all.clone(),
+            groups: all.clone(),
+            resources: all.clone(),
+            ..Rule::default()
+        });
         rules.push(Rule { verbs: all.clone(), urls: all, ..Rule::default() });
     }
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
     for rule in rules {
         if !rule.resources.is_empty() {
-            let mut entry = json!({"verbs": rule.verbs, "apiGroups": rule.groups, "resources": rule.resources});
+            let mut entry =
+                json!({"verbs": rule.verbs, "apiGroups": rule.groups, "resources": rule.resources});
             if !rule.names.is_empty() {
                 entry["resourceNames"] = json!(rule.names);
             }
@@ -154,8 +173,10 @@ pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) ->
     let text = decode::json_text(call)?;
     let body: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
     let spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
-    let entry =
-        inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
+    let entry = inner
+        .store
+        .get(target.table(), &target.key())
+        .ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
     let account = entry.value();
     let seconds = spec.get("expirationSeconds").and_then(Value::as_i64).unwrap_or(3600);
     let field = "spec.expirationSeconds";
@@ -201,7 +222,12 @@ fn bound_object(inner: &Inner, target: &Target, spec: &Value) -> Outcome<Option<
     let (plural, claim) = match text("kind") {
         "Pod" => ("pods", "pod"),
         "Secret" => ("secrets", "secret"),
-        other => return Err(ApiError::bad_request(format!("cannot bind token for serviceaccount {:?} to object type {other:?}", target.name))),
+        other => {
+            return Err(ApiError::bad_request(format!(
+                "cannot bind token for serviceaccount {:?} to object type {other:?}",
+                target.name
+            )));
+        }
     };
     let registry = inner.registry();
     let key = object::key(&target.namespace, text("name"));

@@ -47,7 +47,8 @@ impl Lexer<'_> {
                 return Token::Sign(sign);
             }
         }
-        let special = |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<' | ' ' | '\t' | '\r' | '\n');
+        let special =
+            |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<' | ' ' | '\t' | '\r' | '\n');
         let end = self.rest.find(special).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
@@ -70,9 +71,9 @@ fn show(token: &Token) -> &str {
 impl LabelSelector {
     /// Reads the query form: `a=b,c!=d,e in (x,y),!f`.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        Self::requirements(text).map(Self).map_err(|why| {
-            ApiError::bad_request(format!("unable to parse requirement: {why}"))
-        })
+        Self::requirements(text)
+            .map(Self)
+            .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))
     }
 
     fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
@@ -84,7 +85,12 @@ impl LabelSelector {
         loop {
             match lexer.peek() {
                 Token::Word(_) | Token::Sign("!") => out.push(requirement(&mut lexer)?),
-                other => return Err(format!("found '{}', expected: !, identifier, or 'end of string'", show(&other))),
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: !, identifier, or 'end of string'",
+                        show(&other)
+                    ));
+                }
             }
             match lexer.next() {
                 Token::End => return Ok(out),
@@ -103,7 +109,10 @@ impl LabelSelector {
         let map = selector.as_object()?;
         let mut out = Vec::new();
         for (key, value) in map.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
-            out.push(Requirement { key: key.clone(), operator: Operator::In(vec![value.as_str()?.to_owned()]) });
+            out.push(Requirement {
+                key: key.clone(),
+                operator: Operator::In(vec![value.as_str()?.to_owned()]),
+            });
         }
         for item in map.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
             let key = item.get("key")?.as_str()?.to_owned();
@@ -230,7 +239,11 @@ fn check_label_key(key: &str) -> Result<(), String> {
         if prefix.is_empty() {
             wrong.push("prefix part must be non-empty".to_owned());
         } else {
-            wrong.extend(crate::names::dns1123_subdomain(prefix, false).into_iter().map(|w| format!("prefix part {w}")));
+            wrong.extend(
+                crate::names::dns1123_subdomain(prefix, false)
+                    .into_iter()
+                    .map(|w| format!("prefix part {w}")),
+            );
         }
     }
     if name.is_empty() {
@@ -259,7 +272,9 @@ fn check_label_value(value: &str) -> Result<(), String> {
     if value.is_empty() || qualified(value) {
         return Ok(());
     }
-    Err(format!("values[0][]: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"))
+    Err(format!(
+        "values[0][]: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    ))
 }
 
 /// A field selector: terms that must all hold.
@@ -280,8 +295,9 @@ impl FieldSelector {
             let (at, width, equal) = find_operator(&part).ok_or_else(|| {
                 ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'"))
             })?;
-            let value = unescape(&part[at + width..])
-                .ok_or_else(|| ApiError::bad_request(format!("invalid field selector: invalid escape in {part:?}")))?;
+            let value = unescape(&part[at + width..]).ok_or_else(|| {
+                ApiError::bad_request(format!("invalid field selector: invalid escape in {part:?}"))
+            })?;
             terms.push((part[..at].to_owned(), value, equal));
         }
         Ok(Self { terms })

@@ -52,7 +52,8 @@ impl ApiError {
 
     #[must_use]
     pub fn already_exists(rt: &ResourceType, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", rt.group_resource())).about(rt, name)
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", rt.group_resource()))
+            .about(rt, name)
     }
 
     #[must_use]

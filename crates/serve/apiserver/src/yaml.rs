@@ -12,7 +12,9 @@ pub(crate) fn to_json(text: &[u8]) -> Result<Vec<u8>, String> {
     }
     let node = fl_yaml::parse_first(text, &Options::sigs()).map_err(|e| e.to_string())?;
     let Some(node) = node else { return Ok(b"null".to_vec()) };
-    fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default()).map(String::into_bytes).map_err(|e| e.to_string())
+    fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default())
+        .map(String::into_bytes)
+        .map_err(|e| e.to_string())
 }
 
 /// The YAML text of a value.

@@ -81,7 +81,13 @@ pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> User {
 }
 
 /// The claims of a new token for a service account.
-pub(crate) fn claims(account: &Value, audiences: &[String], bound: Option<Value>, now: i64, seconds: i64) -> Value {
+pub(crate) fn claims(
+    account: &Value,
+    audiences: &[String],
+    bound: Option<Value>,
+    now: i64,
+    seconds: i64,
+) -> Value {
     let (namespace, name) = (object::namespace(account), object::name(account));
     let mut private = json!({
         "namespace": namespace,

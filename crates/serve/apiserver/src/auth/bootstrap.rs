@@ -22,7 +22,18 @@ fn urls(paths: &[&str], verbs: &[&str]) -> Value {
 }
 
 const DISCOVERY: [&str; 12] = [
-    "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version", "/version/", "/",
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    "/healthz",
+    "/livez",
+    "/openapi",
+    "/openapi/*",
+    "/readyz",
+    "/version",
+    "/version/",
+    "/",
 ];
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
@@ -31,22 +42,53 @@ fn view_rules() -> Vec<Value> {
     vec![
         rule(
             &[""],
-            &["configmaps", "endpoints", "persistentvolumeclaims", "persistentvolumeclaims/status", "pods",
-              "replicationcontrollers", "replicationcontrollers/scale", "serviceaccounts", "services", "services/status"],
+            &[
+                "configmaps",
+                "endpoints",
+                "persistentvolumeclaims",
+                "persistentvolumeclaims/status",
+                "pods",
+                "replicationcontrollers",
+                "replicationcontrollers/scale",
+                "serviceaccounts",
+                "services",
+                "services/status",
+            ],
             &READ,
         ),
         rule(
             &[""],
-            &["bindings", "events", "limitranges", "namespaces/status", "pods/log", "pods/status",
-              "replicationcontrollers/status", "resourcequotas", "resourcequotas/status", "namespaces"],
+            &[
+                "bindings",
+                "events",
+                "limitranges",
+                "namespaces/status",
+                "pods/log",
+                "pods/status",
+                "replicationcontrollers/status",
+                "resourcequotas",
+                "resourcequotas/status",
+                "namespaces",
+            ],
             &READ,
         ),
         rule(&["discovery.k8s.io"], &["endpointslices"], &READ),
         rule(
             &["apps"],
-            &["controllerrevisions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale",
-              "deployments/status", "replicasets", "replicasets/scale", "replicasets/status", "statefulsets",
-              "statefulsets/scale", "statefulsets/status"],
+            &[
+                "controllerrevisions",
+                "daemonsets",
+                "daemonsets/status",
+                "deployments",
+                "deployments/scale",
+                "deployments/status",
+                "replicasets",
+                "replicasets/scale",
+                "replicasets/status",
+                "statefulsets",
+                "statefulsets/scale",
+                "statefulsets/status",
+            ],
             &READ,
         ),
         rule(&["autoscaling"], &["horizontalpodautoscalers", "horizontalpodautoscalers/status"], &READ),
@@ -58,28 +100,53 @@ fn view_rules() -> Vec<Value> {
 
 fn edit_rules() -> Vec<Value> {
     vec![
-        rule(&[""], &["pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "secrets", "services/proxy"], &READ),
+        rule(
+            &[""],
+            &["pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "secrets", "services/proxy"],
+            &READ,
+        ),
         rule(&[""], &["serviceaccounts"], &["impersonate"]),
         rule(&[""], &["pods", "pods/attach", "pods/exec", "pods/portforward", "pods/proxy"], &WRITE),
         rule(&[""], &["pods/eviction"], &["create"]),
         rule(
             &[""],
-            &["configmaps", "events", "persistentvolumeclaims", "replicationcontrollers", "replicationcontrollers/scale",
-              "secrets", "serviceaccounts", "services", "services/proxy"],
+            &[
+                "configmaps",
+                "events",
+                "persistentvolumeclaims",
+                "replicationcontrollers",
+                "replicationcontrollers/scale",
+                "secrets",
+                "serviceaccounts",
+                "services",
+                "services/proxy",
+            ],
             &WRITE,
         ),
         rule(&[""], &["serviceaccounts/token"], &["create"]),
         rule(
             &["apps"],
-            &["daemonsets", "deployments", "deployments/rollback", "deployments/scale", "replicasets", "replicasets/scale",
-              "statefulsets", "statefulsets/scale"],
+            &[
+                "daemonsets",
+                "deployments",
+                "deployments/rollback",
+                "deployments/scale",
+                "replicasets",
+                "replicasets/scale",
+                "statefulsets",
+                "statefulsets/scale",
+            ],
             &WRITE,
         ),
         rule(&["autoscaling"], &["horizontalpodautoscalers"], &WRITE),
         rule(&["batch"], &["cronjobs", "jobs"], &WRITE),
         rule(&["policy"], &["poddisruptionbudgets"], &WRITE),
         rule(&["networking.k8s.io"], &["ingresses", "networkpolicies"], &WRITE),
-        rule(&["coordination.k8s.io"], &["leases"], &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]),
+        rule(
+            &["coordination.k8s.io"],
+            &["leases"],
+            &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        ),
     ]
 }
 
@@ -125,11 +192,30 @@ fn roles() -> Vec<Value> {
         cluster_role("cluster-admin", &[rule(&["*"], &["*"], &["*"]), urls(&["*"], &["*"])]),
         cluster_role("system:discovery", &[urls(&DISCOVERY, &["get"])]),
         cluster_role("system:public-info-viewer", &[urls(&PUBLIC, &["get"])]),
-        cluster_role("system:monitoring", &[urls(&["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"], &["get"])]),
+        cluster_role(
+            "system:monitoring",
+            &[urls(
+                &[
+                    "/healthz",
+                    "/healthz/*",
+                    "/livez",
+                    "/livez/*",
+                    "/metrics",
+                    "/metrics/slis",
+                    "/readyz",
+                    "/readyz/*",
+                ],
+                &["get"],
+            )],
+        ),
         cluster_role(
             "system:basic-user",
             &[
-                rule(&["authorization.k8s.io"], &["selfsubjectaccessreviews", "selfsubjectrulesreviews"], &["create"]),
+                rule(
+                    &["authorization.k8s.io"],
+                    &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+                    &["create"],
+                ),
                 rule(&["authentication.k8s.io"], &["selfsubjectreviews"], &["create"]),
             ],
         ),
@@ -142,7 +228,15 @@ fn roles() -> Vec<Value> {
         ),
         cluster_role(
             "system:service-account-issuer-discovery",
-            &[urls(&["/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks", "/openid/v1/jwks/"], &["get"])],
+            &[urls(
+                &[
+                    "/.well-known/openid-configuration",
+                    "/.well-known/openid-configuration/",
+                    "/openid/v1/jwks",
+                    "/openid/v1/jwks/",
+                ],
+                &["get"],
+            )],
         ),
         labelled(cluster_role("system:aggregate-to-admin", &admin_rules()), "admin"),
         labelled(cluster_role("system:aggregate-to-edit", &edit_rules()), "edit"),
@@ -163,7 +257,11 @@ fn bindings() -> Vec<Value> {
         ("system:public-info-viewer", "system:public-info-viewer", both.to_vec()),
         ("system:basic-user", "system:basic-user", vec![group("system:authenticated")]),
         ("system:monitoring", "system:monitoring", vec![group("system:monitoring")]),
-        ("system:service-account-issuer-discovery", "system:service-account-issuer-discovery", vec![group("system:serviceaccounts")]),
+        (
+            "system:service-account-issuer-discovery",
+            "system:service-account-issuer-discovery",
+            vec![group("system:serviceaccounts")],
+        ),
     ]
     .into_iter()
     .map(|(name, role, subjects)| {

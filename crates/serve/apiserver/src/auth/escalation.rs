@@ -35,11 +35,16 @@ fn covers(owner: &Rule, wanted: &Rule) -> bool {
         return false;
     }
     if let Some(url) = wanted.urls.first() {
-        return owner.urls.iter().any(|u| u == "*" || u == url || u.strip_suffix('*').is_some_and(|p| url.starts_with(p)));
+        return owner
+            .urls
+            .iter()
+            .any(|u| u == "*" || u == url || u.strip_suffix('*').is_some_and(|p| url.starts_with(p)));
     }
     let resources = wanted.resources.iter().all(|w| {
         owner.resources.iter().any(|r| {
-            r == "*" || r == w || matches!((r.strip_prefix("*/"), w.split_once('/')), (Some(a), Some((_, b))) if a == b)
+            r == "*"
+                || r == w
+                || matches!((r.strip_prefix("*/"), w.split_once('/')), (Some(a), Some((_, b))) if a == b)
         })
     });
     any(&owner.groups, &wanted.groups)
@@ -49,7 +54,9 @@ fn covers(owner: &Rule, wanted: &Rule) -> bool {
 
 /// One rule in the words of the message: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`.
 fn show(rule: &Rule) -> String {
-    let list = |items: &[String]| format!("[{}]", items.iter().map(|i| format!("{i:?}")).collect::<Vec<_>>().join(" "));
+    let list = |items: &[String]| {
+        format!("[{}]", items.iter().map(|i| format!("{i:?}")).collect::<Vec<_>>().join(" "))
+    };
     let mut parts = Vec::new();
     for (name, items) in [
         ("APIGroups", &rule.groups),
@@ -90,7 +97,14 @@ pub(crate) fn check(auth: &Authorizer, user: &User, namespace: &str, rules: &[Ru
 }
 
 /// Whether the user may use a verb (`escalate`, `bind`) that lifts the check.
-pub(crate) fn exempt(auth: &Authorizer, user: &User, verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
+pub(crate) fn exempt(
+    auth: &Authorizer,
+    user: &User,
+    verb: &str,
+    resource: &str,
+    namespace: &str,
+    name: &str,
+) -> bool {
     auth.allows(
         user,
         &Attributes {

@@ -33,7 +33,11 @@ impl User {
 
     #[must_use]
     pub(crate) fn anonymous() -> Self {
-        Self { name: "system:anonymous".to_owned(), groups: vec!["system:unauthenticated".to_owned()], ..Self::default() }
+        Self {
+            name: "system:anonymous".to_owned(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            ..Self::default()
+        }
     }
 
     pub(crate) fn in_group(&self, group: &str) -> bool {

@@ -63,7 +63,8 @@ impl Rule {
             && self.resources.iter().any(|r| {
                 r == "*"
                     || *r == combined
-                    || (!at.subresource.is_empty() && r.strip_prefix("*/").is_some_and(|sub| sub == at.subresource))
+                    || (!at.subresource.is_empty()
+                        && r.strip_prefix("*/").is_some_and(|sub| sub == at.subresource))
             })
             && (self.names.is_empty() || (!at.name.is_empty() && self.names.contains(&at.name)))
     }
@@ -85,7 +86,8 @@ impl Binding {
                 "User" => field("name") == user.name,
                 "Group" => user.in_group(field("name")),
                 "ServiceAccount" => {
-                    let namespace = if field("namespace").is_empty() { &self.namespace } else { field("namespace") };
+                    let namespace =
+                        if field("namespace").is_empty() { &self.namespace } else { field("namespace") };
                     user.name == format!("system:serviceaccount:{namespace}:{}", field("name"))
                 }
                 _ => false,
@@ -106,7 +108,8 @@ impl Index {
     fn read(store: &Store) -> Self {
         let mut index = Self::default();
         for (table, cluster) in [(TABLES[0], false), (TABLES[1], true)] {
-            let aggregate: Vec<Value> = store.list(table, "", None, 0).1.iter().map(|(_, e)| e.value()).collect();
+            let aggregate: Vec<Value> =
+                store.list(table, "", None, 0).1.iter().map(|(_, e)| e.value()).collect();
             for role in &aggregate {
                 let namespace = if cluster { String::new() } else { object::namespace(role).to_owned() };
                 let id = (namespace, object::name(role).to_owned());
@@ -117,7 +120,12 @@ impl Index {
             for (_, entry) in store.list(table, "", None, 0).1 {
                 let binding = entry.value();
                 let field = |f: &str| {
-                    binding.get("roleRef").and_then(|r| r.get(f)).and_then(Value::as_str).unwrap_or_default().to_owned()
+                    binding
+                        .get("roleRef")
+                        .and_then(|r| r.get(f))
+                        .and_then(Value::as_str)
+                        .unwrap_or_default()
+                        .to_owned()
                 };
                 index.bindings.push(Binding {
                     namespace: object::namespace(&binding).to_owned(),
@@ -140,7 +148,8 @@ impl Index {
 
     /// The rules that hold for a user: cluster-wide, and inside a namespace if one is given.
     pub(crate) fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
-        let here = |b: &&Binding| b.namespace.is_empty() || (!namespace.is_empty() && b.namespace == namespace);
+        let here =
+            |b: &&Binding| b.namespace.is_empty() || (!namespace.is_empty() && b.namespace == namespace);
         let bindings = self.bindings.iter().filter(here).filter(|b| b.binds(user));
         bindings.filter_map(|b| self.rules_of(b)).flat_map(|rules| rules.iter().cloned()).collect()
     }

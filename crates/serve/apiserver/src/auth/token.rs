@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
 use serde_json::{Value, json};
 
 /// The key that signs tokens.
@@ -32,7 +34,8 @@ impl Signer {
     pub(crate) fn sign(&self, claims: &Value) -> Result<String, String> {
         let header = json!({"alg": "ES256", "kid": self.id});
         let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
-        let signature = self.key.sign(&self.random, text.as_bytes()).map_err(|_| "cannot sign a token".to_owned())?;
+        let signature =
+            self.key.sign(&self.random, text.as_bytes()).map_err(|_| "cannot sign a token".to_owned())?;
         Ok(format!("{text}.{}", BASE64.encode(signature)))
     }
 

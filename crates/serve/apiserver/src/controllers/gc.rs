@@ -21,8 +21,12 @@ struct Collector {
 }
 
 pub(super) async fn run(inner: Weak<Inner>) {
-    let mut collector =
-        Collector { graph: Graph::default(), seen: HashMap::new(), queue: VecDeque::new(), queued: HashSet::new() };
+    let mut collector = Collector {
+        graph: Graph::default(),
+        seen: HashMap::new(),
+        queue: VecDeque::new(),
+        queued: HashSet::new(),
+    };
     let Some(strong) = inner.upgrade() else { return };
     let mut changes = strong.store.subscribe_all();
     let mut ending = strong.ending.subscribe();
@@ -97,8 +101,11 @@ impl Collector {
 
     fn gone(&mut self, place: &Place, object: &Value) {
         let uid = object::uid(object);
-        let owners: Vec<Place> =
-            object::owner_references(object).iter().filter_map(|r| r.get("uid")?.as_str()).filter_map(|u| self.graph.place_of(u).cloned()).collect();
+        let owners: Vec<Place> = object::owner_references(object)
+            .iter()
+            .filter_map(|r| r.get("uid")?.as_str())
+            .filter_map(|u| self.graph.place_of(u).cloned())
+            .collect();
         self.graph.remove(place, uid);
         for dependent in self.graph.dependents(uid) {
             self.push(&dependent);
@@ -172,14 +179,17 @@ impl Collector {
         let foreground = !waiting.is_empty() && !self.graph.dependents(&node.uid).is_empty();
         delete_with(inner, &place.0, &place.1, Some(&node.uid), |object| {
             if foreground && !object::finalizers(object).contains(&"foregroundDeletion") {
-                let mut list: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
+                let mut list: Vec<String> =
+                    object::finalizers(object).into_iter().map(str::to_owned).collect();
                 list.push("foregroundDeletion".to_owned());
                 object::set_finalizers(object, &list);
             }
         })
         .await;
         let after = inner.store.latest(&place.0, &place.1);
-        if after.is_none() && let Some(owner) = waiting.first().and_then(|u| self.graph.place_of(u).cloned()) {
+        if after.is_none()
+            && let Some(owner) = waiting.first().and_then(|u| self.graph.place_of(u).cloned())
+        {
             self.push(&owner);
         }
     }

@@ -19,7 +19,12 @@ pub(crate) fn start(inner: &Arc<Inner>) -> Vec<tokio::task::JoinHandle<()>> {
 
 /// Changes one stored object, against whatever else is going on; an object that is deleting and has no
 /// finalizers left is removed. Returns false when it is gone.
-pub(crate) async fn modify(inner: &Arc<Inner>, table: &str, key: &str, change: impl Fn(&mut Value) + Send) -> bool {
+pub(crate) async fn modify(
+    inner: &Arc<Inner>,
+    table: &str,
+    key: &str,
+    change: impl Fn(&mut Value) + Send,
+) -> bool {
     loop {
         let Some(entry) = inner.store.latest(table, key) else { return false };
         let old = entry.value();
@@ -40,7 +45,14 @@ pub(crate) async fn modify(inner: &Arc<Inner>, table: &str, key: &str, change: i
     }
 }
 
-async fn write(inner: &Arc<Inner>, table: &str, key: &str, entry: &Entry, new: Value, gone: bool) -> Option<()> {
+async fn write(
+    inner: &Arc<Inner>,
+    table: &str,
+    key: &str,
+    entry: &Entry,
+    new: Value,
+    gone: bool,
+) -> Option<()> {
     let change = if gone { Change::Delete(new.clone()) } else { Change::Put(new.clone()) };
     match inner.store.commit(table, key, Expect::Revision(entry.revision), change).await {
         Ok(_) => {
@@ -69,7 +81,13 @@ pub(crate) async fn delete_instance(inner: &Arc<Inner>, table: &str, key: &str) 
 }
 
 /// Deletes one object, if it still is the one with `uid`; `prepare` may add finalizers first.
-pub(crate) async fn delete_with(inner: &Arc<Inner>, table: &str, key: &str, uid: Option<&str>, prepare: impl Fn(&mut Value) + Send) {
+pub(crate) async fn delete_with(
+    inner: &Arc<Inner>,
+    table: &str,
+    key: &str,
+    uid: Option<&str>,
+    prepare: impl Fn(&mut Value) + Send,
+) {
     loop {
         let Some(entry) = inner.store.latest(table, key) else { return };
         let old = entry.value();
@@ -79,7 +97,10 @@ pub(crate) async fn delete_with(inner: &Arc<Inner>, table: &str, key: &str, uid:
         let mut new = old.clone();
         prepare(&mut new);
         let is_definition = table == crate::crd::TABLE;
-        if is_definition && !object::finalizers(&new).contains(&crate::crd::CLEANUP) && !object::is_deleting(&new) {
+        if is_definition
+            && !object::finalizers(&new).contains(&crate::crd::CLEANUP)
+            && !object::is_deleting(&new)
+        {
             let mut list: Vec<String> = object::finalizers(&new).into_iter().map(str::to_owned).collect();
             list.push(crate::crd::CLEANUP.to_owned());
             object::set_finalizers(&mut new, &list);

@@ -21,7 +21,9 @@ pub(super) async fn run(inner: Weak<Inner>) {
         let mut waiting = false;
         for (key, entry) in inner.store.list(TABLE, "", None, 0).1 {
             // Most namespaces are not on their way out: look before parsing.
-            if entry.bytes.windows(17).any(|w| w == b"deletionTimestamp") && object::is_deleting(&entry.value()) {
+            if entry.bytes.windows(17).any(|w| w == b"deletionTimestamp")
+                && object::is_deleting(&entry.value())
+            {
                 waiting |= !empty(&inner, &key, object::name(&entry.value())).await;
             }
         }
@@ -85,7 +87,10 @@ async fn report(inner: &Arc<Inner>, key: &str, left: &[String], held: &[String])
         let mut names: Vec<&String> = list.iter().collect();
         names.sort();
         names.dedup();
-        names.iter().map(|n| format!("{n} has {} resource instances", list.iter().filter(|l| l == n).count())).collect()
+        names
+            .iter()
+            .map(|n| format!("{n} has {} resource instances", list.iter().filter(|l| l == n).count()))
+            .collect()
     };
     let mut finalizers: Vec<&String> = held.iter().collect();
     finalizers.sort();
@@ -95,12 +100,36 @@ async fn report(inner: &Arc<Inner>, key: &str, left: &[String], held: &[String])
         .map(|f| format!("{f} in {} resource instances", held.iter().filter(|h| h == f).count()))
         .collect();
     let conditions = [
-        ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered".to_owned()),
-        ("NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed".to_owned()),
-        ("NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization".to_owned()),
-        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", format!("Some resources are remaining: {}", count(left).join(", "))),
-        ("NamespaceFinalizersRemaining", if held.is_empty() { "False" } else { "True" }, "SomeFinalizersRemain",
-            format!("Some content in the namespace has finalizers remaining: {}", in_finalizers.join(", "))),
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered".to_owned(),
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed".to_owned(),
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization".to_owned(),
+        ),
+        (
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            format!("Some resources are remaining: {}", count(left).join(", ")),
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            if held.is_empty() { "False" } else { "True" },
+            "SomeFinalizersRemain",
+            format!("Some content in the namespace has finalizers remaining: {}", in_finalizers.join(", ")),
+        ),
     ];
     modify(inner, TABLE, key, |namespace| {
         let old = namespace.pointer("/status/conditions").cloned().unwrap_or(Value::Null);

@@ -28,12 +28,17 @@ pub(crate) struct CustomBehaviour {
 impl CustomBehaviour {
     pub(crate) fn new(definition: &Value, version: &Value, group: &str, kind: &str, storage: &str) -> Self {
         let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
-        let json = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
-        let preserve = definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool).unwrap_or(false);
+        let json = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(
+            || serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+        );
+        let preserve =
+            definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool).unwrap_or(false);
         let schema = Schema::from_json(&json).unwrap_or_else(|_| {
             // Validation refuses what cannot be read; a definition stored before keeps everything.
-            Schema::from_json(&serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
-                .expect("a schema that allows everything")
+            Schema::from_json(
+                &serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            )
+            .expect("a schema that allows everything")
         });
         let _ = preserve;
         let text = |pointer: &str| version.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -78,7 +83,8 @@ impl CustomBehaviour {
         match prefix {
             "status" => {
                 let none = Value::Null;
-                let (status, old_status) = (object.get("status"), old.and_then(|o| o.get("status")).unwrap_or(&none));
+                let (status, old_status) =
+                    (object.get("status"), old.and_then(|o| o.get("status")).unwrap_or(&none));
                 if let (Some(status), Some(schema)) = (status, self.schema.property("status")) {
                     let old_status = (!old_status.is_null()).then_some(old_status);
                     errors.extend(fl_schema::validate(status, old_status, schema.schema(), "status"));
@@ -96,7 +102,8 @@ impl CustomBehaviour {
 
 fn default_warning(definition: &Value, group: &str, version: &str, kind: &str) -> String {
     let served = |v: &&Value| {
-        v.get("served").and_then(Value::as_bool) == Some(true) && v.get("deprecated").and_then(Value::as_bool) != Some(true)
+        v.get("served").and_then(Value::as_bool) == Some(true)
+            && v.get("deprecated").and_then(Value::as_bool) != Some(true)
     };
     let mut better: Vec<&str> = definition
         .pointer("/spec/versions")
@@ -188,7 +195,8 @@ impl Behaviour for CustomBehaviour {
     }
 
     fn refuses_creation(&self) -> Option<String> {
-        self.terminating.then(|| "create not allowed while custom resource definition is terminating".to_owned())
+        self.terminating
+            .then(|| "create not allowed while custom resource definition is terminating".to_owned())
     }
 
     fn request_warning(&self) -> Option<&str> {
@@ -256,7 +264,11 @@ impl CustomBehaviour {
         for path in [&paths.spec, &paths.status] {
             let value = path.split('.').filter(|p| !p.is_empty()).try_fold(object, |v, p| v.get(p));
             if let Some(n) = value.and_then(Value::as_i64).filter(|n| *n < 0) {
-                errors.push(FieldError::invalid(path.as_str(), &Value::from(n), "should be a non-negative integer"));
+                errors.push(FieldError::invalid(
+                    path.as_str(),
+                    &Value::from(n),
+                    "should be a non-negative integer",
+                ));
             }
         }
         let _ = self.has_status;

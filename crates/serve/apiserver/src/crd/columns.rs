@@ -13,7 +13,8 @@ pub(super) struct PrinterColumn {
 
 /// The columns of a version; without any, the age is shown.
 pub(super) fn read(version: &Value) -> Vec<PrinterColumn> {
-    let given = version.get("additionalPrinterColumns").and_then(Value::as_array).cloned().unwrap_or_default();
+    let given =
+        version.get("additionalPrinterColumns").and_then(Value::as_array).cloned().unwrap_or_default();
     let given = if given.is_empty() {
         vec![json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
             "description": "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"})]
@@ -50,7 +51,8 @@ pub(super) fn definitions(columns: &[PrinterColumn]) -> Vec<Column> {
     out.extend(columns.iter().map(|c| {
         let mut column = c.column.clone();
         if column.description.is_empty() {
-            column.description = format!("Custom resource definition column (in JSONPath format): {}", c.path.text());
+            column.description =
+                format!("Custom resource definition column (in JSONPath format): {}", c.path.text());
         }
         column
     }));
@@ -67,7 +69,9 @@ fn cell(column: &Column, found: &[&Value], now: i64) -> Value {
     let Some(first) = found.first() else { return Value::Null };
     match column.kind.as_str() {
         "integer" => match first {
-            Value::Number(n) => n.as_i64().or_else(|| n.as_f64().map(|f| f as i64)).map_or(Value::Null, |n| json!(n)),
+            Value::Number(n) => {
+                n.as_i64().or_else(|| n.as_f64().map(|f| f as i64)).map_or(Value::Null, |n| json!(n))
+            }
             Value::String(s) => s.parse::<i64>().map_or(Value::Null, |n| json!(n)),
             _ => Value::Null,
         },

@@ -52,7 +52,8 @@ fn conflict(inner: &Inner, definition: &Value) -> Option<(&'static str, String)>
         resources.extend(accepted["shortNames"].as_array().cloned().unwrap_or_default());
         kinds.extend([accepted["kind"].clone(), accepted["listKind"].clone()]);
     }
-    let taken = |list: &[Value], value: &Value| value.as_str().is_some_and(|s| !s.is_empty()) && list.contains(value);
+    let taken =
+        |list: &[Value], value: &Value| value.as_str().is_some_and(|s| !s.is_empty()) && list.contains(value);
     let says = |value: &Value| format!("{:?} is already in use", value.as_str().unwrap_or_default());
     let _ = plural;
     let mut found = None;
@@ -88,7 +89,11 @@ async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> 
         if new == old {
             return Some(new);
         }
-        match inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), Change::Put(new.clone())).await {
+        match inner
+            .store
+            .commit(TABLE, &key, Expect::Revision(entry.revision), Change::Put(new.clone()))
+            .await
+        {
             Ok(_) => return Some(new),
             Err(StoreError::Conflict) => {}
             Err(_) => return None,
@@ -104,7 +109,9 @@ pub(crate) async fn changed(inner: &Arc<Inner>, definition: &Value) {
         clean_up(inner, name);
         return;
     }
-    if is_established(definition) && definition.pointer("/status/acceptedNames/plural") == definition.pointer("/spec/names/plural") {
+    if is_established(definition)
+        && definition.pointer("/status/acceptedNames/plural") == definition.pointer("/spec/names/plural")
+    {
         // Names may still grow (short names, categories).
         let inner = inner.clone();
         let definition = definition.clone();
@@ -121,21 +128,19 @@ pub(crate) async fn changed(inner: &Arc<Inner>, definition: &Value) {
 
 async fn accept(inner: &Arc<Inner>, name: &str) {
     let now = rfc3339(inner.now());
-    let written = update(inner, name, |definition| {
-        match conflict(inner, definition) {
-            Some((reason, message)) => {
-                set_condition(definition, "NamesAccepted", "False", reason, &message, &now);
-                if !is_established(definition) {
-                    let text = "not all names are accepted";
-                    set_condition(definition, "Established", "False", "NotAccepted", text, &now);
-                }
+    let written = update(inner, name, |definition| match conflict(inner, definition) {
+        Some((reason, message)) => {
+            set_condition(definition, "NamesAccepted", "False", reason, &message, &now);
+            if !is_established(definition) {
+                let text = "not all names are accepted";
+                set_condition(definition, "Established", "False", "NotAccepted", text, &now);
             }
-            None => {
-                definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
-                set_condition(definition, "NamesAccepted", "True", "NoConflicts", "no conflicts found", &now);
-                let text = "the initial names have been accepted";
-                set_condition(definition, "Established", "True", "InitialNamesAccepted", text, &now);
-            }
+        }
+        None => {
+            definition["status"]["acceptedNames"] = definition["spec"]["names"].clone();
+            set_condition(definition, "NamesAccepted", "True", "NoConflicts", "no conflicts found", &now);
+            let text = "the initial names have been accepted";
+            set_condition(definition, "Established", "True", "InitialNamesAccepted", text, &now);
         }
     })
     .await;
@@ -218,7 +223,10 @@ async fn work_off(inner: &Arc<Inner>, name: &str) {
         tokio::time::sleep(SETTLE).await;
     }
     let text = "CustomResource deletion is in progress";
-    update(inner, name, |d| set_condition(d, "Terminating", "True", "InstanceDeletionInProgress", text, &now)).await;
+    update(inner, name, |d| {
+        set_condition(d, "Terminating", "True", "InstanceDeletionInProgress", text, &now)
+    })
+    .await;
     loop {
         let (_, items, _) = inner.store.list(&table, "", None, 0);
         if items.is_empty() {
@@ -237,13 +245,26 @@ async fn work_off(inner: &Arc<Inner>, name: &str) {
     loop {
         let Some(entry) = inner.store.latest(TABLE, &key) else { return };
         let mut definition = entry.value();
-        let left: Vec<String> =
-            object::finalizers(&definition).into_iter().filter(|f| *f != CLEANUP).map(str::to_owned).collect();
+        let left: Vec<String> = object::finalizers(&definition)
+            .into_iter()
+            .filter(|f| *f != CLEANUP)
+            .map(str::to_owned)
+            .collect();
         object::set_finalizers(&mut definition, &left);
         let text = "removed all instances";
-        set_condition(&mut definition, "Terminating", "False", "InstanceDeletionCompleted", text, &rfc3339(inner.now()));
-        let change =
-            if left.is_empty() { Change::Delete(definition.clone()) } else { Change::Put(definition.clone()) };
+        set_condition(
+            &mut definition,
+            "Terminating",
+            "False",
+            "InstanceDeletionCompleted",
+            text,
+            &rfc3339(inner.now()),
+        );
+        let change = if left.is_empty() {
+            Change::Delete(definition.clone())
+        } else {
+            Change::Put(definition.clone())
+        };
         match inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), change).await {
             Ok(_) => {
                 if left.is_empty() {

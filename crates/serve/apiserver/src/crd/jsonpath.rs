@@ -8,7 +8,11 @@ enum Step {
     Index(i64),
     All,
     /// `?(@.path == value)`.
-    Filter { path: Vec<String>, equal: bool, value: Value },
+    Filter {
+        path: Vec<String>,
+        equal: bool,
+        value: Value,
+    },
 }
 
 /// A compiled path. One that cannot be read finds nothing.

@@ -61,9 +61,10 @@ pub(crate) fn prepare(_inner: &Arc<Inner>, definition: &mut Value, old: Option<&
         return;
     }
     // A version that ever was the storage version stays listed until someone removes it from the status.
-    if let (Some(storage), Some(stored)) =
-        (storage, map.get_mut("status").and_then(|s| s.get_mut("storedVersions")).and_then(Value::as_array_mut))
-        && !stored.contains(&storage)
+    if let (Some(storage), Some(stored)) = (
+        storage,
+        map.get_mut("status").and_then(|s| s.get_mut("storedVersions")).and_then(Value::as_array_mut),
+    ) && !stored.contains(&storage)
     {
         stored.push(storage);
     }
@@ -87,7 +88,8 @@ pub(crate) fn validate(_inner: &Arc<Inner>, definition: &Value, old: Option<&Val
 
 /// `plural.group` of a definition, and its group and plural.
 pub(crate) fn group_and_plural(definition: &Value) -> (String, String) {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text =
+        |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("/spec/group"), text("/spec/names/plural"))
 }
 

@@ -8,7 +8,13 @@ use super::behaviour::CustomBehaviour;
 use crate::resource::{Behaviour, ResourceType, StorageKey, Subresource};
 
 fn strings(value: Option<&Value>) -> Vec<String> {
-    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn verbs(list: &[&str]) -> Vec<String> {
@@ -18,8 +24,10 @@ fn verbs(list: &[&str]) -> Vec<String> {
 /// One type per served version, with the accepted names.
 pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
     let spec = &definition["spec"];
-    let names = definition.pointer("/status/acceptedNames").filter(|n| n["plural"] != "").unwrap_or(&spec["names"]);
-    let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let names =
+        definition.pointer("/status/acceptedNames").filter(|n| n["plural"] != "").unwrap_or(&spec["names"]);
+    let text =
+        |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (group, plural, kind) = (text(spec, "group"), text(names, "plural"), text(names, "kind"));
     let versions = spec.get("versions").and_then(Value::as_array).cloned().unwrap_or_default();
     let flag = |v: &Value, field: &str| v.get(field).and_then(Value::as_bool).unwrap_or(false);
@@ -57,13 +65,26 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
                 group: group.clone(),
                 version,
                 kind: kind.clone(),
-                list_kind: Some(text(names, "listKind")).filter(|k| !k.is_empty()).unwrap_or_else(|| format!("{kind}List")),
+                list_kind: Some(text(names, "listKind"))
+                    .filter(|k| !k.is_empty())
+                    .unwrap_or_else(|| format!("{kind}List")),
                 plural: plural.clone(),
-                singular: Some(text(names, "singular")).filter(|s| !s.is_empty()).unwrap_or_else(|| kind.to_lowercase()),
+                singular: Some(text(names, "singular"))
+                    .filter(|s| !s.is_empty())
+                    .unwrap_or_else(|| kind.to_lowercase()),
                 short_names: strings(names.get("shortNames")),
                 categories: strings(names.get("categories")),
                 namespaced: spec["scope"] == "Namespaced",
-                verbs: verbs(&["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]),
+                verbs: verbs(&[
+                    "delete",
+                    "deletecollection",
+                    "get",
+                    "list",
+                    "patch",
+                    "create",
+                    "update",
+                    "watch",
+                ]),
                 subresources,
                 storage: StorageKey {
                     prefix: format!("{group}/{plural}"),

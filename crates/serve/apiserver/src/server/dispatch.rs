@@ -52,7 +52,11 @@ impl Call {
     /// Who writes, for managedFields: the parameter or the first word of the user agent.
     pub(crate) fn manager(&self) -> String {
         let named = self.query.get("fieldManager");
-        let agent = if named.is_empty() { self.header("user-agent").split('/').next().unwrap_or_default() } else { named };
+        let agent = if named.is_empty() {
+            self.header("user-agent").split('/').next().unwrap_or_default()
+        } else {
+            named
+        };
         let printable: String = agent.chars().filter(|c| !c.is_control()).take(128).collect();
         if printable.is_empty() { "unknown".to_owned() } else { printable }
     }
@@ -92,7 +96,9 @@ impl ApiServer {
         let shown = accept.clone().unwrap_or(Accept { pretty, ..Accept::default() });
         let early = |error: &ApiError| answer::refuse(error, &shown);
 
-        if let Err(error) = super::origin::check(&parts.headers, parts.uri.authority().map(http::uri::Authority::as_str)) {
+        if let Err(error) =
+            super::origin::check(&parts.headers, parts.uri.authority().map(http::uri::Authority::as_str))
+        {
             return early(&error);
         }
         let now = self.inner.now();
@@ -112,7 +118,9 @@ impl ApiServer {
                 let limit = self.inner.options.max_body;
                 return early(&ApiError::too_large(&format!("Request entity too large: limit is {limit}")));
             }
-            Err(error) => return early(&ApiError::bad_request(format!("cannot read the request body: {error}"))),
+            Err(error) => {
+                return early(&ApiError::bad_request(format!("cannot read the request body: {error}")));
+            }
         };
         let call = Call {
             user,
@@ -269,4 +277,3 @@ async fn other(inner: &Arc<Inner>, call: &Call, route: &Route) -> Outcome<Answer
         other => other,
     }
 }
-

@@ -4,20 +4,35 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::dispatch::Call;
 use super::Inner;
+use super::dispatch::Call;
 use crate::answer::{Answer, respond};
 use crate::auth::authenticate::ISSUER;
 use crate::status::{ApiError, Outcome};
 
-const CHECKS: [&str; 6] = ["ping", "log", "etcd", "poststarthook/rbac/bootstrap-roles", "poststarthook/start-apiextensions-controllers", "shutdown"];
+const CHECKS: [&str; 6] = [
+    "ping",
+    "log",
+    "etcd",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/start-apiextensions-controllers",
+    "shutdown",
+];
 
 pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer> {
     match path {
         "" => Ok(Answer::document(json!({"paths": paths(inner)}))),
         "/version" => Ok(Answer::document(version())),
-        "/metrics" => Ok(Answer::Raw(respond(200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", metrics(inner)))),
-        "/openid/v1/jwks" => Ok(Answer::Raw(respond(200, "application/jwk-set+json", inner.authenticator.signer.jwks().to_string()))),
+        "/metrics" => Ok(Answer::Raw(respond(
+            200,
+            "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+            metrics(inner),
+        ))),
+        "/openid/v1/jwks" => Ok(Answer::Raw(respond(
+            200,
+            "application/jwk-set+json",
+            inner.authenticator.signer.jwks().to_string(),
+        ))),
         "/.well-known/openid-configuration" => Ok(Answer::document(json!({
             "issuer": ISSUER, "jwks_uri": "https://kubernetes.default.svc.cluster.local/openid/v1/jwks",
             "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
@@ -28,7 +43,9 @@ pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome
 }
 
 fn health(call: &Call, path: &str) -> Outcome<Answer> {
-    let kind = ["/healthz", "/livez", "/readyz"].into_iter().find(|k| path == *k || path.starts_with(&format!("{k}/")));
+    let kind = ["/healthz", "/livez", "/readyz"]
+        .into_iter()
+        .find(|k| path == *k || path.starts_with(&format!("{k}/")));
     let Some(kind) = kind else { return Err(ApiError::page_not_found()) };
     let check = path[kind.len()..].trim_start_matches('/');
     if !check.is_empty() && !CHECKS.contains(&check) {
@@ -57,7 +74,8 @@ pub(crate) fn version() -> serde_json::Value {
 
 fn paths(inner: &Inner) -> Vec<String> {
     let registry = inner.registry();
-    let mut out: Vec<String> = vec!["/.well-known/openid-configuration".into(), "/api".into(), "/api/v1".into(), "/apis".into()];
+    let mut out: Vec<String> =
+        vec!["/.well-known/openid-configuration".into(), "/api".into(), "/api/v1".into(), "/apis".into()];
     for rt in registry.iter().filter(|t| !t.group.is_empty()) {
         out.push(format!("/apis/{}", rt.group));
         out.push(format!("/apis/{}/{}", rt.group, rt.version));
@@ -74,11 +92,18 @@ fn paths(inner: &Inner) -> Vec<String> {
 
 fn metrics(inner: &Inner) -> String {
     use std::fmt::Write as _;
-    let mut out = String::from("# HELP apiserver_storage_objects Number of stored objects by resource.\n# TYPE apiserver_storage_objects gauge\n");
+    let mut out = String::from(
+        "# HELP apiserver_storage_objects Number of stored objects by resource.\n# TYPE apiserver_storage_objects gauge\n",
+    );
     for rt in inner.registry().stored() {
         let (_, items, _) = inner.store.list(&rt.storage.prefix, "", None, 0);
-        let _ = writeln!(out, "apiserver_storage_objects{{resource={:?}}} {}", rt.group_resource(), items.len());
+        let _ =
+            writeln!(out, "apiserver_storage_objects{{resource={:?}}} {}", rt.group_resource(), items.len());
     }
-    let _ = writeln!(out, "# HELP apiserver_storage_revision Newest revision of the store.\n# TYPE apiserver_storage_revision counter\napiserver_storage_revision {}", inner.store.revision());
+    let _ = writeln!(
+        out,
+        "# HELP apiserver_storage_revision Newest revision of the store.\n# TYPE apiserver_storage_revision counter\napiserver_storage_revision {}",
+        inner.store.revision()
+    );
     out
 }

@@ -48,7 +48,8 @@ impl Listener {
             return Err(ListenError::PlainHttp(address));
         }
         let tls = pki.map(acceptor).transpose().map_err(ListenError::Tls)?;
-        let socket = TcpListener::bind(address).await.map_err(|source| ListenError::Bind { address, source })?;
+        let socket =
+            TcpListener::bind(address).await.map_err(|source| ListenError::Bind { address, source })?;
         Ok(Self { socket, tls })
     }
 
@@ -57,7 +58,9 @@ impl Listener {
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         match self.socket.local_addr() {
-            Ok(address) if address.ip().is_unspecified() => format!("{scheme}://127.0.0.1:{}", address.port()),
+            Ok(address) if address.ip().is_unspecified() => {
+                format!("{scheme}://127.0.0.1:{}", address.port())
+            }
             Ok(address) => format!("{scheme}://{address}"),
             Err(_) => format!("{scheme}://127.0.0.1"),
         }
@@ -82,11 +85,14 @@ fn acceptor(pki: &Pki) -> Result<TlsAcceptor, String> {
     let text = |e: rustls::pki_types::pem::Error| e.to_string();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(pki.ca.certificate.as_bytes()).map_err(text)?).map_err(|e| e.to_string())?;
-    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .allow_unauthenticated()
-        .build()
+    roots
+        .add(CertificateDer::from_pem_slice(pki.ca.certificate.as_bytes()).map_err(text)?)
         .map_err(|e| e.to_string())?;
+    let verifier =
+        rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .allow_unauthenticated()
+            .build()
+            .map_err(|e| e.to_string())?;
     let chain = vec![CertificateDer::from_pem_slice(pki.server.certificate.as_bytes()).map_err(text)?];
     let key = PrivateKeyDer::from_pem_slice(pki.server.key.as_bytes()).map_err(text)?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -105,7 +111,8 @@ async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, server: ApiServ
         Some(acceptor) => {
             let handshake = tokio::time::timeout(std::time::Duration::from_secs(10), acceptor.accept(stream));
             let Ok(Ok(stream)) = handshake.await else { return };
-            let user = stream.get_ref().1.peer_certificates().and_then(<[_]>::first).and_then(certificate_user);
+            let user =
+                stream.get_ref().1.peer_certificates().and_then(<[_]>::first).and_then(certificate_user);
             serve(stream, Peer { user }, server).await;
         }
     }

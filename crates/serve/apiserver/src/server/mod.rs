@@ -13,10 +13,10 @@ use std::sync::{Arc, RwLock};
 
 use jiff::Timestamp;
 
-pub(crate) use dispatch::{Call, Target};
 pub use dispatch::Peer;
+pub(crate) use dispatch::{Call, Target};
 pub use kubeconfig::kubeconfig;
-pub use listen::{Listener, ListenError};
+pub use listen::{ListenError, Listener};
 pub use options::{Options, SimulateOptions};
 pub use pki::{Identity, Pki, PkiError, write_private};
 pub use service::InProcess;

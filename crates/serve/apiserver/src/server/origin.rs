@@ -33,13 +33,22 @@ pub(crate) fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), 
     if let Some(host) = authority.or_else(|| header("host"))
         && !is_ours(host_of(host))
     {
-        return Err(ApiError::new(403, "Forbidden", format!("this server does not answer to the host {host:?}")));
+        return Err(ApiError::new(
+            403,
+            "Forbidden",
+            format!("this server does not answer to the host {host:?}"),
+        ));
     }
     if let Some(origin) = header("origin") {
         let host = origin.split_once("://").map_or("", |(_, rest)| host_of(rest));
-        let loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let loopback =
+            host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
         if !loopback {
-            return Err(ApiError::new(403, "Forbidden", format!("requests from the origin {origin:?} are refused")));
+            return Err(ApiError::new(
+                403,
+                "Forbidden",
+                format!("requests from the origin {origin:?} are refused"),
+            ));
         }
     }
     if header("sec-fetch-site").is_some_and(|site| site == "cross-site") {
@@ -53,7 +62,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(k, v)| (http::HeaderName::from_static(k), http::HeaderValue::from_static(v))).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| (http::HeaderName::from_static(k), http::HeaderValue::from_static(v)))
+            .collect()
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
 };
 
 /// A certificate and its key, PEM.
@@ -66,10 +66,20 @@ impl Pki {
         let server_key = KeyPair::generate()?;
         let mut server = params("kube-apiserver", None)?;
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        for name in ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"] {
+        for name in [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+        ] {
             server.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
-        let mut all = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]), IpAddr::from([10, 0, 0, 1])];
+        let mut all = vec![
+            IpAddr::from([127, 0, 0, 1]),
+            IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]),
+            IpAddr::from([10, 0, 0, 1]),
+        ];
         all.extend(addresses.iter().filter(|a| !a.is_unspecified()));
         all.sort();
         all.dedup();
@@ -124,6 +134,7 @@ impl Pki {
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(bytes)
 }

@@ -32,9 +32,16 @@ fn special(target: &Target) -> Special {
 }
 
 /// Before a new object is validated.
-pub(crate) fn prepare_create(inner: &Arc<Inner>, call: &Call, target: &Target, object: &mut Value) -> Outcome<()> {
+pub(crate) fn prepare_create(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    object: &mut Value,
+) -> Outcome<()> {
     match special(target) {
-        Special::Service => services::allocate(inner, target, object, None, call.query.get("dryRun") == "All"),
+        Special::Service => {
+            services::allocate(inner, target, object, None, call.query.get("dryRun") == "All")
+        }
         Special::Rbac => rbac::check(inner, call, target, object, None),
         Special::Definition => {
             crd::prepare(inner, object, None, &call.now_text());
@@ -45,7 +52,13 @@ pub(crate) fn prepare_create(inner: &Arc<Inner>, call: &Call, target: &Target, o
 }
 
 /// Before a changed object is validated.
-pub(crate) fn prepare_update(inner: &Arc<Inner>, call: &Call, target: &Target, object: &mut Value, old: &Value) -> Outcome<()> {
+pub(crate) fn prepare_update(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    object: &mut Value,
+    old: &Value,
+) -> Outcome<()> {
     match special(target) {
         Special::Service if target.subresource.is_empty() => {
             services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")
@@ -60,7 +73,12 @@ pub(crate) fn prepare_update(inner: &Arc<Inner>, call: &Call, target: &Target, o
 }
 
 /// Rules that need to know more than the object.
-pub(crate) fn validate(inner: &Arc<Inner>, target: &Target, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate(
+    inner: &Arc<Inner>,
+    target: &Target,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
     match special(target) {
         Special::Definition => crd::validate(inner, object, old),
         _ => Vec::new(),

@@ -8,7 +8,13 @@ use crate::object;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 
-pub(super) fn check(inner: &Inner, call: &Call, target: &Target, object: &Value, old: Option<&Value>) -> Outcome<()> {
+pub(super) fn check(
+    inner: &Inner,
+    call: &Call,
+    target: &Target,
+    object: &Value,
+    old: Option<&Value>,
+) -> Outcome<()> {
     let (auth, user) = (&inner.authorizer, &call.user);
     if user.in_group("system:masters") {
         return Ok(());
@@ -27,7 +33,9 @@ pub(super) fn check(inner: &Inner, call: &Call, target: &Target, object: &Value,
             if same("roleRef") && same("subjects") {
                 return Ok(());
             }
-            let reference = |field: &str| object.pointer(&format!("/roleRef/{field}")).and_then(Value::as_str).unwrap_or_default();
+            let reference = |field: &str| {
+                object.pointer(&format!("/roleRef/{field}")).and_then(Value::as_str).unwrap_or_default()
+            };
             let cluster = reference("kind") == "ClusterRole";
             let namespace = if cluster { "" } else { target.namespace.as_str() };
             let Some(rules) = auth.index().role(namespace, reference("name")) else {
@@ -46,5 +54,6 @@ pub(super) fn check(inner: &Inner, call: &Call, target: &Target, object: &Value,
     if escalation::exempt(auth, user, verb, resource, &target.namespace, role_name) {
         return Ok(());
     }
-    escalation::check(auth, user, &target.namespace, &rules).map_err(|why| ApiError::forbidden(&target.rt, name, &why))
+    escalation::check(auth, user, &target.namespace, &rules)
+        .map_err(|why| ApiError::forbidden(&target.rt, name, &why))
 }

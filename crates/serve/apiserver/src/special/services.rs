@@ -13,13 +13,21 @@ fn text<'a>(spec: &'a Value, field: &str) -> &'a str {
 }
 
 /// Gives a service the addresses and ports it needs and frees those it does not need any more.
-pub(super) fn allocate(inner: &Inner, target: &Target, object: &mut Value, old: Option<&Value>, dry_run: bool) -> Outcome<()> {
+pub(super) fn allocate(
+    inner: &Inner,
+    target: &Target,
+    object: &mut Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Outcome<()> {
     let name = object::name(object).to_owned();
     let old_spec = old.and_then(|o| o.get("spec")).cloned().unwrap_or(Value::Null);
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
     let mut spec_value = Value::Object(std::mem::take(spec));
     let result = fill(inner, &mut spec_value, &old_spec, dry_run);
-    if let (Some(slot), Value::Object(map)) = (object.get_mut("spec").and_then(Value::as_object_mut), spec_value) {
+    if let (Some(slot), Value::Object(map)) =
+        (object.get_mut("spec").and_then(Value::as_object_mut), spec_value)
+    {
         *slot = map;
     }
     result.map_err(|error| ApiError::invalid(&target.rt, &name, &[error]))
@@ -34,7 +42,8 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
     // A PUT without addresses keeps those the service has.
     let was_external = text(old, "type") == "ExternalName";
     for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-        if spec.get(field).is_none_or(|v| v.is_null() || v == "") && !was_external
+        if spec.get(field).is_none_or(|v| v.is_null() || v == "")
+            && !was_external
             && let Some(value) = old.get(field)
         {
             spec[field] = value.clone();
@@ -42,7 +51,10 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
     }
     let ip = text(spec, "clusterIP").to_owned();
     if ip.is_empty() {
-        let made = inner.addresses.address().map_err(|_| refused("spec.clusterIPs", "", "failed to allocate IP: range is full"))?;
+        let made = inner
+            .addresses
+            .address()
+            .map_err(|_| refused("spec.clusterIPs", "", "failed to allocate IP: range is full"))?;
         if dry_run {
             inner.addresses.free(&json!({"spec": {"clusterIPs": [made]}}));
         }
@@ -52,23 +64,39 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
             Ok(()) if dry_run => inner.addresses.free(&json!({"spec": {"clusterIPs": [ip]}})),
             Ok(()) => {}
             Err(Refused::Taken) => {
-                return Err(refused("spec.clusterIPs", &ip, &format!("failed to allocate IP {ip}: provided IP is already allocated")));
+                return Err(refused(
+                    "spec.clusterIPs",
+                    &ip,
+                    &format!("failed to allocate IP {ip}: provided IP is already allocated"),
+                ));
             }
             Err(_) if ip.parse::<std::net::IpAddr>().is_ok() => {
-                return Err(refused("spec.clusterIPs", &ip, "failed to allocate IP: the provided network does not match the current range"));
+                return Err(refused(
+                    "spec.clusterIPs",
+                    &ip,
+                    "failed to allocate IP: the provided network does not match the current range",
+                ));
             }
             // Not an address at all: validation says so in its own words.
             Err(_) => {}
         }
     }
     let ip = spec["clusterIP"].clone();
-    if spec.get("clusterIPs").is_none_or(|v| v.is_null() || v.as_array().is_some_and(|l| l.is_empty() || l.first() != Some(&ip))) {
+    if spec
+        .get("clusterIPs")
+        .is_none_or(|v| v.is_null() || v.as_array().is_some_and(|l| l.is_empty() || l.first() != Some(&ip)))
+    {
         spec["clusterIPs"] = json!([ip]);
     }
     for (field, value) in [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))] {
         if spec.get(field).is_none_or(Value::is_null) {
-            let headless_without_selector = ip == "None" && spec.get("selector").is_none_or(|s| s.as_object().is_none_or(serde_json::Map::is_empty));
-            spec[field] = if headless_without_selector && field == "ipFamilyPolicy" { json!("RequireDualStack") } else { value };
+            let headless_without_selector = ip == "None"
+                && spec.get("selector").is_none_or(|s| s.as_object().is_none_or(serde_json::Map::is_empty));
+            spec[field] = if headless_without_selector && field == "ipFamilyPolicy" {
+                json!("RequireDualStack")
+            } else {
+                value
+            };
             if headless_without_selector && field == "ipFamilies" {
                 spec[field] = json!(["IPv4", "IPv6"]);
             }
@@ -83,11 +111,14 @@ fn refused(field: &str, value: &str, detail: &str) -> FieldError {
 
 fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool) -> Result<(), FieldError> {
     let wants = kind == "NodePort"
-        || (kind == "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false));
+        || (kind == "LoadBalancer"
+            && spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool) != Some(false));
     let before: Vec<Value> = old.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
     let held: Vec<u64> = before.iter().filter_map(|p| p.get("nodePort")).filter_map(Value::as_u64).collect();
     let same = |a: &Value, b: &Value| {
-        a.get("port") == b.get("port") && a.get("protocol") == b.get("protocol") && a.get("name") == b.get("name")
+        a.get("port") == b.get("port")
+            && a.get("protocol") == b.get("protocol")
+            && a.get("name") == b.get("name")
     };
     let mut shared: Vec<(u64, Value)> = Vec::new();
     let Some(list) = spec.get_mut("ports").and_then(Value::as_array_mut) else { return Ok(()) };
@@ -97,10 +128,16 @@ fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool
             if !held.contains(&given) && kind != "ClusterIP" && !shared.iter().any(|(n, _)| *n == given) {
                 let number = u16::try_from(given).unwrap_or(0);
                 match inner.addresses.take_port(number) {
-                    Ok(()) if dry_run => inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}})),
+                    Ok(()) if dry_run => {
+                        inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}))
+                    }
                     Ok(()) => {}
                     Err(Refused::Taken) => {
-                        return Err(FieldError::invalid(format!("spec.ports[{i}].nodePort"), &json!(given), "provided port is already allocated"));
+                        return Err(FieldError::invalid(
+                            format!("spec.ports[{i}].nodePort"),
+                            &json!(given),
+                            "provided port is already allocated",
+                        ));
                     }
                     Err(_) => {
                         return Err(FieldError::invalid(
@@ -117,12 +154,20 @@ fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool
         if !wants {
             continue;
         }
-        let kept = before.iter().find(|b| same(b, port)).and_then(|b| b.get("nodePort")).filter(|n| n.as_u64().unwrap_or(0) > 0);
+        let kept = before
+            .iter()
+            .find(|b| same(b, port))
+            .and_then(|b| b.get("nodePort"))
+            .filter(|n| n.as_u64().unwrap_or(0) > 0);
         port["nodePort"] = match kept {
             Some(number) => number.clone(),
             None => {
                 let number = inner.addresses.port().map_err(|_| {
-                    FieldError::invalid(format!("spec.ports[{i}].nodePort"), &json!(0), "no free node port is left")
+                    FieldError::invalid(
+                        format!("spec.ports[{i}].nodePort"),
+                        &json!(0),
+                        "no free node port is left",
+                    )
                 })?;
                 if dry_run {
                     inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}));

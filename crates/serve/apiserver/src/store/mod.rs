@@ -113,7 +113,12 @@ pub(crate) struct State {
 impl State {
     fn new() -> Self {
         // Revision 0 means "any" to clients, so the first one is 1.
-        Self { revision: 1, tables: HashMap::new(), kept: history::Budget::default(), changed: watch::channel(0).0 }
+        Self {
+            revision: 1,
+            tables: HashMap::new(),
+            kept: history::Budget::default(),
+            changed: watch::channel(0).0,
+        }
     }
 
     fn table(&mut self, name: &str) -> &mut Table {
@@ -137,8 +142,13 @@ impl State {
             (None, false) => EventKind::Added,
             (Some(_), false) => EventKind::Modified,
         };
-        let event =
-            Event { revision: write.revision, key: write.key.clone(), kind, object: write.entry.clone(), previous };
+        let event = Event {
+            revision: write.revision,
+            key: write.key.clone(),
+            kind,
+            object: write.entry.clone(),
+            previous,
+        };
         let size = event.size();
         table.log.push(Arc::new(event));
         let _ = table.changed.send_replace(write.revision);
@@ -216,7 +226,9 @@ impl Shared {
         let all = state
             .tables
             .iter()
-            .flat_map(|(name, table)| table.entries.iter().map(|(k, e)| (name.clone(), (k.clone(), e.clone()))))
+            .flat_map(|(name, table)| {
+                table.entries.iter().map(|(k, e)| (name.clone(), (k.clone(), e.clone())))
+            })
             .collect();
         (state.revision, all)
     }
@@ -284,7 +296,13 @@ impl Store {
     /// The objects whose key starts with `prefix` and follows `after`, at most `limit` (0: all), with the revision of
     /// the view and how many more there are.
     #[must_use]
-    pub fn list(&self, table: &str, prefix: &str, after: Option<&str>, limit: usize) -> (u64, Vec<Item>, usize) {
+    pub fn list(
+        &self,
+        table: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> (u64, Vec<Item>, usize) {
         let state = self.shared.read();
         let Some(found) = state.tables.get(table) else { return (state.revision, Vec::new(), 0) };
         let start = match after {
@@ -326,7 +344,12 @@ impl Store {
     }
 
     /// The events of a table after `revision`, at most `max`.
-    pub fn events(&self, table: &str, revision: u64, max: usize) -> Result<(u64, Vec<Arc<Event>>), StoreError> {
+    pub fn events(
+        &self,
+        table: &str,
+        revision: u64,
+        max: usize,
+    ) -> Result<(u64, Vec<Arc<Event>>), StoreError> {
         let state = self.shared.read();
         let Some(found) = state.tables.get(table) else { return Ok((state.revision, Vec::new())) };
         let mut events = found.log.since(revision)?;
@@ -377,11 +400,23 @@ impl Store {
     /// The names of the tables that hold objects.
     #[must_use]
     pub fn tables(&self) -> Vec<Arc<str>> {
-        self.shared.read().tables.iter().filter(|(_, t)| !t.entries.is_empty()).map(|(n, _)| n.clone()).collect()
+        self.shared
+            .read()
+            .tables
+            .iter()
+            .filter(|(_, t)| !t.entries.is_empty())
+            .map(|(n, _)| n.clone())
+            .collect()
     }
 
     /// Writes one object if `expect` holds. Returns when the write is as durable as the store was asked to be.
-    pub async fn commit(&self, table: &str, key: &str, expect: Expect, change: Change) -> Result<Arc<Entry>, StoreError> {
+    pub async fn commit(
+        &self,
+        table: &str,
+        key: &str,
+        expect: Expect,
+        change: Change,
+    ) -> Result<Arc<Entry>, StoreError> {
         let (write, done) = self.enqueue(table, key, expect, change)?;
         if let Some(done) = done {
             match done.await {
@@ -393,7 +428,10 @@ impl Store {
         Ok(write)
     }
 
-    #[expect(clippy::type_complexity, reason = "private: the entry and, if it must be waited for, the signal")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "private: the entry and, if it must be waited for, the signal"
+    )]
     fn enqueue(
         &self,
         table: &str,

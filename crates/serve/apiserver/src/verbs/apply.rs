@@ -45,11 +45,16 @@ pub(crate) fn shown_patch(form: Form, patch: &Value, merged: &Value) -> String {
     format!("{text:?}")
 }
 
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, options: &WriteOptions) -> Outcome<Answer> {
+pub(crate) async fn run(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    options: &WriteOptions,
+) -> Outcome<Answer> {
     let rt = &target.rt;
     let text = decode::yaml_to_json(&call.body)?;
-    let mut applied: Value =
-        serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
+    let mut applied: Value = serde_json::from_slice(&text)
+        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
     if !applied.is_object() {
         return Err(ApiError::bad_request("error decoding YAML: the document is not an object"));
     }
@@ -83,5 +88,8 @@ fn check_type(rt: &ResourceType, applied: &Value) -> Outcome<()> {
         return Ok(());
     }
     let (group, version) = object::split_api_version(object::api_version(applied));
-    Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={}", object::kind(applied))))
+    Err(ApiError::bad_request(format!(
+        "invalid object type: {group}/{version}, Kind={}",
+        object::kind(applied)
+    )))
 }

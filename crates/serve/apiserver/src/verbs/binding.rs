@@ -48,6 +48,9 @@ pub(crate) async fn evict(inner: &Arc<Inner>, call: &Call, target: &Target) -> O
 
 /// Simulated pods have nothing to say, but they exist.
 pub(crate) fn log(inner: &Inner, target: &Target) -> Outcome<Answer> {
-    inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
+    inner
+        .store
+        .get(target.table(), &target.key())
+        .ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
     Ok(Answer::Raw(respond(200, "text/plain", "")))
 }

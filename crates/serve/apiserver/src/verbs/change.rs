@@ -77,7 +77,9 @@ pub(crate) async fn run(
         if options.dry_run {
             return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
         }
-        let gone = object::is_deleting(&object) && object::finalizers(&object).is_empty() && !still_in_grace(&object);
+        let gone = object::is_deleting(&object)
+            && object::finalizers(&object).is_empty()
+            && !still_in_grace(&object);
         let stored = rt.behaviour.to_storage(object.clone());
         let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
@@ -112,13 +114,17 @@ async fn create_instead(
 ) -> Outcome<Value> {
     let rt = &target.rt;
     let applied = proposal.tracking == Tracking::Done;
-    if !target.subresource.is_empty() || !(applied || (style == Style::Put && rt.behaviour.allow_create_on_update())) {
+    if !target.subresource.is_empty()
+        || !(applied || (style == Style::Put && rt.behaviour.allow_create_on_update()))
+    {
         return Err(ApiError::not_found(rt, &target.name));
     }
     let mut object = proposal.object;
     let uid = object::uid(&object).to_owned();
     if !uid.is_empty() {
-        let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
         return Err(ApiError::conflict(rt, &target.name, &why));
     }
     if style == Style::Put && proposal.expected.as_deref().is_some_and(|rv| !rv.is_empty() && rv != "0") {
@@ -154,7 +160,10 @@ impl Step<'_> {
             fields::track_update(rt, old, &mut object, self.options, &target.subresource, &now);
         }
         let before = object.clone();
-        self.inner.webhooks.mutate(self.inner, self.call, target, "UPDATE", &mut object, Some(old), self.options.dry_run).await?;
+        self.inner
+            .webhooks
+            .mutate(self.inner, self.call, target, "UPDATE", &mut object, Some(old), self.options.dry_run)
+            .await?;
         if tracking == Tracking::Update && object != before {
             fields::track_update(rt, old, &mut object, self.options, &target.subresource, &now);
         }
@@ -197,7 +206,9 @@ impl Step<'_> {
         if self.style == Style::Put && !uid.is_empty() && uid != object::uid(old) {
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                rt.plural, self.target.key().trim_start_matches('/'), object::uid(old)
+                rt.plural,
+                self.target.key().trim_start_matches('/'),
+                object::uid(old)
             );
             return Err(ApiError::conflict(rt, &self.target.name, &why));
         }
@@ -242,7 +253,9 @@ impl Step<'_> {
                 keep(object, field);
             }
         }
-        if !object.get("metadata").is_some_and(|m| m.get("generateName").is_some()) && self.target.subresource == "status" {
+        if !object.get("metadata").is_some_and(|m| m.get("generateName").is_some())
+            && self.target.subresource == "status"
+        {
             keep(object, "generateName");
         }
     }

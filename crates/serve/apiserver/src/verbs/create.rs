@@ -25,7 +25,14 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     rt.behaviour.default(&mut object);
     rt.behaviour.normalize(&mut object);
     // The server fills these in; what a client sends is of no interest.
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+    ] {
         object::remove_meta(&mut object, field);
     }
     let generated = object::name(&object).is_empty() && !object::meta_str(&object, "generateName").is_empty();
@@ -156,7 +163,8 @@ pub(crate) async fn store(
 }
 
 fn already_exists(inner: &Inner, target: &Target, name: &str) -> ApiError {
-    let deleting = inner.store.latest(target.table(), &target.key()).is_some_and(|e| object::is_deleting(&e.value()));
+    let deleting =
+        inner.store.latest(target.table(), &target.key()).is_some_and(|e| object::is_deleting(&e.value()));
     if deleting {
         let error = ApiError::already_exists(&target.rt, name);
         let message = format!("object is being deleted: {}", error.message);
@@ -164,4 +172,3 @@ fn already_exists(inner: &Inner, target: &Target, name: &str) -> ApiError {
     }
     ApiError::already_exists(&target.rt, name)
 }
-

@@ -28,11 +28,17 @@ pub(crate) fn json_text(call: &Call) -> Outcome<std::borrow::Cow<'_, [u8]>> {
 }
 
 pub(crate) fn yaml_to_json(text: &[u8]) -> Outcome<Vec<u8>> {
-    crate::yaml::to_json(text).map_err(|why| ApiError::bad_request(format!("error converting YAML to JSON: {why}")))
+    crate::yaml::to_json(text)
+        .map_err(|why| ApiError::bad_request(format!("error converting YAML to JSON: {why}")))
 }
 
 /// Decodes an object of a type, checks its kind, and says or refuses what strict decoding finds.
-pub(crate) fn body(inner: &Inner, call: &Call, rt: &ResourceType, validation: FieldValidation) -> Outcome<Value> {
+pub(crate) fn body(
+    inner: &Inner,
+    call: &Call,
+    rt: &ResourceType,
+    validation: FieldValidation,
+) -> Outcome<Value> {
     let text = json_text(call)?;
     let kinds = Kinds { inner, rt };
     typed(&text, call, &kinds, validation)
@@ -47,7 +53,10 @@ struct Kinds<'a> {
 fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidation) -> Outcome<Value> {
     let rt = kinds.rt;
     let refuse = |why: String| {
-        ApiError::bad_request(format!("{} in version {:?} cannot be handled as a {}: {why}", rt.kind, rt.version, rt.kind))
+        ApiError::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {why}",
+            rt.kind, rt.version, rt.kind
+        ))
     };
     // The type decides how the rest is read, so it is looked at first.
     let (kind, api_version) = peek_type(text).map_err(refuse)?;
@@ -90,7 +99,9 @@ pub(crate) fn report(
     match validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => strict.iter().for_each(|s| call.warn(s.clone())),
-        FieldValidation::Strict => return Err(refuse(format!("strict decoding error: {}", strict.join(", ")))),
+        FieldValidation::Strict => {
+            return Err(refuse(format!("strict decoding error: {}", strict.join(", "))));
+        }
     }
     Ok(())
 }
@@ -135,7 +146,8 @@ fn peek_type(text: &[u8]) -> Result<(String, String), String> {
         Ok(meta) => Ok((meta.kind.unwrap_or_default(), meta.api_version.unwrap_or_default())),
         Err(_) => {
             // Either not JSON at all, or fields of a wrong type; a generic read tells which.
-            let value: Value = serde_json::from_slice(text).map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))?;
+            let value: Value = serde_json::from_slice(text)
+                .map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))?;
             Ok((object::kind(&value).to_owned(), object::api_version(&value).to_owned()))
         }
     }
@@ -144,29 +156,52 @@ fn peek_type(text: &[u8]) -> Result<(String, String), String> {
 fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str) -> Outcome<()> {
     let rt = kinds.rt;
     let own = rt.api_version();
-    let (kind_ok, version_ok) = (kind.is_empty() || kind == rt.kind, api_version.is_empty() || api_version == own);
+    let (kind_ok, version_ok) =
+        (kind.is_empty() || kind == rt.kind, api_version.is_empty() || api_version == own);
     if kind_ok && version_ok {
         return Ok(());
     }
-    let (shown_kind, shown_version) =
-        (if kind.is_empty() { &rt.kind } else { kind }, if api_version.is_empty() { &own } else { api_version });
+    let (shown_kind, shown_version) = (
+        if kind.is_empty() { &rt.kind } else { kind },
+        if api_version.is_empty() { &own } else { api_version },
+    );
     let (group, version) = object::split_api_version(shown_version);
     if rt.is_custom() {
         let message = if kind_ok {
-            format!("the API version in the data ({api_version}) does not match the expected API version ({own})")
+            format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({own})"
+            )
         } else {
-            format!("{shown_kind}.{group} in version {version:?} cannot be handled as a {}: unstructured object has kind {shown_kind}", rt.kind)
+            format!(
+                "{shown_kind}.{group} in version {version:?} cannot be handled as a {}: unstructured object has kind {shown_kind}",
+                rt.kind
+            )
         };
         return Err(ApiError::bad_request(message));
     }
     let registered = kinds.inner.registry().by_kind(group, version, shown_kind).cloned();
     let why = match registered {
-        Some(other) if other.is_custom() => format!("no kind {shown_kind:?} is registered for version {shown_version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""),
-        Some(other) if other.group == rt.group && other.kind == rt.kind => return Err(ApiError::bad_request(format!("the API version in the data ({api_version}) does not match the expected API version ({own})"))),
-        Some(_) => format!("converting ({version}.{shown_kind}) to ({}.{}): unknown conversion", internal_package(&rt.group), rt.kind),
-        None => format!("no kind {shown_kind:?} is registered for version {shown_version:?} in scheme \"pkg/runtime/scheme.go:110\""),
+        Some(other) if other.is_custom() => format!(
+            "no kind {shown_kind:?} is registered for version {shown_version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        ),
+        Some(other) if other.group == rt.group && other.kind == rt.kind => {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({own})"
+            )));
+        }
+        Some(_) => format!(
+            "converting ({version}.{shown_kind}) to ({}.{}): unknown conversion",
+            internal_package(&rt.group),
+            rt.kind
+        ),
+        None => format!(
+            "no kind {shown_kind:?} is registered for version {shown_version:?} in scheme \"pkg/runtime/scheme.go:110\""
+        ),
     };
-    Err(ApiError::bad_request(format!("{shown_kind} in version {version:?} cannot be handled as a {}: {why}", rt.kind)))
+    Err(ApiError::bad_request(format!(
+        "{shown_kind} in version {version:?} cannot be handled as a {}: {why}",
+        rt.kind
+    )))
 }
 
 /// The package of upstream's internal types, as it shows in messages.

@@ -35,16 +35,19 @@ impl DeleteOptions {
                 return Err(ApiError::new(
                     500,
                     "",
-                    format!("converting ({}.{kind}) to (internalversion.DeleteOptions): unknown conversion", object::api_version(&body)),
+                    format!(
+                        "converting ({}.{kind}) to (internalversion.DeleteOptions): unknown conversion",
+                        object::api_version(&body)
+                    ),
                 ));
             }
         } else {
             let query = &call.query;
             if query.has("gracePeriodSeconds") {
                 let text = query.get("gracePeriodSeconds");
-                let seconds: i64 = text
-                    .parse()
-                    .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
+                let seconds: i64 = text.parse().map_err(|_| {
+                    ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+                })?;
                 body["gracePeriodSeconds"] = json!(seconds);
             }
             if query.has("propagationPolicy") {
@@ -94,7 +97,8 @@ impl DeleteOptions {
             grace: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             uid: text("/preconditions/uid"),
             revision: text("/preconditions/resourceVersion"),
-            propagation: propagation.or(orphan.map(|o| if o { "Orphan".to_owned() } else { "Background".to_owned() })),
+            propagation: propagation
+                .or(orphan.map(|o| if o { "Orphan".to_owned() } else { "Background".to_owned() })),
             dry_run: !dry_run.is_empty(),
         })
     }
@@ -106,7 +110,8 @@ pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
         return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
     }
-    if rt.behaviour.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch" {
+    if rt.behaviour.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch"
+    {
         call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
     }
     match remove(inner, call, target, &options).await? {
@@ -114,7 +119,9 @@ pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
             Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
         }
         Removed::Gone(object) => Ok(Answer::document(deleted(rt, &object))),
-        Removed::Pending(object) => Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) }),
+        Removed::Pending(object) => {
+            Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
+        }
     }
 }
 
@@ -126,7 +133,12 @@ pub(crate) enum Removed {
 }
 
 /// Deletes one object, or marks it.
-pub(crate) async fn remove(inner: &Arc<Inner>, call: &Call, target: &Target, options: &DeleteOptions) -> Outcome<Removed> {
+pub(crate) async fn remove(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    options: &DeleteOptions,
+) -> Outcome<Removed> {
     let rt = &target.rt;
     let key = target.key();
     let mut asked = false;
@@ -169,7 +181,8 @@ pub(crate) async fn remove(inner: &Arc<Inner>, call: &Call, target: &Target, opt
 fn check_preconditions(target: &Target, old: &Value, options: &DeleteOptions) -> Outcome<()> {
     let conflict = |why: String| {
         // Upstream names the kind here, not the resource.
-        let message = format!("Operation cannot be fulfilled on {} {:?}: {why}", target.rt.group_kind(), target.name);
+        let message =
+            format!("Operation cannot be fulfilled on {} {:?}: {why}", target.rt.group_kind(), target.name);
         let mut details = json!({"name": target.name, "kind": target.rt.kind});
         if !target.rt.group.is_empty() {
             details["group"] = json!(target.rt.group);
@@ -205,11 +218,13 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     let waits = !object::finalizers(object).is_empty() || namespace && has_namespace_finalizer(object);
     let already = object::is_deleting(old);
     if already {
-        let current = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        let current =
+            old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
         if grace < current || (options.grace == Some(0)) {
             object::set_meta(object, "deletionGracePeriodSeconds", grace);
         }
-        let left = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        let left =
+            object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
         return !waits && left == 0;
     }
     if !waits && grace == 0 {
@@ -274,7 +289,11 @@ pub(crate) async fn collection(inner: &Arc<Inner>, call: &Call, target: &Target)
         if !selection.matches(rt, &object) {
             continue;
         }
-        let one = Target { name: object::name(&object).to_owned(), namespace: object::namespace(&object).to_owned(), ..target.clone() };
+        let one = Target {
+            name: object::name(&object).to_owned(),
+            namespace: object::namespace(&object).to_owned(),
+            ..target.clone()
+        };
         match remove(inner, call, &one, &options).await {
             Ok(_) => shown.push(to_bytes(&object)),
             Err(error) if error.code == 404 => {}

@@ -29,13 +29,17 @@ pub(crate) fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 out.push("prefix part must be non-empty".to_owned());
             } else {
-                out.extend(names::dns1123_subdomain(prefix, false).into_iter().map(|e| format!("prefix part {e}")));
+                out.extend(
+                    names::dns1123_subdomain(prefix, false).into_iter().map(|e| format!("prefix part {e}")),
+                );
             }
             *name
         }
         _ => {
             let text = QUALIFIED.trim_start_matches("name part ").trim_start_matches("must ");
-            return vec![format!("a valid label key must {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')")];
+            return vec![format!(
+                "a valid label key must {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
         }
     };
     if name.is_empty() {
@@ -104,7 +108,11 @@ fn owners(list: &[Value]) -> Vec<FieldError> {
         let field = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = object::split_api_version(field("apiVersion"));
         if version.is_empty() {
-            out.push(FieldError::invalid(format!("{path}.apiVersion"), &json!(field("apiVersion")), "version must not be empty"));
+            out.push(FieldError::invalid(
+                format!("{path}.apiVersion"),
+                &json!(field("apiVersion")),
+                "version must not be empty",
+            ));
         }
         for name in ["kind", "name", "uid"] {
             if field(name).is_empty() {
@@ -172,7 +180,9 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
     let (name, prefix) = (object::name(object), object::meta_str(object, "generateName"));
     if !prefix.is_empty() {
         let wrong = rt.behaviour.validate_name(prefix, true);
-        out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.generateName", &json!(prefix), e)));
+        out.extend(
+            wrong.into_iter().map(|e| FieldError::invalid("metadata.generateName", &json!(prefix), e)),
+        );
     }
     if name.is_empty() {
         out.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -186,7 +196,9 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
             out.push(FieldError::required("metadata.namespace", ""));
         } else {
             let wrong = names::dns1123_label(namespace, false);
-            out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)));
+            out.extend(
+                wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)),
+            );
         }
     }
     out.extend(check_common(object));
@@ -216,7 +228,8 @@ pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Ve
     out.extend(check_common(object));
     if object::is_deleting(old) {
         let before = object::finalizers(old);
-        let added: Vec<&str> = object::finalizers(object).into_iter().filter(|f| !before.contains(f)).collect();
+        let added: Vec<&str> =
+            object::finalizers(object).into_iter().filter(|f| !before.contains(f)).collect();
         if !added.is_empty() {
             let list: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
             out.push(FieldError::forbidden(
@@ -235,7 +248,9 @@ pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Ve
 
 fn check_immutable(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
         let get = |o: &Value| o.get("metadata").and_then(|m| m.get(field)).cloned().unwrap_or(Value::Null);
         let (new, before) = (get(object), get(old));
         if new != before {

@@ -23,7 +23,6 @@ use crate::server::Inner;
 use crate::server::{Call, Target};
 use crate::status::{ApiError, Outcome};
 
-
 /// Runs one verb.
 pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
     let rt = &target.rt;
@@ -32,7 +31,10 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
     }
     let allowed = match verb {
         // A collection takes POST, one object everything else.
-        "create" => target.name.is_empty() && (!rt.namespaced || !target.namespace.is_empty() || reviews::is_review(rt)),
+        "create" => {
+            target.name.is_empty()
+                && (!rt.namespaced || !target.namespace.is_empty() || reviews::is_review(rt))
+        }
         "update" | "patch" => !target.name.is_empty(),
         "deletecollection" => !rt.namespaced || !target.namespace.is_empty(),
         _ => true,
@@ -55,7 +57,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
 }
 
 async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
-    let Some(sub) = target.rt.subresource(&target.subresource) else { return Err(ApiError::no_such_resource()) };
+    let Some(sub) = target.rt.subresource(&target.subresource) else {
+        return Err(ApiError::no_such_resource());
+    };
     if !sub.verbs.iter().any(|v| v == verb) {
         return Err(ApiError::method_not_allowed());
     }
@@ -65,11 +69,15 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         ("binding", "create") => binding::bind(inner, call, target).await,
         ("eviction", "create") => binding::evict(inner, call, target).await,
         ("log", "get") => binding::log(inner, target),
-        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => read::get(inner, call, target),
+        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
+            read::get(inner, call, target)
+        }
         ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
             change::put(inner, call, target).await
         }
-        ("status" | "approval" | "ephemeralcontainers" | "resize", "patch") => patch::run(inner, call, target).await,
+        ("status" | "approval" | "ephemeralcontainers" | "resize", "patch") => {
+            patch::run(inner, call, target).await
+        }
         _ => Err(ApiError::new(
             501,
             "NotImplemented",

@@ -37,7 +37,9 @@ fn check_manager(name: &str) -> Vec<FieldError> {
         errors.push(FieldError::too_long("fieldManager", 128));
     }
     // Go's unicode.IsPrint: letters, marks, numbers, punctuation, symbols and the plain space.
-    if let Some((i, c)) = name.char_indices().find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' ')) {
+    if let Some((i, c)) =
+        name.char_indices().find(|(_, c)| c.is_control() || (c.is_whitespace() && *c != ' '))
+    {
         let detail = format!("invalid character U+{:04X} (at position {i})", c as u32);
         errors.push(FieldError::invalid("fieldManager", &json!(name), detail));
     }
@@ -63,7 +65,11 @@ pub(crate) fn read(call: &Call, kind: &str, apply: bool) -> Outcome<WriteOptions
         "Strict" => FieldValidation::Strict,
         "Ignore" => FieldValidation::Ignore,
         other => {
-            errors.push(FieldError::not_supported("fieldValidation", &json!(other), &["", "Ignore", "Strict", "Warn"]));
+            errors.push(FieldError::not_supported(
+                "fieldValidation",
+                &json!(other),
+                &["", "Ignore", "Strict", "Warn"],
+            ));
             FieldValidation::Warn
         }
     };

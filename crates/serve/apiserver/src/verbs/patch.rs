@@ -24,7 +24,8 @@ pub(crate) enum Form {
 
 pub(crate) fn form(call: &Call, target: &Target) -> Outcome<Form> {
     let unsupported = || {
-        ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with_details(serde_json::json!({}))
+        ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+            .with_details(serde_json::json!({}))
     };
     match decode::media_type(call).as_str() {
         "application/json-patch+json" => Ok(Form::Json),
@@ -73,7 +74,14 @@ pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
 }
 
 /// The current object with the patch applied and decoded again.
-fn patched(call: &Call, target: &Target, options: &WriteOptions, form: Form, patch: &Value, old: &Value) -> Outcome<Value> {
+fn patched(
+    call: &Call,
+    target: &Target,
+    options: &WriteOptions,
+    form: Form,
+    patch: &Value,
+    old: &Value,
+) -> Outcome<Value> {
     let rt = &target.rt;
     let merged = apply::merge(rt, form, old, patch)?;
     let shown = apply::shown_patch(form, patch, &merged);
@@ -119,7 +127,8 @@ fn decode_patched(
     } else {
         let (kind, api_version) = (object::kind(&merged).to_owned(), object::api_version(&merged).to_owned());
         let shape = schema.as_ref().map_or(fl_schema::Shape::Free, |s| fl_schema::Shape::Typed(s));
-        let decoded = fl_schema::decode_value(merged, shape).map_err(|e| invalid(decode::decode_message(&e)))?;
+        let decoded =
+            fl_schema::decode_value(merged, shape).map_err(|e| invalid(decode::decode_message(&e)))?;
         if kind != rt.kind || api_version != rt.api_version() {
             return Err(invalid(format!(
                 "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:110\""

@@ -8,12 +8,12 @@ use fl_schema::FieldError;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, to_bytes};
+use crate::object;
 use crate::resource::ResourceType;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Entry, Item, StoreError};
-use crate::object;
 
 /// The served bytes of a stored object.
 pub(crate) fn served(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Bytes {
@@ -43,7 +43,8 @@ impl Selection {
         let rt = &target.rt;
         let known = rt.behaviour.selectable_labels();
         for (label, _, _) in &fields.terms {
-            let standard = label == "metadata.name" || (label == "metadata.namespace" && (rt.namespaced || !rt.is_custom()));
+            let standard = label == "metadata.name"
+                || (label == "metadata.namespace" && (rt.namespaced || !rt.is_custom()));
             if !standard && !known.contains(label) {
                 return Err(ApiError::bad_request(unknown_field(rt, label)));
             }
@@ -82,7 +83,9 @@ fn unknown_field(rt: &ResourceType, label: &str) -> String {
         return format!("field label not supported: {label}");
     }
     if rt.behaviour.selectable_labels().is_empty() {
-        return format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+        return format!(
+            "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        );
     }
     match (rt.group.as_str(), rt.kind.as_str()) {
         ("", "Namespace") => format!("field label not supported for {}: {label}", rt.kind),
@@ -96,8 +99,10 @@ pub(crate) fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer
     if wanted > newest {
         return Err(ApiError::too_large_revision(wanted, newest));
     }
-    let entry =
-        inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
+    let entry = inner
+        .store
+        .get(target.table(), &target.key())
+        .ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
     Ok(Answer::Object { code: 200, rt: target.rt.clone(), bytes: served(inner, &target.rt, &entry) })
 }
 
@@ -111,7 +116,11 @@ pub(crate) fn revision_of(text: &str) -> Outcome<u64> {
             "",
             "",
             "",
-            &[FieldError::invalid("resourceVersion", &json!(text), format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))],
+            &[FieldError::invalid(
+                "resourceVersion",
+                &json!(text),
+                format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+            )],
         )
     })
 }
@@ -129,14 +138,18 @@ fn encode_continue(revision: u64, start: &str) -> String {
 }
 
 fn decode_continue(text: &str) -> Outcome<Continue> {
-    let bad = |why: String| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bad = |why: String| {
+        ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
     let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
     let bytes = engine.decode(text).map_err(|_| bad("illegal base64 data at input byte 0".to_owned()))?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|_| {
         let first = bytes.iter().copied().find(|b| !b.is_ascii_whitespace());
         match first {
             // Go names the offending byte the way it quotes characters.
-            Some(b) if b < 0x20 || b >= 0x7f => bad(format!("invalid character '\\u{b:04x}' looking for beginning of value")),
+            Some(b) if b < 0x20 || b >= 0x7f => {
+                bad(format!("invalid character '\\u{b:04x}' looking for beginning of value"))
+            }
             Some(b) => bad(format!("invalid character '{}' looking for beginning of value", b as char)),
             None => bad("unexpected end of JSON input".to_owned()),
         }
@@ -146,7 +159,8 @@ fn decode_continue(text: &str) -> Outcome<Continue> {
         return Err(bad(format!("server does not recognize this encoded version {version}")));
     }
     let revision = token.get("rv").and_then(Value::as_u64).unwrap_or_default();
-    let start = token.get("start").and_then(Value::as_str).unwrap_or_default().trim_end_matches('\u{0}').to_owned();
+    let start =
+        token.get("start").and_then(Value::as_str).unwrap_or_default().trim_end_matches('\u{0}').to_owned();
     if revision == 0 {
         return Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".to_owned()));
     }
@@ -175,13 +189,18 @@ fn page(call: &Call) -> Outcome<Page> {
         text => match text.parse::<i64>() {
             Ok(n) if n >= 0 => n as usize,
             Ok(_) => 0,
-            Err(_) => return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+            Err(_) => {
+                return Err(ApiError::bad_request(format!(
+                    "strconv.ParseInt: parsing {text:?}: invalid syntax"
+                )));
+            }
         },
     };
     if query.has("sendInitialEvents") {
         errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
-    let (version, matching, token) = (query.get("resourceVersion"), query.get("resourceVersionMatch"), query.get("continue"));
+    let (version, matching, token) =
+        (query.get("resourceVersion"), query.get("resourceVersionMatch"), query.get("continue"));
     if !matching.is_empty() {
         if version.is_empty() {
             errors.push(FieldError::forbidden(
@@ -196,7 +215,11 @@ fn page(call: &Call) -> Outcome<Page> {
             ));
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
-            errors.push(FieldError::not_supported("resourceVersionMatch", &json!(matching), &["Exact", "NotOlderThan", ""]));
+            errors.push(FieldError::not_supported(
+                "resourceVersionMatch",
+                &json!(matching),
+                &["Exact", "NotOlderThan", ""],
+            ));
         }
         if matching == "Exact" && version == "0" {
             errors.push(FieldError::forbidden(
@@ -226,7 +249,11 @@ pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answe
     if page.revision > newest {
         return Err(ApiError::too_large_revision(page.revision, newest));
     }
-    let prefix = if rt.namespaced && !target.namespace.is_empty() { format!("{}/", target.namespace) } else { String::new() };
+    let prefix = if rt.namespaced && !target.namespace.is_empty() {
+        format!("{}/", target.namespace)
+    } else {
+        String::new()
+    };
     let at = match (&page.from, page.exact) {
         (Some(from), _) => Some(from.revision),
         (None, true) => Some(page.revision),
@@ -235,11 +262,17 @@ pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answe
     let (revision, all) = match at {
         Some(revision) if revision < newest => match inner.store.list_at(target.table(), &prefix, revision) {
             Ok(items) => (revision, items),
-            Err(StoreError::Compacted { .. }) if page.from.is_some() => return Err(expired_page(inner, target, &prefix, &page)),
-            Err(StoreError::Compacted { wanted, oldest }) => {
-                return Err(ApiError::expired(format!("The resourceVersion for the provided list is too old. ({wanted} < {oldest})")));
+            Err(StoreError::Compacted { .. }) if page.from.is_some() => {
+                return Err(expired_page(inner, target, &prefix, &page));
             }
-            Err(StoreError::Future { wanted, newest }) => return Err(ApiError::too_large_revision(wanted, newest)),
+            Err(StoreError::Compacted { wanted, oldest }) => {
+                return Err(ApiError::expired(format!(
+                    "The resourceVersion for the provided list is too old. ({wanted} < {oldest})"
+                )));
+            }
+            Err(StoreError::Future { wanted, newest }) => {
+                return Err(ApiError::too_large_revision(wanted, newest));
+            }
             Err(other) => return Err(other.into()),
         },
         _ => {

@@ -49,8 +49,13 @@ fn selector_text(selector: &Value) -> String {
     let mut parts = if structured { pairs(&selector["matchLabels"]) } else { pairs(selector) };
     for item in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
         let key = item.get("key").and_then(Value::as_str).unwrap_or_default();
-        let values: Vec<&str> =
-            item.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let values: Vec<&str> = item
+            .get("values")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         parts.push(match item.get("operator").and_then(Value::as_str).unwrap_or_default() {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
@@ -88,7 +93,10 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
     let rt = &target.rt;
     let Some(paths) = rt.behaviour.scale_paths() else { return Err(ApiError::no_such_resource()) };
     let read_now = |inner: &Inner| -> Outcome<Value> {
-        let entry = inner.store.get(target.table(), &target.key()).ok_or_else(|| ApiError::not_found(rt, &target.name))?;
+        let entry = inner
+            .store
+            .get(target.table(), &target.key())
+            .ok_or_else(|| ApiError::not_found(rt, &target.name))?;
         Ok(read::served_value(rt, &entry))
     };
     if verb == "get" {
@@ -100,7 +108,8 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
     let document = match form {
         None => {
             let text = decode::json_text(call)?;
-            let scale: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            let scale: Value =
+                serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
             if object::kind(&scale) != "Scale" {
                 return Err(ApiError::bad_request(format!(
                     "{} in version {:?} cannot be handled as a Scale: no kind is registered",
@@ -127,13 +136,15 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         };
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
-            let error = FieldError::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
+            let error =
+                FieldError::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
             return Err(ApiError::invalid_kind("autoscaling", "Scale", &target.name, &[error]));
         }
         let mut object = old.clone();
         set(&mut object, &paths.spec, json!(replicas));
         let given = object::meta_str(&scale, "resourceVersion");
-        let expected = (!given.is_empty() && given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
+        let expected = (!given.is_empty() && given != object::meta_str(old, "resourceVersion"))
+            .then(|| given.to_owned());
         Ok(Proposal { object, tracking: Tracking::Update, expected })
     })
     .await?;

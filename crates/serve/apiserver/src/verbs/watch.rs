@@ -45,7 +45,11 @@ fn check_options(call: &Call) -> Outcome<()> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         ));
     }
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
+    }
 }
 
 struct Stream {
@@ -78,7 +82,9 @@ pub(crate) fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome
         "" | "0" => LONGEST.as_secs(),
         text => text
             .parse::<u64>()
-            .map_err(|_| ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?
+            .map_err(|_| {
+                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            })?
             .min(LONGEST.as_secs() * 24),
     };
     let newest = inner.store.revision();
@@ -151,7 +157,11 @@ impl Stream {
     }
 
     fn prefix(&self) -> String {
-        if self.rt.namespaced && !self.namespace.is_empty() { format!("{}/", self.namespace) } else { String::new() }
+        if self.rt.namespaced && !self.namespace.is_empty() {
+            format!("{}/", self.namespace)
+        } else {
+            String::new()
+        }
     }
 
     fn bookmark_object(&self) -> Value {
@@ -182,7 +192,8 @@ impl Stream {
             return;
         }
         let now = self.inner.now().as_second();
-        let shown = answer::view_of(&self.rt, &parse(bytes), &self.accept, &self.include, now, self.first_table);
+        let shown =
+            answer::view_of(&self.rt, &parse(bytes), &self.accept, &self.include, now, self.first_table);
         self.first_table = false;
         self.push_value(kind, &shown);
     }
