@@ -25,6 +25,10 @@ impl Path {
         Self(format!("{}[{index}]", self.0))
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     pub(super) fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
     }

@@ -1,7 +1,7 @@
 //! One row per built-in kind that differs from the rest.
 
 use super::rules::{NameRule, Rules};
-use super::{pod_strategy, strategy};
+use super::{pod_strategy, strategy, validate, warnings};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -12,6 +12,9 @@ const NO_GENERATION: Rules = Rules { generation: false, ..Rules::DEFAULT };
 
 /// Kinds that always ask for a resource version on update.
 const CONDITIONAL: Rules = Rules { generation: false, unconditional_update: false, ..Rules::DEFAULT };
+
+/// Access control: free names, PUT creates.
+const ACCESS: Rules = Rules { name: NameRule::PathSegment, create_on_update: true, ..NO_GENERATION };
 
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("involvedObject.kind", "/involvedObject/kind"),
@@ -54,83 +57,229 @@ const POD_FIELDS: &[(&str, &str)] = &[
 
 /// The row of a kind, or the rules that most kinds without generation follow.
 pub(super) fn rules(group: &str, kind: &str) -> Rules {
-    let found = match (group, kind) {
-        ("", "Pod") => Rules {
+    let found = match group {
+        "" => core(kind),
+        "apps" | "batch" => workload(kind),
+        RBAC => access(kind),
+        _ => other(group, kind),
+    };
+    Rules { group: table_name(group), kind: table_name(kind), ..found }
+}
+
+fn core(kind: &str) -> Rules {
+    match kind {
+        "Pod" => Rules {
             prepare_create: pod_strategy::prepare_create,
             prepare_status: pod_strategy::prepare_status,
+            validate: validate::pod,
+            validate_update: validate::pod_update,
+            update_alone: true,
+            warnings: warnings::pod,
             fields: POD_FIELDS,
             ..Rules::DEFAULT
         },
-        ("", "PodTemplate") => Rules::DEFAULT,
-        ("", "ReplicationController") => {
-            Rules { fields: &[("status.replicas", "/status/replicas")], ..Rules::DEFAULT }
-        }
-        ("", "Service") => Rules {
+        "PodTemplate" => Rules { validate: validate::pod_template, ..Rules::DEFAULT },
+        "ReplicationController" => Rules {
+            validate: validate::replication_controller,
+            warnings: warnings::workload,
+            fields: &[("status.replicas", "/status/replicas")],
+            ..Rules::DEFAULT
+        },
+        "Service" => Rules {
             name: NameRule::Label1035,
             create_on_update: true,
             prepare_update: strategy::service_update,
+            validate: validate::service,
+            validate_update: validate::service_update,
             fields: &[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")],
             ..NO_GENERATION
         },
-        ("", "Namespace") => Rules {
+        "Namespace" => Rules {
             name: NameRule::Label,
             prepare_create: strategy::namespace_create,
             prepare_update: strategy::namespace_update,
+            validate_status: validate::namespace_status,
             fields: &[("status.phase", "/status/phase")],
             ..NO_GENERATION
         },
-        ("", "Node") => Rules { fields: &[("spec.unschedulable", "/spec/unschedulable")], ..NO_GENERATION },
-        ("", "Secret") => {
-            Rules { prepare_update: strategy::secret_update, fields: &[("type", "/type")], ..NO_GENERATION }
-        }
-        ("", "ServiceAccount") => Rules {
+        "Node" => Rules { fields: &[("spec.unschedulable", "/spec/unschedulable")], ..NO_GENERATION },
+        "Secret" => Rules {
+            prepare_update: strategy::secret_update,
+            validate: validate::secret,
+            validate_update: validate::secret_update,
+            fields: &[("type", "/type")],
+            ..NO_GENERATION
+        },
+        "ConfigMap" => Rules {
+            validate: validate::config_map,
+            validate_update: validate::config_map_update,
+            ..NO_GENERATION
+        },
+        "ServiceAccount" => Rules {
             prepare_create: strategy::service_account_create,
             prepare_update: strategy::service_account_update,
             ..NO_GENERATION
         },
-        ("", "Endpoints") => Rules { create_on_update: true, ..NO_GENERATION },
-        ("", "LimitRange") => Rules { create_on_update: true, ..NO_GENERATION },
-        ("", "Event") => Rules { create_on_update: true, fields: EVENT_FIELDS, ..NO_GENERATION },
-        ("events.k8s.io", "Event") => {
-            Rules { create_on_update: true, fields: REGARDING_FIELDS, ..NO_GENERATION }
-        }
-        ("", "PersistentVolume") => Rules {
+        "ResourceQuota" => Rules {
+            validate: validate::resource_quota,
+            validate_update: validate::resource_quota_update,
+            ..NO_GENERATION
+        },
+        "Endpoints" => Rules { create_on_update: true, validate: validate::endpoints, ..NO_GENERATION },
+        "LimitRange" => Rules { create_on_update: true, validate: validate::limit_range, ..NO_GENERATION },
+        "Event" => Rules {
+            create_on_update: true,
+            validate: validate::event_core,
+            fields: EVENT_FIELDS,
+            ..NO_GENERATION
+        },
+        "PersistentVolume" => Rules {
             prepare_create: strategy::volume_create,
             prepare_status: strategy::volume_status,
+            validate: validate::persistent_volume,
+            validate_update: validate::persistent_volume_update,
             ..NO_GENERATION
         },
-        ("", "PersistentVolumeClaim") => Rules {
+        "PersistentVolumeClaim" => Rules {
             prepare_create: strategy::claim_create,
             prepare_update: strategy::claim_update,
+            validate: validate::claim,
+            validate_update: validate::claim_update,
             ..NO_GENERATION
         },
-        ("apps", "Deployment") => Rules { prepare_status: strategy::deployment_status, ..Rules::DEFAULT },
-        ("apps", "DaemonSet") => Rules {
+        _ => NO_GENERATION,
+    }
+}
+
+fn workload(kind: &str) -> Rules {
+    let base = Rules { warnings: warnings::workload, ..Rules::DEFAULT };
+    match kind {
+        "Deployment" => Rules {
+            prepare_status: strategy::deployment_status,
+            validate: validate::deployment,
+            validate_update: validate::deployment_update,
+            ..base
+        },
+        "DaemonSet" => Rules {
             prepare_create: strategy::daemon_set_create,
             prepare_update: strategy::daemon_set_update,
-            ..Rules::DEFAULT
+            validate: validate::daemon_set,
+            validate_update: validate::daemon_set_update,
+            ..base
         },
-        ("apps", "StatefulSet" | "ReplicaSet") => Rules::DEFAULT,
-        ("batch", "Job") => Rules {
+        "StatefulSet" => Rules {
+            name: NameRule::Label,
+            validate: validate::stateful_set,
+            validate_update: validate::stateful_set_update,
+            update_alone: true,
+            ..base
+        },
+        "ReplicaSet" => {
+            Rules { validate: validate::replica_set, validate_update: validate::replica_set_update, ..base }
+        }
+        "Job" => Rules {
             prepare_create: strategy::job_create,
+            validate: validate::job,
+            validate_update: validate::job_update,
+            update_alone: true,
             fields: &[("status.successful", "/status/succeeded")],
+            ..base
+        },
+        "CronJob" => Rules {
+            name: NameRule::CronJob,
+            validate: validate::cron_job,
+            validate_update: validate::cron_job_update,
+            update_alone: true,
+            ..base
+        },
+        _ => NO_GENERATION,
+    }
+}
+
+fn access(kind: &str) -> Rules {
+    match kind {
+        "Role" => Rules { validate: validate::role, ..ACCESS },
+        "ClusterRole" => Rules { validate: validate::cluster_role, ..ACCESS },
+        "RoleBinding" => Rules {
+            validate: validate::role_binding,
+            validate_update: validate::role_binding_update,
+            ..ACCESS
+        },
+        "ClusterRoleBinding" => Rules {
+            validate: validate::cluster_role_binding,
+            validate_update: validate::cluster_role_binding_update,
+            ..ACCESS
+        },
+        _ => ACCESS,
+    }
+}
+
+fn other(group: &str, kind: &str) -> Rules {
+    match (group, kind) {
+        ("events.k8s.io", "Event") => Rules {
+            create_on_update: true,
+            validate: validate::event_events,
+            validate_update: validate::event_events_update,
+            update_alone: true,
+            fields: REGARDING_FIELDS,
+            ..NO_GENERATION
+        },
+        ("networking.k8s.io", "Ingress") => Rules {
+            validate: validate::ingress_create,
+            validate_update: |errors, new, _| validate::ingress(errors, new),
+            update_alone: true,
             ..Rules::DEFAULT
         },
-        ("batch", "CronJob") => Rules { name: NameRule::CronJob, ..Rules::DEFAULT },
-        ("networking.k8s.io", "Ingress" | "NetworkPolicy" | "IngressClass") => Rules::DEFAULT,
-        ("policy", "PodDisruptionBudget") => Rules { unconditional_update: false, ..Rules::DEFAULT },
-        ("scheduling.k8s.io", "PriorityClass") => Rules::DEFAULT,
-        ("discovery.k8s.io", "EndpointSlice") => Rules::DEFAULT,
+        ("networking.k8s.io", "NetworkPolicy") => {
+            Rules { validate: validate::network_policy, ..Rules::DEFAULT }
+        }
+        ("networking.k8s.io", "IngressClass") => Rules {
+            validate: validate::ingress_class,
+            validate_update: validate::ingress_class_update,
+            ..Rules::DEFAULT
+        },
+        ("policy", "PodDisruptionBudget") => {
+            Rules { unconditional_update: false, validate: validate::disruption_budget, ..Rules::DEFAULT }
+        }
+        ("autoscaling", "HorizontalPodAutoscaler") => {
+            Rules { validate: validate::autoscaler, ..NO_GENERATION }
+        }
+        ("scheduling.k8s.io", "PriorityClass") => Rules {
+            validate: validate::priority_class,
+            validate_update: validate::priority_class_update,
+            ..Rules::DEFAULT
+        },
+        ("discovery.k8s.io", "EndpointSlice") => Rules {
+            validate: validate::endpoint_slice,
+            validate_update: validate::endpoint_slice_update,
+            ..Rules::DEFAULT
+        },
         ("flowcontrol.apiserver.k8s.io", _) => Rules::DEFAULT,
         ("resource.k8s.io", "ResourceSlice" | "DeviceClass") => Rules::DEFAULT,
-        (ADMISSION, _) => Rules { unconditional_update: false, ..Rules::DEFAULT },
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+        (ADMISSION, "ValidatingWebhookConfiguration") => {
+            Rules { unconditional_update: false, validate: validate::validating_webhooks, ..Rules::DEFAULT }
+        }
+        (ADMISSION, "MutatingWebhookConfiguration") => {
+            Rules { unconditional_update: false, validate: validate::mutating_webhooks, ..Rules::DEFAULT }
+        }
+        (ADMISSION, _) | ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             Rules { unconditional_update: false, ..Rules::DEFAULT }
         }
-        ("apiregistration.k8s.io", "APIService") => Rules { unconditional_update: false, ..NO_GENERATION },
-        (RBAC, _) => Rules { name: NameRule::PathSegment, create_on_update: true, ..NO_GENERATION },
-        ("coordination.k8s.io", "Lease") => Rules { create_on_update: true, ..CONDITIONAL },
+        ("apiregistration.k8s.io", "APIService") => Rules {
+            name: NameRule::PathSegment,
+            unconditional_update: false,
+            validate: validate::api_service,
+            ..NO_GENERATION
+        },
+        ("coordination.k8s.io", "Lease") => {
+            Rules { create_on_update: true, validate: validate::lease, ..CONDITIONAL }
+        }
         ("node.k8s.io", "RuntimeClass") => Rules { create_on_update: true, ..CONDITIONAL },
+        (STORAGE, "StorageClass") => Rules {
+            validate: validate::storage_class,
+            validate_update: validate::storage_class_update,
+            ..NO_GENERATION
+        },
         (STORAGE, "CSIDriver" | "CSIStorageCapacity" | "VolumeAttachment" | "CSINode") => CONDITIONAL,
         ("certificates.k8s.io", "CertificateSigningRequest") => Rules {
             prepare_update: strategy::signing_request_update,
@@ -138,8 +287,7 @@ pub(super) fn rules(group: &str, kind: &str) -> Rules {
             ..NO_GENERATION
         },
         _ => NO_GENERATION,
-    };
-    Rules { group: table_name(group), kind: table_name(kind), ..found }
+    }
 }
 
 /// The table's own copy of a group or kind name: rows outlive the question.

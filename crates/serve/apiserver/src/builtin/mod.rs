@@ -11,7 +11,9 @@ mod pod_strategy;
 mod rules;
 mod strategy;
 mod table;
+mod validate;
 mod versions;
+mod warnings;
 
 use std::sync::Arc;
 

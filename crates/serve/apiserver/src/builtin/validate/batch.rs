@@ -1,0 +1,303 @@
+//! Jobs and cron jobs.
+
+use serde_json::Value;
+
+use super::{cron, pod};
+use crate::builtin::checks::{label_selector, print_selector, selects, to_selector};
+use crate::builtin::field::{Errors, Path, is_set, list, text};
+
+pub(in crate::builtin) fn job(errors: &mut Errors, object: &Value) {
+    generated_labels(errors, object);
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    job_spec(errors, &path, spec);
+    job_selector(errors, &path, spec);
+}
+
+fn job_selector(errors: &mut Errors, path: &Path, spec: &Value) {
+    if spec["selector"].is_null() {
+        errors.required(&path.child("selector"), "");
+    } else {
+        label_selector(errors, &path.child("selector"), &spec["selector"]);
+    }
+    if let Ok(selector) = to_selector(&spec["selector"]) {
+        let labels = &spec["template"]["metadata"]["labels"];
+        if !selects(&selector, labels) {
+            let why = "`selector` does not match template `labels`";
+            errors.invalid(&path.at("template.metadata.labels"), labels.clone(), why);
+        }
+    }
+}
+
+/// Labels that say which job a pod belongs to are the server's to write.
+fn generated_labels(errors: &mut Errors, object: &Value) {
+    if object["spec"]["manualSelector"] == true {
+        return;
+    }
+    let uid = text(&object["metadata"], "uid");
+    let name = text(&object["metadata"], "name");
+    let labels = &object["spec"]["template"]["metadata"]["labels"];
+    let path = Path::new("spec.template.metadata.labels");
+    for (key, wanted) in [
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
+        ("job-name", name),
+    ] {
+        if labels[key].as_str().is_some_and(|value| value != wanted) {
+            errors.invalid(&path.key(key), labels.clone(), format!("must be '{wanted}'"));
+        }
+    }
+}
+
+fn job_spec(errors: &mut Errors, path: &Path, spec: &Value) {
+    for key in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        errors.non_negative(&path.child(key), &spec[key]);
+    }
+    if is_set(spec, "maxFailedIndexes") && !is_set(spec, "backoffLimitPerIndex") {
+        errors.required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+    }
+    let mode = text(spec, "completionMode");
+    errors.one_of(&path.child("completionMode"), mode, &["Indexed", "NonIndexed"]);
+    match mode {
+        "Indexed" => {
+            if !is_set(spec, "completions") {
+                errors.required(&path.child("completions"), "when completion mode is Indexed");
+            }
+            if let Some(parallelism) = spec["parallelism"].as_i64().filter(|p| *p > 100_000) {
+                let why = "must be less than or equal to 100000 when completion mode is Indexed";
+                errors.invalid(&path.child("parallelism"), parallelism, why);
+            }
+            if let (Some(failed), Some(all)) =
+                (spec["maxFailedIndexes"].as_i64(), spec["completions"].as_i64())
+            {
+                if failed > all {
+                    let why = "must be less than or equal to completions";
+                    errors.invalid(&path.child("maxFailedIndexes"), failed, why);
+                }
+            }
+        }
+        _ => {
+            for key in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+                if let Some(number) = spec[key].as_i64() {
+                    errors.invalid(&path.child(key), number, "requires indexed completion mode");
+                }
+            }
+        }
+    }
+    if is_set(spec, "podFailurePolicy") {
+        failure_policy(errors, &path.child("podFailurePolicy"), spec);
+    }
+    if let Some(policy) = spec["podReplacementPolicy"].as_str() {
+        let supported: &[&str] =
+            if is_set(spec, "podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+        errors.one_of(&path.child("podReplacementPolicy"), policy, supported);
+    }
+    pod::template(errors, &path.child("template"), &spec["template"]);
+    restart_policy(errors, &path.at("template.spec.restartPolicy"), spec);
+}
+
+fn restart_policy(errors: &mut Errors, path: &Path, spec: &Value) {
+    match text(&spec["template"]["spec"], "restartPolicy") {
+        "" | "Always" => errors.required(path, "valid values: \"OnFailure\", \"Never\""),
+        "Never" => {}
+        "OnFailure" if is_set(spec, "podFailurePolicy") => {
+            errors.invalid(
+                path,
+                "OnFailure",
+                "only \"Never\" is supported when podFailurePolicy is specified",
+            );
+        }
+        "OnFailure" => {}
+        other => errors.not_supported(path, other, &["OnFailure", "Never"]),
+    }
+}
+
+fn failure_policy(errors: &mut Errors, path: &Path, spec: &Value) {
+    let rules = list(&spec["podFailurePolicy"], "rules");
+    if rules.len() > 20 {
+        errors.too_many(&path.child("rules"), rules.len(), 20);
+    }
+    let template = &spec["template"]["spec"];
+    let containers: Vec<&str> = list(template, "containers")
+        .iter()
+        .chain(list(template, "initContainers"))
+        .map(|c| text(c, "name"))
+        .collect();
+    const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
+    for (at, rule) in rules.iter().enumerate() {
+        let path = path.child("rules").index(at);
+        match text(rule, "action") {
+            "" => errors.required(
+                &path.child("action"),
+                "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]",
+            ),
+            "FailIndex" if !is_set(spec, "backoffLimitPerIndex") => {
+                let why = "requires the backoffLimitPerIndex to be set";
+                errors.invalid(&path.child("action"), "FailIndex", why);
+            }
+            action => errors.one_of(&path.child("action"), action, ACTIONS),
+        }
+        let codes = &rule["onExitCodes"];
+        if !codes.is_null() {
+            exit_codes(errors, &path.child("onExitCodes"), codes, &containers);
+        }
+    }
+}
+
+fn exit_codes(errors: &mut Errors, path: &Path, codes: &Value, containers: &[&str]) {
+    match text(codes, "operator") {
+        "" => errors.required(&path.child("operator"), "valid values: [\"In\" \"NotIn\"]"),
+        operator => errors.one_of(&path.child("operator"), operator, &["In", "NotIn"]),
+    }
+    if let Some(name) = codes["containerName"].as_str().filter(|name| !containers.contains(name)) {
+        let why = "must be one of the container or initContainer names in the pod template";
+        errors.invalid(&path.child("containerName"), name, why);
+    }
+    let values: Vec<i64> = list(codes, "values").iter().filter_map(Value::as_i64).collect();
+    let at = path.child("values");
+    if values.is_empty() {
+        errors.invalid(&at, codes["values"].clone(), "at least one value is required");
+    }
+    for (i, value) in values.iter().enumerate() {
+        if *value == 0 && text(codes, "operator") == "In" {
+            errors.invalid(&at.index(i), 0, "must not be 0 for the In operator");
+        }
+        if values[..i].contains(value) {
+            errors.duplicate(&at.index(i), *value);
+        }
+    }
+    if values.windows(2).any(|pair| pair[0] > pair[1]) {
+        errors.invalid(&at, codes["values"].clone(), "must be ordered");
+    }
+}
+
+pub(in crate::builtin) fn job_update(errors: &mut Errors, new: &Value, old: &Value) {
+    let (path, spec, before) = (Path::new("spec"), &new["spec"], &old["spec"]);
+    job_spec(errors, &path, spec);
+    job_selector(errors, &path, spec);
+    completions(errors, &path.child("completions"), spec, before);
+    if spec["selector"] != before["selector"] {
+        errors.invalid_printed(
+            &path.child("selector"),
+            print_selector(&spec["selector"]),
+            "field is immutable",
+        );
+    }
+    let suspended = before["suspend"] == true && !is_set(&old["status"], "startTime");
+    if comparable_template(spec, suspended) != comparable_template(before, suspended) {
+        errors.invalid(&path.child("template"), spec["template"].clone(), "field is immutable");
+    }
+    for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        errors.immutable(&path.child(key), &spec[key], &before[key]);
+    }
+}
+
+/// An indexed job may be resized as long as completions and parallelism stay equal.
+fn completions(errors: &mut Errors, path: &Path, spec: &Value, before: &Value) {
+    let indexed = text(spec, "completionMode") == "Indexed";
+    let elastic = indexed && spec["completions"] == spec["parallelism"] && is_set(before, "completions");
+    if spec["completions"] == before["completions"] || elastic {
+        return;
+    }
+    let why = if indexed {
+        format!("can only be modified in tandem with parallelism")
+    } else {
+        "field is immutable".to_owned()
+    };
+    errors.invalid(path, spec["completions"].clone(), why);
+}
+
+/// What of the template may not change; a suspended job that never ran may still be told where to run.
+fn comparable_template(spec: &Value, suspended: bool) -> Value {
+    let mut template = spec["template"].clone();
+    if suspended {
+        if let Some(pod) = template["spec"].as_object_mut() {
+            for key in ["nodeSelector", "tolerations", "schedulingGates", "affinity"] {
+                pod.remove(key);
+            }
+        }
+        if let Some(metadata) = template["metadata"].as_object_mut() {
+            metadata.remove("labels");
+            metadata.remove("annotations");
+        }
+    }
+    template
+}
+
+pub(in crate::builtin) fn cron_job(errors: &mut Errors, object: &Value) {
+    cron_job_spec(errors, &object["spec"], None);
+}
+
+pub(in crate::builtin) fn cron_job_update(errors: &mut Errors, new: &Value, old: &Value) {
+    cron_job_spec(errors, &new["spec"], Some(&old["spec"]));
+}
+
+fn cron_job_spec(errors: &mut Errors, spec: &Value, before: Option<&Value>) {
+    let path = Path::new("spec");
+    let (at, schedule) = (path.child("schedule"), text(spec, "schedule"));
+    if schedule.is_empty() {
+        errors.required(&at, "");
+    } else {
+        if let Err(why) = cron::check(schedule) {
+            errors.invalid(&at, schedule, why);
+        }
+        let zone_allowed = before.is_some_and(|b| text(b, "schedule").contains("TZ"));
+        if schedule.contains("TZ") {
+            if zone_allowed && is_set(spec, "timeZone") {
+                errors.invalid(&at, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule");
+            } else if !zone_allowed {
+                errors.invalid(
+                    &at,
+                    schedule,
+                    "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+                );
+            }
+        }
+    }
+    errors.non_negative(&path.child("startingDeadlineSeconds"), &spec["startingDeadlineSeconds"]);
+    if before.is_none_or(|b| b["timeZone"] != spec["timeZone"]) {
+        time_zone(errors, &path.child("timeZone"), &spec["timeZone"]);
+    }
+    let policy = text(spec, "concurrencyPolicy");
+    pod::required_one_of(errors, &path.child("concurrencyPolicy"), policy, &["Allow", "Forbid", "Replace"]);
+    let job = path.at("jobTemplate.spec");
+    let template = &spec["jobTemplate"]["spec"];
+    job_spec(errors, &job, template);
+    if template["manualSelector"] == true {
+        errors.not_supported(&job.child("manualSelector"), true, &["nil", "false"]);
+    }
+    errors.non_negative(&path.child("successfulJobsHistoryLimit"), &spec["successfulJobsHistoryLimit"]);
+    errors.non_negative(&path.child("failedJobsHistoryLimit"), &spec["failedJobsHistoryLimit"]);
+}
+
+fn time_zone(errors: &mut Errors, path: &Path, zone: &Value) {
+    let Some(zone) = zone.as_str() else { return };
+    if zone.is_empty() {
+        errors.invalid(path, zone, "timeZone must be nil or non-empty string");
+        return;
+    }
+    let good_part = |part: &str| {
+        !matches!(part, "." | "..")
+            && !part.starts_with('-')
+            && (1..=14).contains(&part.len())
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_+".contains(&b))
+    };
+    if !zone.split('/').all(good_part) {
+        errors.invalid(path, zone, format!("unknown time zone {zone}"));
+        return;
+    }
+    if zone.eq_ignore_ascii_case("local") {
+        let why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        errors.invalid(path, zone, why);
+    } else if zone != "UTC" && jiff::tz::TimeZone::get(zone).is_err() {
+        errors.invalid(path, zone, format!("unknown time zone {zone}"));
+    }
+}

@@ -1,0 +1,366 @@
+//! ConfigMaps, Secrets, quotas, limits, namespaces.
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use crate::builtin::checks::{self, config_key, quantity};
+use crate::builtin::field::{Errors, Path, entries, is_set, list, text};
+
+/// The size limit of everything in one ConfigMap or Secret.
+const MAX_SIZE: usize = 1024 * 1024;
+
+fn decoded(value: &Value) -> Vec<u8> {
+    base64::engine::general_purpose::STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default()
+}
+
+pub(in crate::builtin) fn config_map(errors: &mut Errors, object: &Value) {
+    let mut size = 0;
+    for (key, value) in entries(object, "data") {
+        let path = Path::new("data").key(key);
+        errors.each_invalid(&path, key, &config_key(key));
+        if is_set(&object["binaryData"], key) {
+            let why = format!("duplicate of key present in binaryData, {key}");
+            errors.invalid(&path, key, why.split(',').next().unwrap_or_default());
+        }
+        size += value.as_str().map_or(0, str::len);
+    }
+    for (key, value) in entries(object, "binaryData") {
+        errors.each_invalid(&Path::new("binaryData").key(key), key, &config_key(key));
+        size += decoded(value).len();
+    }
+    if size > MAX_SIZE {
+        errors.too_long(&Path::new(""), MAX_SIZE);
+    }
+}
+
+pub(in crate::builtin) fn config_map_update(errors: &mut Errors, new: &Value, old: &Value) {
+    frozen(errors, new, old, &["data", "binaryData"]);
+}
+
+/// An object that was declared immutable stays so, and what it holds with it.
+fn frozen(errors: &mut Errors, new: &Value, old: &Value, fields: &[&str]) {
+    if old["immutable"] != true {
+        return;
+    }
+    let why = "field is immutable when `immutable` is set";
+    if new["immutable"] != true {
+        errors.forbidden(&Path::new("immutable"), why);
+    }
+    for field in fields {
+        if new[*field] != old[*field] {
+            errors.forbidden(&Path::new(field), why);
+        }
+    }
+}
+
+pub(in crate::builtin) fn secret(errors: &mut Errors, object: &Value) {
+    let path = Path::new("data");
+    let mut size = 0;
+    for (key, value) in entries(object, "data") {
+        errors.each_invalid(&path.key(key), key, &config_key(key));
+        size += decoded(value).len();
+    }
+    if size > MAX_SIZE {
+        errors.too_long(&path, MAX_SIZE);
+    }
+    let data = &object["data"];
+    let has = |key: &str| is_set(data, key);
+    match text(object, "type") {
+        "kubernetes.io/service-account-token" => {
+            const KEY: &str = "kubernetes.io/service-account.name";
+            if text(&object["metadata"]["annotations"], KEY).is_empty() {
+                errors.required(&Path::new("metadata.annotations").key(KEY), "");
+            }
+        }
+        "kubernetes.io/dockercfg" => docker_config(errors, &path, data, ".dockercfg"),
+        "kubernetes.io/dockerconfigjson" => docker_config(errors, &path, data, ".dockerconfigjson"),
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            errors.required(&path.key("username"), "");
+            errors.required(&path.key("password"), "");
+        }
+        "kubernetes.io/ssh-auth" if decoded(&data["ssh-privatekey"]).is_empty() => {
+            errors.required(&path.key("ssh-privatekey"), "");
+        }
+        "kubernetes.io/tls" => {
+            for key in ["tls.crt", "tls.key"] {
+                if !has(key) {
+                    errors.required(&path.key(key), "");
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn docker_config(errors: &mut Errors, path: &Path, data: &Value, key: &str) {
+    let Some(encoded) = data.get(key) else {
+        errors.required(&path.key(key), "");
+        return;
+    };
+    if let Err(why) = go_json(&decoded(encoded)) {
+        errors.invalid(&path.key(key), "<secret contents redacted>", why);
+    }
+}
+
+/// Go's complaint about text that is no JSON object.
+fn go_json(bytes: &[u8]) -> Result<(), String> {
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(Value::Object(_) | Value::Null) => Ok(()),
+        Ok(other) => {
+            let kind = match other {
+                Value::Bool(_) => "bool",
+                Value::Number(_) => "number",
+                Value::String(_) => "string",
+                _ => "array",
+            };
+            Err(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+        }
+        Err(_) => Err(syntax_complaint(bytes)),
+    }
+}
+
+/// The words of Go's scanner for the first character that does not fit.
+fn syntax_complaint(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let trimmed = text.trim_start();
+    let Some(first) = trimmed.chars().next() else { return "unexpected end of JSON input".to_owned() };
+    for literal in ["null", "true", "false"] {
+        if literal.starts_with(first) {
+            let mut wanted = literal.chars().skip(1);
+            for found in trimmed.chars().skip(1) {
+                match wanted.next() {
+                    Some(expected) if expected != found => {
+                        return format!(
+                            "invalid character '{found}' in literal {literal} (expecting '{expected}')"
+                        );
+                    }
+                    Some(_) => {}
+                    None => return format!("invalid character '{found}' after top-level value"),
+                }
+            }
+            return "unexpected end of JSON input".to_owned();
+        }
+    }
+    if matches!(first, '{' | '[' | '"' | '-' | '0'..='9') {
+        return "unexpected end of JSON input".to_owned();
+    }
+    format!("invalid character '{first}' looking for beginning of value")
+}
+
+pub(in crate::builtin) fn secret_update(errors: &mut Errors, new: &Value, old: &Value) {
+    errors.immutable(&Path::new("type"), &new["type"], &old["type"]);
+    frozen(errors, new, old, &["data"]);
+}
+
+pub(in crate::builtin) fn namespace_status(errors: &mut Errors, new: &Value, _old: &Value) {
+    let phase = text(&new["status"], "phase");
+    let deleting = is_set(&new["metadata"], "deletionTimestamp");
+    if !deleting && phase != "Active" {
+        errors.invalid(
+            &Path::new("status.Phase"),
+            phase,
+            "may only be 'Active' if `deletionTimestamp` is empty",
+        );
+    } else if deleting && phase != "Terminating" {
+        let why = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+        errors.invalid(&Path::new("status.Phase"), phase, why);
+    }
+}
+
+fn is_quota_name(name: &str) -> bool {
+    const STANDARD: &[&str] = &[
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "requests.cpu",
+        "requests.memory",
+        "requests.storage",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    ];
+    STANDARD.contains(&name) || name.starts_with("hugepages-") || name.starts_with("requests.hugepages-")
+}
+
+pub(in crate::builtin) fn resource_quota(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    for (name, amount) in entries(spec, "hard") {
+        let path = path.child("hard").key(name);
+        let before = errors.0.len();
+        checks::qualified_name(errors, &path, name);
+        if errors.0.len() == before && !name.contains('/') && !is_quota_name(name) {
+            errors.invalid(&path, name, "must be a standard resource for quota");
+        }
+        checks::resource_amount(errors, &path, name, amount);
+    }
+    scopes(errors, &path.child("scopes"), spec);
+}
+
+fn scopes(errors: &mut Errors, path: &Path, spec: &Value) {
+    let scopes: Vec<&str> = list(spec, "scopes").iter().filter_map(Value::as_str).collect();
+    const KNOWN: &[&str] = &[
+        "Terminating",
+        "NotTerminating",
+        "BestEffort",
+        "NotBestEffort",
+        "PriorityClass",
+        "CrossNamespacePodAffinity",
+        "VolumeAttributesClass",
+    ];
+    for scope in &scopes {
+        if !KNOWN.contains(scope) {
+            errors.invalid(path, json!(scopes), "unsupported scope");
+        }
+        for (name, _) in entries(spec, "hard") {
+            let pods_only = *scope == "BestEffort" && name != "pods";
+            let not_pods =
+                matches!(*scope, "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass")
+                    && is_quota_name(name)
+                    && !is_pod_quota(name);
+            if (pods_only && is_quota_name(name)) || not_pods {
+                errors.invalid(path, json!(scopes), "unsupported scope applied to resource");
+            }
+        }
+    }
+    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+        if pair.iter().all(|scope| scopes.contains(scope)) {
+            errors.invalid(path, json!(scopes), "conflicting scopes");
+        }
+    }
+}
+
+fn is_pod_quota(name: &str) -> bool {
+    matches!(
+        name,
+        "pods"
+            | "cpu"
+            | "memory"
+            | "requests.cpu"
+            | "requests.memory"
+            | "limits.cpu"
+            | "limits.memory"
+            | "ephemeral-storage"
+            | "requests.ephemeral-storage"
+            | "limits.ephemeral-storage"
+    ) || name.contains("hugepages-")
+}
+
+pub(in crate::builtin) fn resource_quota_update(errors: &mut Errors, new: &Value, old: &Value) {
+    let set = |object: &Value| {
+        let mut scopes: Vec<String> =
+            list(&object["spec"], "scopes").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        scopes.sort();
+        scopes
+    };
+    if set(new) != set(old) {
+        errors.invalid(&Path::new("spec.scopes"), new["spec"]["scopes"].clone(), "field is immutable");
+    }
+}
+
+pub(in crate::builtin) fn limit_range(errors: &mut Errors, object: &Value) {
+    let path = Path::new("spec.limits");
+    let mut seen = Vec::new();
+    for (at, limit) in list(&object["spec"], "limits").iter().enumerate() {
+        let path = path.index(at);
+        let kind = text(limit, "type");
+        let before = errors.0.len();
+        checks::qualified_name(errors, &path.child("type"), kind);
+        if errors.0.len() == before
+            && !kind.contains('/')
+            && !matches!(kind, "Pod" | "Container" | "PersistentVolumeClaim")
+        {
+            errors.invalid(&path.child("type"), kind, "must be a standard limit type or fully qualified");
+        }
+        if seen.contains(&kind) {
+            errors.duplicate(&path.child("type"), kind);
+        }
+        seen.push(kind);
+        if kind == "Pod" {
+            for key in ["default", "defaultRequest"] {
+                if !entries(limit, key).is_empty() {
+                    errors.forbidden(&path.child(key), "may not be specified when `type` is 'Pod'");
+                }
+            }
+        }
+        let storage = |key: &str| is_set(&limit[key], "storage");
+        if kind == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
+            let why = "either minimum or maximum storage value is required, but neither was provided";
+            errors.required(&path.child("limits"), why);
+        }
+        limit_amounts(errors, &path, limit);
+    }
+}
+
+fn limit_amounts(errors: &mut Errors, path: &Path, limit: &Value) {
+    let mut names: Vec<&str> = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
+        .iter()
+        .flat_map(|key| entries(limit, key))
+        .map(|(name, _)| name)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let amount = |key: &str| quantity(&limit[key][name]);
+        let mut compare = |low: &str, high: &str, at: &str, shown: &str, words: (&str, &str)| {
+            if let (Some(small), Some(big)) = (amount(low), amount(high)) {
+                if small > big {
+                    let why = format!("{} {small} is greater than {} {big}", words.0, words.1);
+                    errors.invalid(&path.child(at).key(name), limit[shown][name].clone(), why);
+                }
+            }
+        };
+        compare("min", "max", "min", "min", ("min value", "max value"));
+        compare(
+            "min",
+            "defaultRequest",
+            "defaultRequest",
+            "defaultRequest",
+            ("min value", "default request value"),
+        );
+        compare(
+            "defaultRequest",
+            "max",
+            "defaultRequest",
+            "defaultRequest",
+            ("default request value", "max value"),
+        );
+        compare(
+            "defaultRequest",
+            "default",
+            "defaultRequest",
+            "defaultRequest",
+            ("default request value", "default limit value"),
+        );
+        compare("min", "default", "default", "min", ("min value", "default value"));
+        compare("default", "max", "default", "max", ("default value", "max value"));
+        if let Some(ratio) = amount("maxLimitRequestRatio") {
+            if ratio < fl_types::Quantity::new(1, fl_types::Format::DecimalSi) {
+                let why = format!("ratio {ratio} is less than 1");
+                let value = limit["maxLimitRequestRatio"][name].clone();
+                errors.invalid(&path.child("maxLimitRequestRatio").key(name), value, why);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_words_for_bad_json() {
+        assert_eq!(syntax_complaint(b"not json"), "invalid character 'o' in literal null (expecting 'u')");
+        assert_eq!(syntax_complaint(b"{"), "unexpected end of JSON input");
+        assert_eq!(syntax_complaint(b"x"), "invalid character 'x' looking for beginning of value");
+    }
+}

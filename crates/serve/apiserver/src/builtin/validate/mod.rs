@@ -1,0 +1,44 @@
+//! Validation of built-in kinds, one file per family. Every function adds what is wrong to a list.
+
+mod access;
+mod batch;
+mod config;
+mod container;
+mod cron;
+mod event;
+mod network;
+mod pod;
+mod registration;
+mod scaling;
+mod scheduling;
+mod service;
+mod storage;
+mod volume;
+mod workload;
+
+pub(super) use access::{
+    cluster_role, cluster_role_binding, cluster_role_binding_update, role, role_binding, role_binding_update,
+};
+pub(super) use batch::{cron_job, cron_job_update, job, job_update};
+pub(super) use config::{
+    config_map, config_map_update, limit_range, namespace_status, resource_quota, resource_quota_update,
+    secret, secret_update,
+};
+pub(super) use container::duplicate_environment;
+pub(super) use event::{event_core, event_events, event_events_update};
+pub(super) use network::{
+    endpoint_slice, endpoint_slice_update, endpoints, ingress, ingress_class, ingress_class_update,
+    ingress_create, network_policy,
+};
+pub(super) use pod::{pod, pod_update};
+pub(super) use registration::{api_service, mutating_webhooks, validating_webhooks};
+pub(super) use scaling::{autoscaler, disruption_budget, lease, priority_class, priority_class_update};
+pub(super) use service::{service, service_update};
+pub(super) use storage::{
+    claim, claim_update, storage_class, storage_class_update, volume as persistent_volume,
+    volume_update as persistent_volume_update,
+};
+pub(super) use workload::{
+    daemon_set, daemon_set_update, deployment, deployment_update, pod_template, replica_set,
+    replica_set_update, replication_controller, stateful_set, stateful_set_update,
+};

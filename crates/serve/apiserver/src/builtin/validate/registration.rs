@@ -1,0 +1,283 @@
+//! Webhook configurations and API services.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::builtin::checks::{self, label_selector, messages, subdomain};
+use crate::builtin::field::{Errors, Path, is_set, list, text};
+
+pub(in crate::builtin) fn validating_webhooks(errors: &mut Errors, object: &Value) {
+    webhooks(errors, object, false);
+}
+
+pub(in crate::builtin) fn mutating_webhooks(errors: &mut Errors, object: &Value) {
+    webhooks(errors, object, true);
+}
+
+fn webhooks(errors: &mut Errors, object: &Value, mutating: bool) {
+    let mut names = HashSet::new();
+    for (at, hook) in list(object, "webhooks").iter().enumerate() {
+        let path = Path::new("webhooks").index(at);
+        webhook(errors, &path, hook, mutating);
+        review_versions(errors, &path.child("admissionReviewVersions"), hook);
+        let name = text(hook, "name");
+        if !name.is_empty() && !names.insert(name) {
+            errors.duplicate(&path.child("name"), name);
+        }
+    }
+}
+
+fn webhook(errors: &mut Errors, path: &Path, hook: &Value, mutating: bool) {
+    fully_qualified(errors, &path.child("name"), text(hook, "name"));
+    for (at, rule) in list(hook, "rules").iter().enumerate() {
+        rule_with_operations(errors, &path.child("rules").index(at), rule);
+    }
+    errors.one_of(&path.child("failurePolicy"), text(hook, "failurePolicy"), &["Fail", "Ignore"]);
+    errors.one_of(&path.child("matchPolicy"), text(hook, "matchPolicy"), &["Equivalent", "Exact"]);
+    match hook["sideEffects"].as_str() {
+        None => errors.required(&path.child("sideEffects"), "must specify one of None, NoneOnDryRun"),
+        Some(effects) => errors.one_of(&path.child("sideEffects"), effects, &["None", "NoneOnDryRun"]),
+    }
+    if let Some(seconds) = hook["timeoutSeconds"].as_i64().filter(|s| !(1..=30).contains(s)) {
+        let why = "the timeout value must be between 1 and 30 seconds";
+        errors.invalid(&path.child("timeoutSeconds"), seconds, why);
+    }
+    label_selector(errors, &path.child("namespaceSelector"), &hook["namespaceSelector"]);
+    label_selector(errors, &path.child("objectSelector"), &hook["objectSelector"]);
+    if mutating {
+        errors.one_of(
+            &path.child("reinvocationPolicy"),
+            text(hook, "reinvocationPolicy"),
+            &["IfNeeded", "Never"],
+        );
+    }
+    client(errors, &path.child("clientConfig"), &hook["clientConfig"]);
+}
+
+/// At least three labels: `a.b.c`.
+fn fully_qualified(errors: &mut Errors, path: &Path, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    let found = messages(fl_types::check_dns1123_subdomain(name));
+    if !found.is_empty() {
+        errors.each_invalid(path, name, &found);
+    } else if name.split('.').count() < 3 {
+        errors.invalid(path, name, "should be a domain with at least three segments separated by dots");
+    }
+}
+
+fn review_versions(errors: &mut Errors, path: &Path, hook: &Value) {
+    let versions: Vec<&str> =
+        list(hook, "admissionReviewVersions").iter().filter_map(Value::as_str).collect();
+    if versions.is_empty() {
+        errors.required(path, "must specify one of v1, v1beta1");
+        return;
+    }
+    for (at, version) in versions.iter().enumerate() {
+        if versions[..at].contains(version) {
+            errors.invalid(&path.index(at), *version, "duplicate version");
+            continue;
+        }
+        errors.each_invalid(&path.index(at), version, &messages(fl_types::check_dns1035_label(version)));
+    }
+    if !versions.iter().any(|v| matches!(*v, "v1" | "v1beta1")) {
+        errors.invalid(path, json!(versions), "must include at least one of v1, v1beta1");
+    }
+}
+
+fn rule_with_operations(errors: &mut Errors, path: &Path, rule: &Value) {
+    let operations = list(rule, "operations");
+    let at = path.child("operations");
+    if operations.is_empty() {
+        errors.required(&at, "");
+    }
+    if operations.len() > 1 && operations.iter().any(|o| o == "*") {
+        errors.invalid(
+            &at,
+            rule["operations"].clone(),
+            "if '*' is present, must not specify other operations",
+        );
+    }
+    for (i, operation) in operations.iter().filter_map(Value::as_str).enumerate() {
+        errors.one_of(&at.index(i), operation, &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]);
+    }
+    for (key, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
+        let values = list(rule, key);
+        if values.is_empty() {
+            errors.required(&path.child(key), "");
+        }
+        if values.len() > 1 && values.iter().any(|v| v == "*") {
+            let why = format!("if '*' is present, must not specify other {what}");
+            errors.invalid(&path.child(key), rule[key].clone(), why);
+        }
+        for (i, value) in values.iter().enumerate() {
+            if key == "apiVersions" && value == "" {
+                errors.required(&path.child(key).index(i), "");
+            }
+        }
+    }
+    rule_resources(errors, &path.child("resources"), rule);
+    if let Some(scope) = rule["scope"].as_str() {
+        errors.one_of(&path.child("scope"), scope, &["*", "Cluster", "Namespaced"]);
+    }
+}
+
+fn rule_resources(errors: &mut Errors, path: &Path, rule: &Value) {
+    let resources: Vec<&str> = list(rule, "resources").iter().filter_map(Value::as_str).collect();
+    if resources.is_empty() {
+        errors.required(path, "");
+    }
+    let (mut whole, mut sub_of_all) = (HashSet::new(), HashSet::new());
+    let mut plain = false;
+    for (at, resource) in resources.iter().enumerate() {
+        let here = path.index(at);
+        if resource.is_empty() {
+            errors.required(&here, "");
+            continue;
+        }
+        let Some((name, sub)) = resource.split_once('/') else {
+            plain = *resource != "*";
+            continue;
+        };
+        if whole.contains(name) {
+            let why = format!("if '{name}/*' is present, must not specify {resource}");
+            errors.invalid(&here, *resource, why);
+        }
+        if sub_of_all.contains(sub) {
+            errors.invalid(&here, *resource, format!("if '*/{sub}' is present, must not specify {resource}"));
+        }
+        if sub == "*" {
+            whole.insert(name);
+        }
+        if name == "*" {
+            sub_of_all.insert(sub);
+        }
+    }
+    if resources.len() > 1 && resources.contains(&"*/*") {
+        errors.invalid(path, json!(resources), "if '*/*' is present, must not specify other resources");
+    }
+    if resources.contains(&"*") && plain {
+        let why = "if '*' is present, must not specify other resources without subresources";
+        errors.invalid(path, json!(resources), why);
+    }
+}
+
+fn client(errors: &mut Errors, path: &Path, client: &Value) {
+    match (client["url"].as_str(), is_set(client, "service")) {
+        (Some(url), false) => webhook_url(errors, &path.child("url"), url),
+        (None, true) => webhook_service(errors, &path.child("service"), &client["service"]),
+        _ => errors.required(path, "exactly one of url or service is required"),
+    }
+}
+
+fn webhook_url(errors: &mut Errors, path: &Path, url: &str) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    if scheme != "https" {
+        errors.invalid(path, scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if host.is_empty() {
+        errors.invalid(path, host, format!("host must be specified{FORM}"));
+    }
+    for (part, why) in [
+        (user, "user information is not permitted in the URL"),
+        (fragment, "fragments are not permitted in the URL"),
+        (query, "query parameters are not permitted in the URL"),
+    ] {
+        if !part.is_empty() {
+            errors.invalid(path, part, why);
+        }
+    }
+}
+
+/// Upstream passes name and namespace the other way round; the complaints follow.
+fn webhook_service(errors: &mut Errors, path: &Path, service: &Value) {
+    if text(service, "namespace").is_empty() {
+        errors.required(&path.child("name"), "");
+    }
+    if text(service, "name").is_empty() {
+        errors.required(&path.child("namespace"), "");
+    }
+    let port = service["port"].as_i64().unwrap_or(443);
+    if !checks::is_port(port) {
+        errors.invalid(&path.child("port"), port, format!("port is not valid: {}", checks::PORT_RANGE));
+    }
+    let url = text(service, "path");
+    if url.is_empty() || url == "/" {
+        return;
+    }
+    let at = path.child("path");
+    if url == "//" {
+        errors.invalid(&at, url, "segment[0] may not be empty");
+        return;
+    }
+    let Some(rest) = url.strip_prefix('/') else {
+        errors.invalid(&at, url, "must start with a '/'");
+        return;
+    };
+    for (i, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if segment.is_empty() {
+            errors.invalid(&at, url, format!("segment[{i}] may not be empty"));
+            continue;
+        }
+        for message in messages(fl_types::check_dns1123_subdomain(segment)) {
+            errors.invalid(&at, url, format!("segment[{i}]: {message}"));
+        }
+    }
+}
+
+pub(in crate::builtin) fn api_service(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    let (group, version) = (text(spec, "group"), text(spec, "version"));
+    let (name, wanted) = (text(&object["metadata"], "name"), format!("{version}.{group}"));
+    if name != wanted {
+        let why = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
+        errors.invalid(&Path::new("metadata.name"), name, why);
+    }
+    if group.is_empty() && version != "v1" {
+        let why = "only v1 may have an empty group and it better be legacy kube";
+        errors.required(&path.child("group"), why);
+    }
+    if !group.is_empty() {
+        subdomain(errors, &path.child("group"), group);
+    }
+    errors.each_invalid(&path.child("version"), version, &messages(fl_types::check_dns1035_label(version)));
+    for (key, max) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
+        let priority = spec[key].as_i64().unwrap_or(0);
+        if !(1..=max).contains(&priority) {
+            errors.invalid(&path.child(key), priority, format!("must be positive and less than {max}"));
+        }
+    }
+    let (service, insecure) = (&spec["service"], spec["insecureSkipTLSVerify"] == true);
+    let bundle = text(spec, "caBundle");
+    if service.is_null() {
+        if !bundle.is_empty() {
+            let why = "local APIServices may not have a caBundle";
+            errors.invalid(&path.child("caBundle"), format!("{} bytes", bundle.len() / 4 * 3), why);
+        }
+        if insecure {
+            let why = "local APIServices may not have insecureSkipTLSVerify";
+            errors.invalid(&path.child("insecureSkipTLSVerify"), true, why);
+        }
+        return;
+    }
+    for key in ["namespace", "name"] {
+        if text(service, key).is_empty() {
+            errors.required(&path.child("service").child(key), "");
+        }
+    }
+    let port = service["port"].as_i64().unwrap_or(443);
+    if !checks::is_port(port) {
+        errors.invalid(&path.at("service.port"), port, format!("port is not valid: {}", checks::PORT_RANGE));
+    }
+    if insecure && !bundle.is_empty() {
+        errors.invalid(&path.child("insecureSkipTLSVerify"), true, "may not be true if caBundle is present");
+    }
+}

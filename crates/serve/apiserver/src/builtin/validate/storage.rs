@@ -1,0 +1,326 @@
+//! Volumes, claims, storage classes.
+
+use std::cmp::Ordering;
+
+use serde_json::{Value, json};
+
+use crate::builtin::checks::{self, label, label_selector, quantity, subdomain, unified_diff};
+use crate::builtin::field::{Errors, Path, entries, is_set, list, text};
+
+const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+fn access_modes(errors: &mut Errors, path: &Path, modes: &[Value]) {
+    for mode in modes.iter().filter_map(Value::as_str) {
+        errors.one_of(path, mode, MODES);
+    }
+    let (pod, others): (Vec<&Value>, Vec<&Value>) = modes.iter().partition(|m| **m == "ReadWriteOncePod");
+    if !pod.is_empty() && others.iter().any(|m| m.as_str().is_some_and(|m| MODES.contains(&m))) {
+        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+pub(in crate::builtin) fn claim(errors: &mut Errors, object: &Value) {
+    claim_spec(errors, &Path::new("spec"), &object["spec"]);
+}
+
+pub(super) fn claim_spec(errors: &mut Errors, path: &Path, spec: &Value) {
+    let modes = list(spec, "accessModes");
+    if modes.is_empty() {
+        errors.required(&path.child("accessModes"), "at least 1 access mode is required");
+    }
+    label_selector(errors, &path.child("selector"), &spec["selector"]);
+    access_modes(errors, &path.child("accessModes"), modes);
+    let at = path.child("resources").key("storage");
+    match quantity(&spec["resources"]["requests"]["storage"]) {
+        None => errors.required(&at, ""),
+        Some(size) if size.sign() != Ordering::Greater => {
+            errors.invalid(&at, size.to_string(), "must be greater than zero");
+        }
+        Some(_) => {}
+    }
+    for key in ["storageClassName", "volumeAttributesClassName"] {
+        let name = text(spec, key);
+        if !name.is_empty() {
+            subdomain(errors, &path.child(key), name);
+        }
+    }
+    if let Some(mode) = spec["volumeMode"].as_str() {
+        errors.one_of(&path.child("volumeMode"), mode, &["Block", "Filesystem"]);
+    }
+    for key in ["dataSource", "dataSourceRef"] {
+        if is_set(spec, key) {
+            data_source(errors, &path.child(key), &spec[key]);
+        }
+    }
+}
+
+fn data_source(errors: &mut Errors, path: &Path, source: &Value) {
+    for key in ["name", "kind"] {
+        if text(source, key).is_empty() {
+            errors.required(&path.child(key), "");
+        }
+    }
+    let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
+    if group.is_empty() {
+        if kind != "PersistentVolumeClaim" && !kind.is_empty() {
+            errors.invalid(
+                path,
+                kind,
+                "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
+            );
+        }
+    } else {
+        subdomain(errors, &path.child("apiGroup"), group);
+    }
+    let namespace = text(source, "namespace");
+    if !namespace.is_empty() {
+        label(errors, &path.child("namespace"), namespace);
+    }
+}
+
+/// The spec as upstream's internal type prints: Go's names and order, what is not set written out.
+fn internal_claim_spec(spec: &Value) -> String {
+    let indent = |value: &Value, by: usize| {
+        let mut out = Vec::new();
+        let mut writer = serde_json::Serializer::with_formatter(
+            &mut out,
+            serde_json::ser::PrettyFormatter::with_indent(b" "),
+        );
+        let _ = serde::Serialize::serialize(value, &mut writer);
+        String::from_utf8_lossy(&out).replace('\n', &format!("\n{}", " ".repeat(by)))
+    };
+    let reference = |value: &Value, with_namespace: bool| {
+        if value.is_null() {
+            return "null".to_owned();
+        }
+        let namespace = if with_namespace {
+            format!(",\n  \"Namespace\": {}", value["namespace"])
+        } else {
+            String::new()
+        };
+        format!(
+            "{{\n  \"APIGroup\": {},\n  \"Kind\": {},\n  \"Name\": {}{namespace}\n }}",
+            value["apiGroup"],
+            json!(text(value, "kind")),
+            json!(text(value, "name"))
+        )
+    };
+    let selector = if spec["selector"].is_null() { "null".to_owned() } else { indent(&spec["selector"], 1) };
+    let resources = format!(
+        "{{\n  \"Limits\": {},\n  \"Requests\": {}\n }}",
+        indent(&spec["resources"]["limits"], 2),
+        indent(&spec["resources"]["requests"], 2)
+    );
+    format!(
+        "{{\n \"AccessModes\": {},\n \"Selector\": {selector},\n \"Resources\": {resources},\n \"VolumeName\": {},\n \"StorageClassName\": {},\n \"VolumeMode\": {},\n \"DataSource\": {},\n \"DataSourceRef\": {},\n \"VolumeAttributesClassName\": {}\n}}\n",
+        indent(&spec["accessModes"], 1),
+        json!(text(spec, "volumeName")),
+        spec["storageClassName"],
+        spec["volumeMode"],
+        reference(&spec["dataSource"], false),
+        reference(&spec["dataSourceRef"], true),
+        spec["volumeAttributesClassName"],
+    )
+}
+
+pub(in crate::builtin) fn claim_update(errors: &mut Errors, new: &Value, old: &Value) {
+    let (mut now, mut before) = (new["spec"].clone(), old["spec"].clone());
+    if text(&before, "volumeName").is_empty() {
+        crate::resource::copy_field(&mut before, &now, "volumeName");
+    }
+    if !is_set(&before, "storageClassName") && is_set(&now, "storageClassName") {
+        // A claim without a class may be given one later, by hand or by the default.
+        crate::resource::copy_field(&mut now, &before, "storageClassName");
+    }
+    let bound = text(&new["status"], "phase") == "Bound";
+    if bound {
+        if now["resources"]["requests"].is_object() {
+            now["resources"]["requests"]["storage"] = before["resources"]["requests"]["storage"].clone();
+        }
+        crate::resource::copy_field(&mut now, &before, "volumeAttributesClassName");
+    }
+    if now != before {
+        let diff = unified_diff(&internal_claim_spec(&before), &internal_claim_spec(&now));
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.forbidden(&Path::new("spec"), format!("{why}\n{diff}"));
+    }
+    let size = |spec: &Value| quantity(&spec["resources"]["requests"]["storage"]);
+    if let (Some(wanted), Some(was)) = (size(&new["spec"]), size(&old["spec"])) {
+        let capacity = quantity(&old["status"]["capacity"]["storage"]);
+        if wanted < was && capacity.is_some_and(|c| wanted <= c) {
+            let path = Path::new("spec.resources.requests.storage");
+            errors.forbidden(&path, "field can not be less than status.capacity");
+        }
+    }
+    let mode = |object: &Value| object["spec"]["volumeMode"].clone();
+    errors.immutable(&Path::new("volumeMode"), &mode(new), &mode(old));
+}
+
+const VOLUME_KINDS: &[&str] = &[
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+    "flexVolume",
+];
+
+pub(in crate::builtin) fn volume(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    let modes = list(spec, "accessModes");
+    if modes.is_empty() {
+        errors.required(&path.child("accessModes"), "");
+    }
+    access_modes(errors, &path.child("accessModes"), modes);
+    let capacity = entries(spec, "capacity");
+    if capacity.is_empty() {
+        errors.required(&path.child("capacity"), "");
+    } else if !is_set(&spec["capacity"], "storage") || capacity.len() > 1 {
+        errors.not_supported(&path.child("capacity"), spec["capacity"].clone(), &["storage"]);
+    }
+    for (name, amount) in capacity {
+        let at = path.child("capacity").key(name);
+        if quantity(amount).is_some_and(|q| q.sign() != Ordering::Greater) {
+            errors.invalid(&at, amount.clone(), "must be greater than zero");
+        }
+        checks::resource_amount(errors, &at, name, amount);
+    }
+    let policy = text(spec, "persistentVolumeReclaimPolicy");
+    if !policy.is_empty() {
+        errors.one_of(&path.child("persistentVolumeReclaimPolicy"), policy, &["Delete", "Recycle", "Retain"]);
+    }
+    volume_source(errors, &path, spec);
+    let class = text(spec, "storageClassName");
+    if !class.is_empty() {
+        subdomain(errors, &path.child("storageClassName"), class);
+    }
+    if let Some(mode) = spec["volumeMode"].as_str() {
+        errors.one_of(&path.child("volumeMode"), mode, &["Block", "Filesystem"]);
+    }
+}
+
+fn volume_source(errors: &mut Errors, path: &Path, spec: &Value) {
+    let mut found = VOLUME_KINDS.iter().copied().filter(|kind| is_set(spec, kind));
+    let Some(kind) = found.next() else {
+        errors.required(path, "must specify a volume type");
+        return;
+    };
+    let (at, source) = (path.child(kind), &spec[kind]);
+    let required: &[&str] = match kind {
+        "hostPath" | "local" => &["path"],
+        "nfs" => &["server", "path"],
+        "csi" => &["driver", "volumeHandle"],
+        "gcePersistentDisk" => &["pdName"],
+        "awsElasticBlockStore" | "cinder" => &["volumeID"],
+        "iscsi" => &["targetPortal", "iqn"],
+        _ => &[],
+    };
+    for key in required {
+        if text(source, key).is_empty() {
+            errors.required(&at.child(key), "");
+        }
+    }
+    if matches!(kind, "hostPath" | "local") {
+        checks::no_backsteps(errors, &at.child("path"), text(source, "path"));
+    }
+    if kind == "nfs" && !text(source, "path").is_empty() && !text(source, "path").starts_with('/') {
+        errors.invalid(&at.child("path"), text(source, "path"), "must be an absolute path");
+    }
+    if kind == "local" && !is_set(spec, "nodeAffinity") {
+        errors.required(&path.child("nodeAffinity"), "Local volume requires node affinity");
+    }
+    if kind == "hostPath"
+        && text(source, "path") == "/"
+        && text(spec, "persistentVolumeReclaimPolicy") == "Recycle"
+    {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), why);
+    }
+    if is_set(&spec["nodeAffinity"], "required") {
+        super::scheduling::node_selector(
+            errors,
+            &path.at("nodeAffinity.required"),
+            &spec["nodeAffinity"]["required"],
+        );
+    }
+    for other in found {
+        let name = if other == "cephfs" { "cephFS" } else { other };
+        errors.forbidden(&path.child(name), "may not specify more than 1 volume type");
+    }
+}
+
+pub(in crate::builtin) fn volume_update(errors: &mut Errors, new: &Value, old: &Value) {
+    let source = |object: &Value| -> Value {
+        VOLUME_KINDS
+            .iter()
+            .filter(|kind| is_set(&object["spec"], kind))
+            .map(|kind| ((*kind).to_owned(), object["spec"][*kind].clone()))
+            .collect::<serde_json::Map<String, Value>>()
+            .into()
+    };
+    let (now, before) = (source(new), source(old));
+    if now != before {
+        let print = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+        let diff = unified_diff(&print(&before), &print(&now));
+        let why = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
+        errors.forbidden(&Path::new("spec.persistentvolumesource"), why);
+    }
+    let mode = |object: &Value| object["spec"]["volumeMode"].clone();
+    errors.immutable(&Path::new("volumeMode"), &mode(new), &mode(old));
+}
+
+pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
+    let provisioner = text(object, "provisioner");
+    if provisioner.is_empty() {
+        errors.required(&Path::new("provisioner"), "");
+    } else {
+        let found = checks::messages(fl_types::check_qualified_name(&provisioner.to_lowercase()));
+        errors.each_invalid(&Path::new("provisioner"), provisioner, &found);
+    }
+    let parameters = entries(object, "parameters");
+    let path = Path::new("parameters");
+    if parameters.len() > 512 {
+        errors.too_long(&path, 512);
+    }
+    for (key, _) in &parameters {
+        if key.is_empty() {
+            errors.invalid(&path, *key, "field can not be empty.");
+        }
+    }
+    let policy = text(object, "reclaimPolicy");
+    if !policy.is_empty() {
+        errors.one_of(&Path::new("reclaimPolicy"), policy, &["Delete", "Retain"]);
+    }
+    match object["volumeBindingMode"].as_str() {
+        None => errors.required(&Path::new("volumeBindingMode"), ""),
+        Some(mode) => {
+            errors.one_of(&Path::new("volumeBindingMode"), mode, &["Immediate", "WaitForFirstConsumer"]);
+        }
+    }
+}
+
+pub(in crate::builtin) fn storage_class_update(errors: &mut Errors, new: &Value, old: &Value) {
+    for key in ["parameters", "provisioner", "reclaimPolicy"] {
+        if new[key] != old[key] {
+            errors.forbidden(&Path::new(key), format!("updates to {key} are forbidden."));
+        }
+    }
+    let mode = |object: &Value| object["volumeBindingMode"].clone();
+    errors.immutable(&Path::new("volumeBindingMode"), &mode(new), &mode(old));
+}

@@ -1,0 +1,275 @@
+//! Volumes of a pod.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::container::{field_reference, resource_reference};
+use crate::builtin::checks::{self, label, local_path};
+use crate::builtin::field::{Errors, Path, is_set, list, text};
+
+/// Checks volumes and returns the names that mounts may use: those without errors.
+pub(super) fn volumes<'a>(errors: &mut Errors, path: &Path, volumes: &'a [Value]) -> HashSet<&'a str> {
+    let mut usable = HashSet::new();
+    for (at, volume) in volumes.iter().enumerate() {
+        let path = path.index(at);
+        let before = errors.0.len();
+        source(errors, &path, volume);
+        let name = text(volume, "name");
+        if name.is_empty() {
+            errors.required(&path.child("name"), "");
+        } else {
+            label(errors, &path.child("name"), name);
+        }
+        if usable.contains(name) {
+            errors.duplicate(&path.child("name"), name);
+        }
+        if errors.0.len() == before {
+            usable.insert(name);
+        }
+    }
+    usable
+}
+
+/// The kinds of volumes in the order upstream looks at them; the first is the one that counts.
+const KINDS: &[&str] = &[
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
+/// Fields of a volume kind that must not be empty.
+fn required_fields(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "gitRepo" => &["repository"],
+        "gcePersistentDisk" => &["pdName"],
+        "awsElasticBlockStore" | "cinder" => &["volumeID"],
+        "iscsi" => &["targetPortal", "iqn"],
+        "nfs" => &["server", "path"],
+        "glusterfs" => &["endpoints", "path"],
+        "persistentVolumeClaim" => &["claimName"],
+        "rbd" => &["monitors", "image"],
+        "cephfs" => &["monitors"],
+        "flexVolume" => &["driver"],
+        "azureFile" => &["secretName", "shareName"],
+        "vsphereVolume" => &["volumePath"],
+        "photonPersistentDisk" => &["pdID"],
+        "portworxVolume" => &["volumeID"],
+        "azureDisk" => &["diskName", "diskURI"],
+        "scaleIO" => &["gateway", "system", "volumeName"],
+        "quobyte" => &["registry", "volume"],
+        "secret" => &["secretName"],
+        "configMap" => &["name"],
+        "csi" => &["driver"],
+        _ => &[],
+    }
+}
+
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+fn source(errors: &mut Errors, path: &Path, volume: &Value) {
+    let mut found = KINDS.iter().copied().filter(|kind| is_set(volume, kind));
+    let Some(kind) = found.next() else {
+        errors.required(path, "must specify a volume type");
+        return;
+    };
+    let (here, body) = (path.child(kind), &volume[kind]);
+    for field in required_fields(kind) {
+        if is_blank(&body[*field]) {
+            errors.required(&here.child(field), "");
+        }
+    }
+    match kind {
+        "emptyDir" if text(body, "sizeLimit").starts_with('-') => {
+            errors.forbidden(&here.child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
+        }
+        "hostPath" => host_path(errors, &here, body),
+        "nfs" if !text(body, "path").is_empty() && !text(body, "path").starts_with('/') => {
+            errors.invalid(&here.child("path"), text(body, "path"), "must be an absolute path");
+        }
+        "secret" | "configMap" => {
+            mode(errors, &here.child("defaultMode"), &body["defaultMode"]);
+            for (at, item) in list(body, "items").iter().enumerate() {
+                key_to_path(errors, &here.child("items").index(at), item);
+            }
+        }
+        "downwardAPI" => {
+            mode(errors, &here.child("defaultMode"), &body["defaultMode"]);
+            for file in list(body, "items") {
+                downward_file(errors, &here, file);
+            }
+        }
+        "projected" => {
+            mode(errors, &here.child("defaultMode"), &body["defaultMode"]);
+            projected(errors, &here, body);
+        }
+        "ephemeral" => {
+            let template = &body["volumeClaimTemplate"];
+            if template.is_null() {
+                errors.required(&here.child("volumeClaimTemplate"), "");
+            } else {
+                super::storage::claim_spec(errors, &here.at("volumeClaimTemplate.spec"), &template["spec"]);
+            }
+        }
+        _ => {}
+    }
+    for other in found {
+        // Two names in the messages are not those of the fields.
+        let name = match other {
+            "cephfs" => "cephFS",
+            "downwardAPI" => "downwarAPI",
+            other => other,
+        };
+        errors.forbidden(&path.child(name), "may not specify more than 1 volume type");
+    }
+}
+
+fn host_path(errors: &mut Errors, path: &Path, body: &Value) {
+    if text(body, "path").is_empty() {
+        errors.required(&path.child("path"), "");
+        return;
+    }
+    checks::no_backsteps(errors, &path.child("path"), text(body, "path"));
+    const TYPES: &[&str] = &[
+        "",
+        "BlockDevice",
+        "CharDevice",
+        "Directory",
+        "DirectoryOrCreate",
+        "File",
+        "FileOrCreate",
+        "Socket",
+    ];
+    errors.one_of(&path.child("type"), text(body, "type"), TYPES);
+}
+
+fn mode(errors: &mut Errors, path: &Path, value: &Value) {
+    if let Some(bits) = value.as_i64().filter(|bits| !(0..=0o777).contains(bits)) {
+        errors.invalid(path, bits, "must be a number between 0 and 0777 (octal), both inclusive");
+    }
+}
+
+fn key_to_path(errors: &mut Errors, path: &Path, item: &Value) {
+    if text(item, "key").is_empty() {
+        errors.required(&path.child("key"), "");
+    }
+    if text(item, "path").is_empty() {
+        errors.required(&path.child("path"), "");
+    }
+    local_path(errors, &path.child("path"), text(item, "path"));
+    mode(errors, &path.child("mode"), &item["mode"]);
+}
+
+const VOLUME_FIELDS: &[&str] =
+    &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+
+fn downward_file(errors: &mut Errors, path: &Path, file: &Value) {
+    if text(file, "path").is_empty() {
+        errors.required(&path.child("path"), "");
+    }
+    local_path(errors, &path.child("path"), text(file, "path"));
+    match (is_set(file, "fieldRef"), is_set(file, "resourceFieldRef")) {
+        (true, both) => {
+            field_reference(errors, &path.child("fieldRef"), &file["fieldRef"], VOLUME_FIELDS);
+            if both {
+                errors.invalid(
+                    path,
+                    "resource",
+                    "fieldRef and resourceFieldRef can not be specified simultaneously",
+                );
+            }
+        }
+        (false, true) => {
+            let reference = &file["resourceFieldRef"];
+            resource_reference(errors, &path.child("resourceFieldRef"), reference, true);
+        }
+        (false, false) => errors.required(path, "one of fieldRef and resourceFieldRef is required"),
+    }
+    mode(errors, &path.child("mode"), &file["mode"]);
+}
+
+fn projected(errors: &mut Errors, path: &Path, body: &Value) {
+    let mut paths = HashSet::new();
+    for (at, source) in list(body, "sources").iter().enumerate() {
+        let here = path.child("sources").index(at);
+        let mut found = 0;
+        for kind in ["secret", "configMap"] {
+            let (at, projection) = (here.child(kind), &source[kind]);
+            if projection.is_null() {
+                continue;
+            }
+            found += 1;
+            if text(projection, "name").is_empty() {
+                errors.required(&at.child("name"), "");
+            }
+            for (i, item) in list(projection, "items").iter().enumerate() {
+                key_to_path(errors, &at.child("items").index(i), item);
+                if !text(item, "path").is_empty() && !paths.insert(text(item, "path")) {
+                    errors.invalid(path, text(projection, "name"), "conflicting duplicate paths");
+                }
+            }
+        }
+        if is_set(source, "downwardAPI") {
+            found += 1;
+            for file in list(&source["downwardAPI"], "items") {
+                downward_file(errors, &here.child("downwardAPI"), file);
+                if !text(file, "path").is_empty() && !paths.insert(text(file, "path")) {
+                    errors.invalid(path, text(file, "path"), "conflicting duplicate paths");
+                }
+            }
+        }
+        let token = &source["serviceAccountToken"];
+        if !token.is_null() {
+            found += 1;
+            let at = here.child("serviceAccountToken").child("expirationSeconds");
+            let seconds = token["expirationSeconds"].as_i64().unwrap_or(3600);
+            if seconds < 600 {
+                errors.invalid(&at, seconds, "may not specify a duration less than 10 minutes");
+            }
+            if seconds > 1 << 32 {
+                errors.invalid(&at, seconds, "may not specify a duration larger than 2^32 seconds");
+            }
+            match text(token, "path") {
+                "" => errors.required(&path.child("path"), ""),
+                target => local_path(errors, &path.child("path"), target),
+            }
+        }
+        if found > 1 {
+            errors.forbidden(&here, "may not specify more than 1 volume type per source");
+        }
+    }
+}
