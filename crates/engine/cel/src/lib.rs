@@ -1,1 +1,28 @@
 //! CEL with Kubernetes' function library, compiled once and run within a cost budget.
+//!
+//! [`Expression`] evaluates over JSON values. [`Validator`] runs the `x-kubernetes-validations` of a schema.
+//!
+//! ```
+//! use serde_json::json;
+//! let ready = fl_cel::Expression::compile("status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')", &["status"])?;
+//! assert!(ready.eval_bool(&[("status", &json!({"conditions": [{"type": "Ready", "status": "True"}]}))]).unwrap_or(false));
+//! # Ok::<(), fl_cel::CompileError>(())
+//! ```
+
+mod ast;
+mod check;
+mod error;
+mod eval;
+mod expression;
+mod functions;
+mod lexer;
+mod names;
+mod parser;
+mod rules;
+mod types;
+mod value;
+
+pub use error::{CompileError, EvalError, Issue};
+pub use expression::{DEFAULT_COST_LIMIT, Expression};
+pub use rules::{COST_BUDGET, Program, RuleError, Validator, compile, field_path};
+pub use value::Value;

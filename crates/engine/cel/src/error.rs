@@ -1,0 +1,66 @@
+//! What goes wrong, before and while an expression runs.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// One issue of a compilation, with its place in the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issue {
+    pub message: String,
+    /// Offset in characters.
+    pub at: usize,
+}
+
+/// Why an expression does not compile; prints as cel-go prints issues, source line and caret included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompileError {
+    pub issues: Vec<Issue>,
+    pub source: String,
+}
+
+impl std::error::Error for CompileError {}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, issue) in self.issues.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            let before: String = self.source.chars().take(issue.at).collect();
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+            let text = self.source.split('\n').nth(line - 1).unwrap_or_default();
+            write!(
+                f,
+                "ERROR: <input>:{line}:{}: {}\n | {text}\n | {}^",
+                column + 1,
+                issue.message,
+                ".".repeat(column)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Why an evaluation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EvalError {
+    /// An error of the expression's own making, such as `no such key: a`.
+    #[error("{0}")]
+    Message(String),
+    /// The expression costs more than it may.
+    #[error("operation cancelled: actual cost limit exceeded")]
+    CostExceeded,
+}
+
+impl EvalError {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        EvalError::Message(text.into())
+    }
+
+    pub(crate) fn no_overload() -> Self {
+        EvalError::Message("no such overload".to_owned())
+    }
+}

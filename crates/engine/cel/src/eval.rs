@@ -1,0 +1,377 @@
+//! Evaluation within a cost budget.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::ast::{Expr, Kind, Literal, Macro, MacroKind};
+use crate::error::EvalError;
+use crate::functions;
+use crate::value::{List, Map, Value};
+
+pub(crate) type Eval<'a> = Result<Value<'a>, EvalError>;
+
+/// Variables and the budget of one evaluation.
+pub(crate) struct Scope<'a, 'v> {
+    vars: Vec<(Cow<'v, str>, Value<'a>)>,
+    cost: u64,
+    limit: u64,
+}
+
+impl<'a, 'v> Scope<'a, 'v> {
+    pub(crate) fn new(vars: Vec<(Cow<'v, str>, Value<'a>)>, limit: u64) -> Self {
+        Self { vars, cost: 0, limit }
+    }
+
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Charges for work; what exceeds the limit stops everything.
+    pub(crate) fn charge(&mut self, amount: u64) -> Result<(), EvalError> {
+        self.cost = self.cost.saturating_add(amount);
+        if self.cost > self.limit { Err(EvalError::CostExceeded) } else { Ok(()) }
+    }
+
+    fn lookup(&self, name: &str) -> Option<&Value<'a>> {
+        self.vars.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v)
+    }
+
+    fn is_var(&self, name: &str) -> bool {
+        self.lookup(name).is_some()
+    }
+
+    fn with<T>(&mut self, vars: Vec<(Cow<'v, str>, Value<'a>)>, run: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.vars.len();
+        self.vars.extend(vars);
+        let out = run(self);
+        self.vars.truncate(mark);
+        out
+    }
+
+    pub(crate) fn eval(&mut self, expr: &'v Expr) -> Eval<'a> {
+        match &expr.kind {
+            Kind::Literal(literal) => Ok(literal_value(literal)),
+            Kind::Ident(name) => {
+                self.charge(1)?;
+                if let Some(value) = self.lookup(name) {
+                    return Ok(value.clone());
+                }
+                functions::type_named(name)
+                    .ok_or_else(|| EvalError::new(format!("no such attribute(s): {name}")))
+            }
+            Kind::Select { operand, field, optional } => self.select(operand, field, *optional),
+            Kind::Has { operand, field } => self.has(operand, field),
+            Kind::List(items) => self.list(items),
+            Kind::Map(entries) => self.map(entries),
+            Kind::Macro(call) => self.run_macro(call),
+            Kind::Call { target, name, args } => self.call(target.as_deref(), name, args),
+        }
+    }
+
+    fn select(&mut self, operand: &'v Expr, field: &'v str, optional: bool) -> Eval<'a> {
+        if let Some(name) = qualified(operand, field)
+            && let Some(value) = functions::type_named(&name)
+        {
+            return Ok(value);
+        }
+        let base = self.eval(operand)?;
+        self.charge(1)?;
+        match base {
+            Value::Optional(None) => Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => {
+                let found = member(&inner, field)?;
+                Ok(Value::Optional(found.map(Box::new)))
+            }
+            base if optional => Ok(Value::Optional(member(&base, field)?.map(Box::new))),
+            base => member(&base, field)?.ok_or_else(|| EvalError::new(format!("no such key: {field}"))),
+        }
+    }
+
+    fn has(&mut self, operand: &'v Expr, field: &'v str) -> Eval<'a> {
+        let base = self.eval(operand)?;
+        self.charge(1)?;
+        match base {
+            Value::Optional(None) => Ok(Value::Bool(false)),
+            Value::Optional(Some(inner)) => Ok(Value::Bool(member(&inner, field)?.is_some())),
+            base => Ok(Value::Bool(member(&base, field)?.is_some())),
+        }
+    }
+
+    fn list(&mut self, items: &'v [(Expr, bool)]) -> Eval<'a> {
+        self.charge(10)?;
+        let mut out = Vec::with_capacity(items.len());
+        for (item, optional) in items {
+            match (self.eval(item)?, optional) {
+                (Value::Optional(inner), true) => out.extend(inner.map(|v| *v)),
+                (value, _) => out.push(value),
+            }
+        }
+        Ok(Value::list(out))
+    }
+
+    fn map(&mut self, entries: &'v [(Expr, Expr, bool)]) -> Eval<'a> {
+        self.charge(30)?;
+        let mut out: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(entries.len());
+        for (key, value, optional) in entries {
+            let key = self.eval(key)?;
+            let value = match (self.eval(value)?, optional) {
+                (Value::Optional(None), true) => continue,
+                (Value::Optional(Some(inner)), true) => *inner,
+                (value, _) => value,
+            };
+            if out.iter().any(|(k, _)| k.equals(&key)) {
+                return Err(EvalError::new("Failed with repeated key"));
+            }
+            out.push((key, value));
+        }
+        Ok(Value::Map(Map::Owned(Arc::new(out))))
+    }
+
+    fn call(&mut self, target: Option<&'v Expr>, name: &'v str, args: &'v [Expr]) -> Eval<'a> {
+        match (name, args) {
+            ("_&&_", [left, right]) => return self.logical(left, right, false),
+            ("_||_", [left, right]) => return self.logical(left, right, true),
+            ("_?_:_", [condition, yes, no]) => {
+                return match self.eval(condition)? {
+                    Value::Bool(true) => self.eval(yes),
+                    Value::Bool(false) => self.eval(no),
+                    _ => Err(EvalError::no_overload()),
+                };
+            }
+            _ => {}
+        }
+        // `sets.contains(a, b)`: a function in a namespace, unless the namespace is a variable.
+        if let Some(Expr { kind: Kind::Ident(space), .. }) = target
+            && !self.is_var(space)
+            && functions::is_namespace(space)
+        {
+            let values = args.iter().map(|a| self.eval(a)).collect::<Result<Vec<_>, _>>()?;
+            self.charge(1)?;
+            return functions::call(self, &format!("{space}.{name}"), &values);
+        }
+        let mut values = Vec::with_capacity(args.len() + 1);
+        if let Some(target) = target {
+            values.push(self.eval(target)?);
+        }
+        // `a.orValue(b)` and `a.or(b)` look at b only when a is empty.
+        if matches!(name, "orValue" | "or")
+            && let [Value::Optional(Some(inner))] = values.as_slice()
+        {
+            return Ok(if name == "or" { Value::Optional(Some(inner.clone())) } else { (**inner).clone() });
+        }
+        for arg in args {
+            values.push(self.eval(arg)?);
+        }
+        self.charge(1)?;
+        functions::call(self, name, &values)
+    }
+
+    /// `&&` and `||`: one side may decide although the other fails.
+    fn logical(&mut self, left: &'v Expr, right: &'v Expr, decides: bool) -> Eval<'a> {
+        let first = self.eval(left);
+        match &first {
+            Ok(Value::Bool(b)) if *b == decides => return first,
+            Err(EvalError::CostExceeded) => return first,
+            _ => {}
+        }
+        let second = self.eval(right);
+        match (&first, &second) {
+            (_, Ok(Value::Bool(b))) if *b == decides => second,
+            (_, Err(EvalError::CostExceeded)) => second,
+            (Ok(Value::Bool(_)), Ok(Value::Bool(_))) => second,
+            (Err(_), _) => first,
+            (Ok(Value::Bool(_)), Err(_)) => second,
+            _ => Err(EvalError::no_overload()),
+        }
+    }
+
+    /// The values a macro runs over: keys of a map, items of a list; with two variables also what they stand for.
+    fn range(&mut self, call: &'v Macro) -> Result<Vec<Vec<(Cow<'v, str>, Value<'a>)>>, EvalError> {
+        let range = self.eval(&call.range)?;
+        let bind = |name: &'v str, value: Value<'a>| (Cow::Borrowed(name), value);
+        let names: Vec<&'v str> = call.vars.iter().map(String::as_str).collect();
+        Ok(match (&range, names.as_slice()) {
+            (Value::List(list), [item]) => list.iter().map(|v| vec![bind(item, v)]).collect(),
+            (Value::List(list), [index, item]) => list
+                .iter()
+                .enumerate()
+                .map(|(i, v)| vec![bind(index, Value::Int(i as i64)), bind(item, v)])
+                .collect(),
+            (Value::Map(map), [key]) => map.iter().map(|(k, _)| vec![bind(key, k)]).collect(),
+            (Value::Map(map), [key, value]) => {
+                map.iter().map(|(k, v)| vec![bind(key, k), bind(value, v)]).collect()
+            }
+            _ => return Err(EvalError::no_overload()),
+        })
+    }
+
+    fn run_macro(&mut self, call: &'v Macro) -> Eval<'a> {
+        match call.kind {
+            MacroKind::OptMap | MacroKind::OptFlatMap => return self.opt_map(call),
+            MacroKind::SortBy => return self.sort_by(call),
+            _ => {}
+        }
+        let range = self.range(call)?;
+        match call.kind {
+            MacroKind::All => self.quantify(call, range, false),
+            MacroKind::Exists => self.quantify(call, range, true),
+            MacroKind::ExistsOne => {
+                let mut count = 0;
+                for vars in range {
+                    self.charge(1)?;
+                    count += usize::from(self.test(&call.args[0], vars)?);
+                }
+                Ok(Value::Bool(count == 1))
+            }
+            MacroKind::Filter => {
+                let mut out = Vec::new();
+                for vars in range {
+                    self.charge(1)?;
+                    let item = vars[0].1.clone();
+                    if self.test(&call.args[0], vars)? {
+                        out.push(item);
+                    }
+                }
+                Ok(Value::list(out))
+            }
+            MacroKind::Map | MacroKind::TransformList => {
+                let mut out = Vec::new();
+                for vars in range {
+                    if let Some(value) = self.transform(call, vars)? {
+                        out.push(value);
+                    }
+                }
+                Ok(Value::list(out))
+            }
+            MacroKind::TransformMap | MacroKind::TransformMapEntry => self.transform_map(call, range),
+            MacroKind::OptMap | MacroKind::OptFlatMap | MacroKind::SortBy => Err(EvalError::no_overload()),
+        }
+    }
+
+    /// all and exists: a decisive item outweighs errors of others.
+    fn quantify(
+        &mut self,
+        call: &'v Macro,
+        range: Vec<Vec<(Cow<'v, str>, Value<'a>)>>,
+        decides: bool,
+    ) -> Eval<'a> {
+        let mut error = None;
+        for vars in range {
+            self.charge(2)?;
+            match self.with(vars, |scope| scope.eval(&call.args[0])) {
+                Ok(Value::Bool(b)) if b == decides => return Ok(Value::Bool(decides)),
+                Ok(Value::Bool(_)) => {}
+                Ok(_) => error = error.or(Some(EvalError::no_overload())),
+                Err(EvalError::CostExceeded) => return Err(EvalError::CostExceeded),
+                Err(e) => error = error.or(Some(e)),
+            }
+        }
+        error.map_or(Ok(Value::Bool(!decides)), Err)
+    }
+
+    fn test(&mut self, predicate: &'v Expr, vars: Vec<(Cow<'v, str>, Value<'a>)>) -> Result<bool, EvalError> {
+        match self.with(vars, |scope| scope.eval(predicate))? {
+            Value::Bool(b) => Ok(b),
+            _ => Err(EvalError::no_overload()),
+        }
+    }
+
+    /// `map(x, t)`, `map(x, p, t)` and their two-variable forms: nothing when the predicate says no.
+    fn transform(
+        &mut self,
+        call: &'v Macro,
+        vars: Vec<(Cow<'v, str>, Value<'a>)>,
+    ) -> Result<Option<Value<'a>>, EvalError> {
+        self.charge(1)?;
+        let [first, rest @ ..] = call.args.as_slice() else { return Err(EvalError::no_overload()) };
+        match rest {
+            [] => self.with(vars, |scope| scope.eval(first)).map(Some),
+            [then, ..] => {
+                if self.test(first, vars.clone())? {
+                    self.with(vars, |scope| scope.eval(then)).map(Some)
+                } else {
+                    Ok(None)
+                }
+            }
+        }
+    }
+
+    fn transform_map(&mut self, call: &'v Macro, range: Vec<Vec<(Cow<'v, str>, Value<'a>)>>) -> Eval<'a> {
+        let mut out: Vec<(Value<'a>, Value<'a>)> = Vec::new();
+        for vars in range {
+            let key = vars[0].1.clone();
+            let Some(value) = self.transform(call, vars)? else { continue };
+            let added: Vec<(Value<'a>, Value<'a>)> = match (call.kind, value) {
+                (MacroKind::TransformMap, value) => vec![(key, value)],
+                (_, Value::Map(map)) => map.iter().collect(),
+                _ => return Err(EvalError::no_overload()),
+            };
+            for (key, value) in added {
+                if out.iter().any(|(k, _)| k.equals(&key)) {
+                    return Err(EvalError::new("insert failed: key already exists"));
+                }
+                out.push((key, value));
+            }
+        }
+        Ok(Value::Map(Map::Owned(Arc::new(out))))
+    }
+
+    fn opt_map(&mut self, call: &'v Macro) -> Eval<'a> {
+        let Value::Optional(inner) = self.eval(&call.range)? else { return Err(EvalError::no_overload()) };
+        let Some(inner) = inner else { return Ok(Value::Optional(None)) };
+        let vars = vec![(Cow::Borrowed(call.vars[0].as_str()), *inner)];
+        let out = self.with(vars, |scope| scope.eval(&call.args[0]))?;
+        match (call.kind, out) {
+            (MacroKind::OptMap, value) => Ok(Value::some(value)),
+            (_, value @ Value::Optional(_)) => Ok(value),
+            _ => Err(EvalError::no_overload()),
+        }
+    }
+
+    fn sort_by(&mut self, call: &'v Macro) -> Eval<'a> {
+        let range = self.range(call)?;
+        let mut keyed = Vec::with_capacity(range.len());
+        for vars in range {
+            self.charge(2)?;
+            let item = vars[0].1.clone();
+            keyed.push((self.with(vars, |scope| scope.eval(&call.args[0]))?, item));
+        }
+        functions::lists::sort_pairs(&mut keyed)?;
+        Ok(Value::list(keyed.into_iter().map(|(_, item)| item).collect()))
+    }
+}
+
+/// `a.b` as a dotted name, for types in packages.
+fn qualified(operand: &Expr, field: &str) -> Option<String> {
+    match &operand.kind {
+        Kind::Ident(name) => Some(format!("{name}.{field}")),
+        Kind::Select { operand, field: inner, optional: false } => {
+            Some(format!("{}.{field}", qualified(operand, inner)?))
+        }
+        _ => None,
+    }
+}
+
+fn member<'a>(base: &Value<'a>, field: &str) -> Result<Option<Value<'a>>, EvalError> {
+    match base {
+        Value::Map(map) => Ok(map.field(field)),
+        _ => Err(EvalError::no_overload()),
+    }
+}
+
+fn literal_value<'a>(literal: &Literal) -> Value<'a> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(b) => Value::Bool(*b),
+        Literal::Int(n) => Value::Int(*n),
+        Literal::Uint(n) => Value::Uint(*n),
+        Literal::Double(n) => Value::Double(*n),
+        Literal::Text(text) => Value::text(text.clone()),
+        Literal::Bytes(bytes) => Value::Bytes(bytes.clone().into()),
+    }
+}
+
+/// A list's items, for functions.
+pub(crate) fn items<'a>(list: &List<'a>) -> Vec<Value<'a>> {
+    list.iter().collect()
+}

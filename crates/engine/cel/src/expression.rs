@@ -1,0 +1,54 @@
+//! Expressions over JSON values: what health checks, conditions and filters use.
+
+use std::borrow::Cow;
+
+use serde_json::Value as Json;
+
+use crate::ast::Expr;
+use crate::check::check;
+use crate::error::{CompileError, EvalError};
+use crate::eval::Scope;
+use crate::parser::parse;
+use crate::types::Type;
+use crate::value::Value;
+
+/// Cost one evaluation may have unless told otherwise.
+pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
+
+/// A compiled expression over dynamically typed variables.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    expr: Expr,
+    source: String,
+}
+
+impl Expression {
+    /// Compiles `source`, which may refer to `variables`.
+    pub fn compile(source: &str, variables: &[&str]) -> Result<Self, CompileError> {
+        let expr = parse(source)?;
+        let vars: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
+        check(&expr, &vars, source)?;
+        Ok(Self { expr, source: source.to_owned() })
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Evaluates with the given variables.
+    pub fn eval<'a>(&self, variables: &[(&str, &'a Json)]) -> Result<Json, EvalError> {
+        let vars = variables
+            .iter()
+            .map(|(name, json)| (Cow::Borrowed(*name), Value::from_json(json, None)))
+            .collect();
+        Scope::<'a, '_>::new(vars, DEFAULT_COST_LIMIT).eval(&self.expr).map(|v| v.to_json())
+    }
+
+    /// Evaluates to a boolean.
+    pub fn eval_bool(&self, variables: &[(&str, &Json)]) -> Result<bool, EvalError> {
+        match self.eval(variables)? {
+            Json::Bool(b) => Ok(b),
+            other => Err(EvalError::new(format!("expression must evaluate to a bool, got {other}"))),
+        }
+    }
+}

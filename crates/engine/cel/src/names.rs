@@ -1,0 +1,75 @@
+//! Property names that are no CEL identifiers are escaped in rules.
+
+/// CEL's own words, which a property of that name must be escaped for.
+const KEYWORDS: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The property an escaped name stands for.
+pub(crate) fn unescape(name: &str) -> String {
+    if let Some(word) = name.strip_prefix("__").and_then(|n| n.strip_suffix("__"))
+        && KEYWORDS.contains(&word)
+    {
+        return word.to_owned();
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    const ESCAPES: &[(&str, &str)] =
+        &[("__underscores__", "__"), ("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
+    while let Some(at) = rest.find("__") {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match ESCAPES.iter().find(|(escaped, _)| rest.starts_with(escaped)) {
+            Some((escaped, plain)) => {
+                out.push_str(plain);
+                rest = &rest[escaped.len()..];
+            }
+            None => {
+                out.push_str("__");
+                rest = &rest[2..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether a property can be named in a rule at all, escaped if need be.
+pub(crate) fn is_reachable(name: &str) -> bool {
+    let mut chars = name.chars();
+    let first =
+        chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == '.' || c == '-' || c == '/');
+    first && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescape;
+
+    #[test]
+    fn escapes_are_undone() {
+        assert_eq!(unescape("a__dash__b__dot__c__slash__d__underscores__e"), "a-b.c/d__e");
+        assert_eq!(unescape("__namespace__"), "namespace");
+        assert_eq!(unescape("plain__x"), "plain__x");
+    }
+}

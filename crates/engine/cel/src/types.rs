@@ -1,0 +1,200 @@
+//! Static types, and the overloads of every function.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use fl_schema::{Additional, Schema, Type as SchemaType};
+
+/// The type of an expression.
+#[derive(Debug, Clone)]
+pub(crate) enum Type<'s> {
+    Dyn,
+    /// Scalars and opaque types, by the name errors print.
+    Named(&'static str),
+    List(Box<Type<'s>>),
+    Map(Box<Type<'s>>, Box<Type<'s>>),
+    Optional(Box<Type<'s>>),
+    /// An object with known fields; resources have type and name besides.
+    Object {
+        schema: &'s Schema,
+        resource: bool,
+    },
+    /// A type parameter of an overload.
+    Param(char),
+}
+
+pub(crate) const BOOL: Type<'static> = Type::Named("bool");
+pub(crate) const INT: Type<'static> = Type::Named("int");
+pub(crate) const TEXT: Type<'static> = Type::Named("string");
+
+impl<'s> Type<'s> {
+    /// The type of values of a schema; `None` where rules cannot look.
+    pub(crate) fn of(schema: &'s Schema, resource: bool) -> Option<Type<'s>> {
+        if schema.int_or_string {
+            return Some(Type::Dyn);
+        }
+        Some(match schema.ty {
+            SchemaType::Boolean => BOOL,
+            SchemaType::Integer => INT,
+            SchemaType::Number => Type::Named("double"),
+            SchemaType::String => match schema.format.as_deref() {
+                Some("byte") => Type::Named("bytes"),
+                Some("duration") => Type::Named("google.protobuf.Duration"),
+                Some("date" | "date-time") => Type::Named("google.protobuf.Timestamp"),
+                _ => TEXT,
+            },
+            SchemaType::Array => Type::List(Box::new(Type::of(
+                schema.items.as_deref()?,
+                schema.items.as_deref()?.embedded_resource,
+            )?)),
+            SchemaType::Object => match &schema.additional {
+                Additional::Schema(values) => {
+                    Type::Map(Box::new(TEXT), Box::new(Type::of(values, values.embedded_resource)?))
+                }
+                _ => Type::Object { schema, resource: resource || schema.embedded_resource },
+            },
+            SchemaType::Any => return None,
+        })
+    }
+
+    /// A field of an object type.
+    pub(crate) fn field(&self, name: &str) -> Option<Type<'s>> {
+        let Type::Object { schema, resource } = self else { return None };
+        let plain = crate::names::unescape(name);
+        if *resource {
+            match name {
+                "apiVersion" | "kind" => return Some(TEXT),
+                "metadata" => return Some(Type::Object { schema: reachable_meta(), resource: false }),
+                _ => {}
+            }
+        }
+        let node = schema.property(&plain).filter(|_| crate::names::is_reachable(&plain))?;
+        Type::of(node, node.embedded_resource)
+    }
+}
+
+/// Of metadata rules see the name only.
+fn reachable_meta() -> &'static Schema {
+    static META: OnceLock<Schema> = OnceLock::new();
+    META.get_or_init(|| {
+        let text = || Schema { ty: SchemaType::String, ..Schema::default() };
+        Schema {
+            ty: SchemaType::Object,
+            properties: std::sync::Arc::new(
+                [("name".into(), text().into()), ("generateName".into(), text().into())]
+                    .into_iter()
+                    .collect(),
+            ),
+            ..Schema::default()
+        }
+    })
+}
+
+impl fmt::Display for Type<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Dyn => f.write_str("dyn"),
+            Type::Named(name) => f.write_str(name),
+            Type::List(item) => write!(f, "list({item})"),
+            Type::Map(key, value) => write!(f, "map({key}, {value})"),
+            Type::Optional(inner) => write!(f, "optional_type({inner})"),
+            Type::Object { .. } => f.write_str("object"),
+            Type::Param(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+/// One signature.
+#[derive(Debug)]
+pub(crate) struct Overload {
+    pub(crate) member: bool,
+    pub(crate) args: Vec<Type<'static>>,
+    pub(crate) result: Type<'static>,
+}
+
+/// Bindings of type parameters during one match.
+pub(crate) type Bindings<'s> = HashMap<char, Type<'s>>;
+
+/// Whether a value of type `given` can stand where `wanted` is asked for.
+pub(crate) fn fits<'s>(wanted: &Type<'s>, given: &Type<'s>, bound: &mut Bindings<'s>) -> bool {
+    match (wanted, given) {
+        (Type::Param(name), given) => match bound.get(name).cloned() {
+            None => {
+                bound.insert(*name, given.clone());
+                true
+            }
+            Some(Type::Dyn) => true,
+            Some(known) => {
+                if matches!(given, Type::Dyn) {
+                    bound.insert(*name, Type::Dyn);
+                    return true;
+                }
+                fits(&known, given, bound) || fits(given, &known, bound)
+            }
+        },
+        (Type::Dyn, _) | (_, Type::Dyn) => true,
+        (Type::Named(a), Type::Named(b)) => a == b,
+        // Null stands for an absent object, time or opaque value.
+        (Type::Object { .. }, Type::Named("null_type")) => true,
+        (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => fits(a, b, bound),
+        (Type::Map(ak, av), Type::Map(bk, bv)) => fits(ak, bk, bound) && fits(av, bv, bound),
+        (Type::Object { schema: a, .. }, Type::Object { schema: b, .. }) => std::ptr::eq(*a, *b),
+        _ => false,
+    }
+}
+
+/// Fills parameters in a result type.
+pub(crate) fn filled<'s>(ty: &Type<'s>, bound: &Bindings<'s>) -> Type<'s> {
+    match ty {
+        Type::Param(name) => bound.get(name).cloned().unwrap_or(Type::Dyn),
+        Type::List(item) => Type::List(Box::new(filled(item, bound))),
+        Type::Optional(inner) => Type::Optional(Box::new(filled(inner, bound))),
+        Type::Map(key, value) => Type::Map(Box::new(filled(key, bound)), Box::new(filled(value, bound))),
+        other => other.clone(),
+    }
+}
+
+/// The overloads of a function; `None` for one that does not exist.
+pub(crate) fn overloads(name: &str) -> Option<&'static [Overload]> {
+    static TABLE: OnceLock<HashMap<&'static str, Vec<Overload>>> = OnceLock::new();
+    TABLE.get_or_init(build).get(name).map(Vec::as_slice)
+}
+
+fn build() -> HashMap<&'static str, Vec<Overload>> {
+    let mut table: HashMap<&'static str, Vec<Overload>> = HashMap::new();
+    for line in include_str!("overloads.txt").lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(style)) = (words.next(), words.next()) else { continue };
+        let mut types: Vec<Type<'static>> = words.filter_map(parse_type).collect();
+        let Some(result) = types.pop() else { continue };
+        table.entry(name).or_default().push(Overload { member: style == "m", args: types, result });
+    }
+    table
+}
+
+fn parse_type(word: &'static str) -> Option<Type<'static>> {
+    if let Some(inner) = word.strip_prefix("list<").and_then(|w| w.strip_suffix('>')) {
+        return Some(Type::List(Box::new(parse_type(inner)?)));
+    }
+    if let Some(inner) = word.strip_prefix("opt<").and_then(|w| w.strip_suffix('>')) {
+        return Some(Type::Optional(Box::new(parse_type(inner)?)));
+    }
+    if let Some(inner) = word.strip_prefix("map<").and_then(|w| w.strip_suffix('>')) {
+        let (key, value) = inner.split_once(',')?;
+        return Some(Type::Map(Box::new(parse_type(key)?), Box::new(parse_type(value)?)));
+    }
+    Some(match word {
+        "dyn" => Type::Dyn,
+        "A" | "B" => Type::Param(word.chars().next()?),
+        "ts" => Type::Named("google.protobuf.Timestamp"),
+        "dur" => Type::Named("google.protobuf.Duration"),
+        "ip" => Type::Named("net.IP"),
+        "cidr" => Type::Named("net.CIDR"),
+        "url" => Type::Named("kubernetes.URL"),
+        "quantity" => Type::Named("kubernetes.Quantity"),
+        "semver" => Type::Named("kubernetes.Semver"),
+        "format" => Type::Named("kubernetes.NamedFormat"),
+        name => Type::Named(name),
+    })
+}
