@@ -80,11 +80,11 @@ impl<'s> Checker<'s> {
                     return Type::Named("type");
                 }
                 let base = self.visit(operand);
-                self.select(expr.at, base, field, *optional)
+                self.select(expr.at, &base, field, *optional)
             }
             Kind::Has { operand, field } => {
                 let base = self.visit(operand);
-                self.select(expr.at, base, field, false);
+                self.select(expr.at, &base, field, false);
                 BOOL
             }
             Kind::List(items) => {
@@ -114,8 +114,8 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn select(&mut self, at: Position, base: Type<'s>, field: &str, optional: bool) -> Type<'s> {
-        let found = match &base {
+    fn select(&mut self, at: Position, base: &Type<'s>, field: &str, optional: bool) -> Type<'s> {
+        let found = match base {
             Type::Dyn => Type::Dyn,
             Type::Map(_, value) => (**value).clone(),
             Type::Object { .. } => match base.field(field) {
@@ -123,7 +123,7 @@ impl<'s> Checker<'s> {
                 None => self.complain(at, format!("undefined field '{field}'")),
             },
             Type::Optional(inner) => {
-                let inner = self.select(at, (**inner).clone(), field, false);
+                let inner = self.select(at, inner, field, false);
                 return match inner {
                     already @ Type::Optional(_) => already,
                     ty => Type::Optional(Box::new(ty)),
@@ -143,8 +143,8 @@ impl<'s> Checker<'s> {
         {
             let full = format!("{space}.{name}");
             if overloads(&full).is_some() {
-                let types = args.iter().map(|a| self.visit(a)).collect();
-                return self.resolve(at, &full, false, types);
+                let types: Vec<Type<'s>> = args.iter().map(|a| self.visit(a)).collect();
+                return self.resolve(at, &full, false, &types);
             }
             if full == "math.greatest" || full == "math.least" {
                 let types: Vec<Type<'s>> = args.iter().map(|a| self.visit(a)).collect();
@@ -156,17 +156,17 @@ impl<'s> Checker<'s> {
         }
         let mut types: Vec<Type<'s>> = target.map(|t| self.visit(t)).into_iter().collect();
         types.extend(args.iter().map(|a| self.visit(a)));
-        self.resolve(at, name, target.is_some(), types)
+        self.resolve(at, name, target.is_some(), &types)
     }
 
-    fn resolve(&mut self, at: Position, name: &str, member: bool, types: Vec<Type<'s>>) -> Type<'s> {
+    fn resolve(&mut self, at: Position, name: &str, member: bool, types: &[Type<'s>]) -> Type<'s> {
         let Some(all) = overloads(name).filter(|all| all.iter().any(|o| o.member == member)) else {
             return self.complain(at, format!("undeclared reference to '{name}' (in container '')"));
         };
         let mut result: Option<Type<'s>> = None;
         for overload in all.iter().filter(|o| o.member == member && o.args.len() == types.len()) {
             let mut bound: Bindings<'s> = Bindings::new();
-            if !overload.args.iter().zip(&types).all(|(wanted, given)| fits(wanted, given, &mut bound)) {
+            if !overload.args.iter().zip(types).all(|(wanted, given)| fits(wanted, given, &mut bound)) {
                 continue;
             }
             let ty = filled(&overload.result, &bound);
@@ -181,7 +181,7 @@ impl<'s> Checker<'s> {
                 |list: &[Type<'s>]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let applied = match (member, types.split_first()) {
                 (true, Some((first, rest))) => format!("{first}.({})", shown(rest)),
-                _ => format!("({})", shown(&types)),
+                _ => format!("({})", shown(types)),
             };
             self.complain(at, format!("found no matching overload for '{name}' applied to '{applied}'"))
         })

@@ -10,15 +10,18 @@ use crate::value::{List, Map, Value};
 
 pub(crate) type Eval<'a> = Result<Value<'a>, EvalError>;
 
+/// Variables of one round of a macro.
+type Vars<'a, 'v> = Vec<(Cow<'v, str>, Value<'a>)>;
+
 /// Variables and the budget of one evaluation.
 pub(crate) struct Scope<'a, 'v> {
-    vars: Vec<(Cow<'v, str>, Value<'a>)>,
+    vars: Vars<'a, 'v>,
     cost: u64,
     limit: u64,
 }
 
 impl<'a, 'v> Scope<'a, 'v> {
-    pub(crate) fn new(vars: Vec<(Cow<'v, str>, Value<'a>)>, limit: u64) -> Self {
+    pub(crate) fn new(vars: Vars<'a, 'v>, limit: u64) -> Self {
         Self { vars, cost: 0, limit }
     }
 
@@ -40,7 +43,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         self.lookup(name).is_some()
     }
 
-    fn with<T>(&mut self, vars: Vec<(Cow<'v, str>, Value<'a>)>, run: impl FnOnce(&mut Self) -> T) -> T {
+    fn with<T>(&mut self, vars: Vars<'a, 'v>, run: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.vars.len();
         self.vars.extend(vars);
         let out = run(self);
@@ -186,7 +189,7 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 
     /// The values a macro runs over: keys of a map, items of a list; with two variables also what they stand for.
-    fn range(&mut self, call: &'v Macro) -> Result<Vec<Vec<(Cow<'v, str>, Value<'a>)>>, EvalError> {
+    fn range(&mut self, call: &'v Macro) -> Result<Vec<Vars<'a, 'v>>, EvalError> {
         let range = self.eval(&call.range)?;
         let bind = |name: &'v str, value: Value<'a>| (Cow::Borrowed(name), value);
         let names: Vec<&'v str> = call.vars.iter().map(String::as_str).collect();
@@ -249,12 +252,7 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 
     /// all and exists: a decisive item outweighs errors of others.
-    fn quantify(
-        &mut self,
-        call: &'v Macro,
-        range: Vec<Vec<(Cow<'v, str>, Value<'a>)>>,
-        decides: bool,
-    ) -> Eval<'a> {
+    fn quantify(&mut self, call: &'v Macro, range: Vec<Vars<'a, 'v>>, decides: bool) -> Eval<'a> {
         let mut error = None;
         for vars in range {
             self.charge(2)?;
@@ -269,7 +267,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         error.map_or(Ok(Value::Bool(!decides)), Err)
     }
 
-    fn test(&mut self, predicate: &'v Expr, vars: Vec<(Cow<'v, str>, Value<'a>)>) -> Result<bool, EvalError> {
+    fn test(&mut self, predicate: &'v Expr, vars: Vars<'a, 'v>) -> Result<bool, EvalError> {
         match self.with(vars, |scope| scope.eval(predicate))? {
             Value::Bool(b) => Ok(b),
             _ => Err(EvalError::no_overload()),
@@ -277,11 +275,7 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 
     /// `map(x, t)`, `map(x, p, t)` and their two-variable forms: nothing when the predicate says no.
-    fn transform(
-        &mut self,
-        call: &'v Macro,
-        vars: Vec<(Cow<'v, str>, Value<'a>)>,
-    ) -> Result<Option<Value<'a>>, EvalError> {
+    fn transform(&mut self, call: &'v Macro, vars: Vars<'a, 'v>) -> Result<Option<Value<'a>>, EvalError> {
         self.charge(1)?;
         let [first, rest @ ..] = call.args.as_slice() else { return Err(EvalError::no_overload()) };
         match rest {
@@ -296,7 +290,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         }
     }
 
-    fn transform_map(&mut self, call: &'v Macro, range: Vec<Vec<(Cow<'v, str>, Value<'a>)>>) -> Eval<'a> {
+    fn transform_map(&mut self, call: &'v Macro, range: Vec<Vars<'a, 'v>>) -> Eval<'a> {
         let mut out: Vec<(Value<'a>, Value<'a>)> = Vec::new();
         for vars in range {
             let key = vars[0].1.clone();
