@@ -1,0 +1,171 @@
+//! From a list of files to a chart with its subcharts.
+
+use std::collections::BTreeMap;
+
+use super::{ArchiveLimits, BufferedFile, Chart, archive, directory};
+use crate::decode;
+use crate::error::LoadError;
+use crate::files::Files;
+use crate::values::Tree;
+
+/// Charts inside charts inside charts: more levels than any real one has.
+const DEEPEST: usize = 32;
+
+/// Loads charts. Notices (a link, an outdated file) are collected instead of printed.
+#[derive(Debug, Default)]
+pub struct Loader {
+    limits: ArchiveLimits,
+    /// What nested archives may still unpack to, all of them together.
+    nested_bytes: Option<u64>,
+    notices: Vec<String>,
+}
+
+impl Loader {
+    /// A loader with Helm's limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A loader with other limits.
+    pub fn with_limits(limits: ArchiveLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// What a person should know about the charts loaded so far.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Loads a chart directory.
+    pub fn directory(&mut self, files: &dyn Files) -> Result<Chart, LoadError> {
+        let found = directory::read(files, self.limits.file, &mut self.notices)?;
+        self.files(found, 0)
+    }
+
+    /// Loads a chart archive.
+    pub fn archive(&mut self, data: &[u8]) -> Result<Chart, LoadError> {
+        let files = archive::read(data, self.limits)?;
+        self.files(files, 0)
+    }
+
+    fn nested_archive(&mut self, data: &[u8], depth: usize) -> Result<Chart, LoadError> {
+        let left = self.nested_bytes.unwrap_or(self.limits.total);
+        let files = archive::read(data, ArchiveLimits { total: left, ..self.limits })?;
+        let used: u64 = files.iter().map(|f| f.data.len() as u64).sum();
+        self.nested_bytes = Some(left.saturating_sub(used));
+        self.files(files, depth)
+    }
+
+    fn files(&mut self, files: Vec<BufferedFile>, depth: usize) -> Result<Chart, LoadError> {
+        if depth > DEEPEST {
+            return Err(LoadError::TooDeep(DEEPEST));
+        }
+        let mut chart = Chart::default();
+        let mut has_metadata = false;
+        // Helm does not rely on the order of files; neither do we.
+        for file in files.iter().filter(|f| f.name == "Chart.yaml") {
+            has_metadata = true;
+            read_metadata(&mut chart, "Chart.yaml", &file.data)?;
+            if chart.metadata.api_version.is_empty() {
+                chart.metadata.api_version = "v1".into();
+            }
+        }
+        let mut subcharts: BTreeMap<String, Vec<BufferedFile>> = BTreeMap::new();
+        for file in files {
+            match file.name.as_str() {
+                "Chart.yaml" => {}
+                "Chart.lock" => drop(read_document("Chart.lock", &file.data)?),
+                "values.yaml" => {
+                    let document = read_document("values.yaml", &file.data)?;
+                    chart.values = Tree::table_from_yaml(&document)
+                        .map_err(|why| LoadError::File { file: "values.yaml", why })?;
+                }
+                "values.schema.json" => chart.schema = Some(file.data),
+                "requirements.yaml" => {
+                    has_metadata = true;
+                    self.warn_v2(&chart, "Dependencies are handled in Chart.yaml since apiVersion \"v2\". \
+                                          We recommend migrating dependencies to Chart.yaml.");
+                    read_metadata(&mut chart, "requirements.yaml", &file.data)?;
+                    if chart.metadata.api_version == "v1" {
+                        chart.files.push(file);
+                    }
+                }
+                "requirements.lock" => {
+                    has_metadata = true;
+                    drop(read_document("requirements.lock", &file.data)?);
+                    self.warn_v2(&chart, "Dependency locking is handled in Chart.lock since apiVersion \"v2\". \
+                                          We recommend migrating to Chart.lock.");
+                    if chart.metadata.api_version == "v1" {
+                        chart.files.push(file);
+                    }
+                }
+                name if name.starts_with("templates/") => chart.templates.push(file),
+                name if name.starts_with("charts/") && !name.ends_with(".prov") => {
+                    let inner = name["charts/".len()..].to_owned();
+                    let folder = inner.split('/').next().unwrap_or_default().to_owned();
+                    subcharts.entry(folder).or_default().push(BufferedFile { name: inner, data: file.data });
+                }
+                _ => chart.files.push(file),
+            }
+        }
+        if !has_metadata {
+            return Err(LoadError::NoChartFile);
+        }
+        chart.metadata.validate()?;
+        for (name, files) in subcharts {
+            if name.starts_with(['_', '.']) {
+                continue;
+            }
+            let sub = self.subchart(&name, files, depth + 1, chart.name()).map_err(|source| LoadError::Subchart {
+                name,
+                parent: chart.name().to_owned(),
+                source: Box::new(source),
+            })?;
+            chart.dependencies.push(sub);
+        }
+        Ok(chart)
+    }
+
+    fn subchart(
+        &mut self,
+        name: &str,
+        mut files: Vec<BufferedFile>,
+        depth: usize,
+        parent: &str,
+    ) -> Result<Chart, LoadError> {
+        if name.ends_with(".tgz") {
+            let file = files.swap_remove(0);
+            if file.name != name {
+                return Err(LoadError::Archive(format!(
+                    "error unpacking subchart tar in {parent}: expected {name}, got {}",
+                    file.name
+                )));
+            }
+            return self.nested_archive(&file.data, depth);
+        }
+        // A plain file in charts/ is not a chart and has no folder to take off.
+        let inner = files.into_iter().filter_map(|file| {
+            let name = file.name.split_once('/')?.1.to_owned();
+            Some(BufferedFile { name, data: file.data })
+        });
+        self.files(inner.collect(), depth)
+    }
+
+    fn warn_v2(&mut self, chart: &Chart, text: &str) {
+        if chart.metadata.api_version != "v1" {
+            self.notices.push(format!("Warning: {text}"));
+        }
+    }
+}
+
+fn read_document(file: &'static str, data: &[u8]) -> Result<fl_yaml::Node, LoadError> {
+    decode::document(data).map_err(|why| LoadError::File { file, why })
+}
+
+fn read_metadata(chart: &mut Chart, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
+    let document = read_document(file, data)?;
+    chart.metadata.read(&document).map_err(|why| match why.strip_prefix("validation: ") {
+        Some(rule) => LoadError::Validation(rule.to_owned()),
+        None => LoadError::File { file, why },
+    })
+}

@@ -1,0 +1,69 @@
+//! Charts as they are loaded: files, metadata, default values, subcharts. Immutable and shareable between threads.
+
+mod archive;
+mod directory;
+mod ignore;
+mod load;
+mod metadata;
+mod pattern;
+
+pub use archive::ArchiveLimits;
+pub use load::Loader;
+pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
+pub use pattern::{BadPattern, Pattern};
+
+pub(crate) use archive::clean as clean_path;
+
+use crate::values::Tree;
+
+/// A file by its name inside the chart.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Path with slashes, from the chart's root.
+    pub name: String,
+    /// Content.
+    pub data: Vec<u8>,
+}
+
+type BufferedFile = File;
+
+/// A loaded chart.
+#[derive(Debug, Clone, Default)]
+pub struct Chart {
+    /// `Chart.yaml`.
+    pub metadata: Metadata,
+    /// Files below `templates/`.
+    pub templates: Vec<File>,
+    /// `values.yaml`; null when there is none.
+    pub values: Tree,
+    /// `values.schema.json`.
+    pub schema: Option<Vec<u8>>,
+    /// All other files, those of `crds/` among them.
+    pub files: Vec<File>,
+    /// What is in `charts/`, by folder name.
+    pub dependencies: Vec<Chart>,
+}
+
+impl Chart {
+    /// The chart's name.
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// The files of `crds/`, without those of subcharts.
+    pub fn crd_files(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|f| {
+            let manifest = || {
+                let extension = f.name.rsplit_once('.').map(|(_, e)| e.to_ascii_lowercase());
+                matches!(extension.as_deref(), Some("yaml" | "yml" | "json"))
+            };
+            f.name.starts_with("crds/") && manifest()
+        })
+    }
+}
+
+fn trim_bom(data: &mut Vec<u8>) {
+    if data.starts_with(b"\xef\xbb\xbf") {
+        data.drain(..3);
+    }
+}

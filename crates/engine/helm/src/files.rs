@@ -1,0 +1,158 @@
+//! Where a chart directory comes from: a small view of a file tree, on disk or in memory.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// What a name in a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file and its size in bytes.
+    File(u64),
+    /// A directory.
+    Directory,
+    /// A device, pipe or socket: never read.
+    Special,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// What it is, after links were followed.
+    pub kind: Kind,
+    /// Where a symbolic link leads, for the notice that is printed about it.
+    pub link: Option<PathBuf>,
+}
+
+/// A file tree. Paths are relative to its root, with slashes; the root is the empty path.
+pub trait Files {
+    /// The entries of a directory, in any order.
+    fn list(&self, directory: &str) -> io::Result<Vec<Entry>>;
+    /// The content of a file, refused when it is larger than `limit`.
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>>;
+    /// How a path is shown in messages.
+    fn shown(&self, path: &str) -> String {
+        path.to_owned()
+    }
+}
+
+/// A directory on disk. Links that lead out of it are refused: a chart must not read what lies beside it.
+#[derive(Debug, Clone)]
+pub struct DiskFiles {
+    root: PathBuf,
+}
+
+impl DiskFiles {
+    /// Opens a directory.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        Ok(Self { root: root.canonicalize()? })
+    }
+
+    /// The real place of a path, which must be inside the root.
+    fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+        let real = self.root.join(path).canonicalize()?;
+        if real.starts_with(&self.root) {
+            return Ok(real);
+        }
+        let shown = self.shown(path);
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{shown} is a link to {} outside the chart", real.display()),
+        ))
+    }
+}
+
+impl Files for DiskFiles {
+    fn list(&self, directory: &str) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(self.resolve(directory)?)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().map_err(|name| {
+                let message = format!("the name {} in {} is not UTF-8", name.display(), self.shown(directory));
+                io::Error::new(io::ErrorKind::InvalidData, message)
+            })?;
+            let mut meta = entry.metadata()?;
+            let mut link = None;
+            if meta.is_symlink() {
+                let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
+                let real = self.resolve(&path)?;
+                meta = real.metadata()?;
+                link = Some(real);
+            }
+            let kind = if meta.is_dir() {
+                Kind::Directory
+            } else if meta.is_file() {
+                Kind::File(meta.len())
+            } else {
+                Kind::Special
+            };
+            entries.push(Entry { name, kind, link });
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(self.resolve(path)?)?;
+        let mut data = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(0));
+        // One byte more than allowed shows a file that grew since it was listed.
+        file.by_ref().take(limit + 1).read_to_end(&mut data)?;
+        if data.len() as u64 > limit {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{path} is larger than {limit} bytes")));
+        }
+        Ok(data)
+    }
+
+    fn shown(&self, path: &str) -> String {
+        self.root.join(path).display().to_string()
+    }
+}
+
+/// Files in memory, by path.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryFiles(BTreeMap<String, Vec<u8>>);
+
+impl MemoryFiles {
+    /// Adds or replaces a file.
+    pub fn insert(&mut self, path: impl Into<String>, data: impl Into<Vec<u8>>) {
+        self.0.insert(path.into(), data.into());
+    }
+}
+
+impl<P: Into<String>, D: Into<Vec<u8>>> FromIterator<(P, D)> for MemoryFiles {
+    fn from_iter<T: IntoIterator<Item = (P, D)>>(files: T) -> Self {
+        Self(files.into_iter().map(|(path, data)| (path.into(), data.into())).collect())
+    }
+}
+
+impl Files for MemoryFiles {
+    fn list(&self, directory: &str) -> io::Result<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for (path, data) in &self.0 {
+            let rest = match path.strip_prefix(directory) {
+                Some(rest) if directory.is_empty() => rest,
+                Some(rest) if rest.starts_with('/') => &rest[1..],
+                _ => continue,
+            };
+            let (name, kind) = match rest.split_once('/') {
+                Some((name, _)) => (name, Kind::Directory),
+                None => (rest, Kind::File(data.len() as u64)),
+            };
+            if entries.last().is_none_or(|last| last.name != name) {
+                entries.push(Entry { name: name.to_owned(), kind, link: None });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        match self.0.get(path) {
+            None => Err(io::Error::new(io::ErrorKind::NotFound, format!("{path}: no such file"))),
+            Some(data) if data.len() as u64 > limit => {
+                Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{path} is larger than {limit} bytes")))
+            }
+            Some(data) => Ok(data.clone()),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a render gives: manifests in install order, hooks, notes, CRDs.
+
+mod hook;
+mod kinds;
+mod manifest;
+
+pub use hook::{Hook, HookEvent};
+pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
+pub use manifest::{Manifest, split_manifests};
+
+use manifest::Head;
+
+use crate::error::Error;
+
+/// A file of `crds/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crd {
+    /// Its path with the charts it is in.
+    pub source: String,
+    /// Its text as it stands; templates do not run in it.
+    pub data: String,
+}
+
+/// A rendered chart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Release {
+    /// Manifests in the order they are installed.
+    pub manifests: Vec<Manifest>,
+    /// Hooks, sorted by kind.
+    pub hooks: Vec<Hook>,
+    /// What `NOTES.txt` printed.
+    pub notes: String,
+    /// CRDs of the chart and its subcharts.
+    pub crds: Vec<Crd>,
+    /// What a person should know: ignored values, unknown hooks.
+    pub warnings: Vec<String>,
+}
+
+/// Changes the manifests after rendering, before they are used.
+pub trait PostRender {
+    /// Takes all manifests as one text and gives the new one.
+    fn run(&self, manifests: &str) -> Result<String, String>;
+}
+
+impl Release {
+    /// Sorts rendered files (by path) into manifests and hooks.
+    pub(crate) fn sort_files(&mut self, mut files: Vec<(String, String)>) -> Result<(), Error> {
+        files.sort_by(|a, b| a.0.cmp(&b.0));
+        for (path, text) in files {
+            if text.trim().is_empty() {
+                continue;
+            }
+            for content in split_manifests(&text) {
+                let head = Head::read(content).map_err(|why| Error::Output { file: path.clone(), why })?;
+                match Hook::read(&head, &path, content) {
+                    Some(Ok(hook)) => self.hooks.push(hook),
+                    Some(Err(notice)) => self.warnings.push(notice),
+                    None => self.manifests.push(Manifest {
+                        source: path.clone(),
+                        api_version: head.api_version,
+                        kind: head.kind,
+                        name: head.name,
+                        content: content.to_owned(),
+                    }),
+                }
+            }
+        }
+        kinds::sort_by_kind(&mut self.hooks, INSTALL_ORDER, |h| &h.kind);
+        kinds::sort_by_kind(&mut self.manifests, INSTALL_ORDER, |m| &m.kind);
+        Ok(())
+    }
+
+    /// All manifests as one text, each under a comment that names its template; CRDs first when asked for.
+    pub fn manifest_text(&self, include_crds: bool) -> String {
+        let crds = self.crds.iter().filter(|_| include_crds).map(|c| (&c.source, &c.data));
+        let manifests = self.manifests.iter().map(|m| (&m.source, &m.content));
+        let length: usize = crds.clone().chain(manifests.clone()).map(|(s, t)| s.len() + t.len() + 16).sum();
+        let mut text = String::with_capacity(length);
+        for (source, content) in crds.chain(manifests) {
+            push_document(&mut text, source, content);
+        }
+        text
+    }
+}
+
+/// Appends one document as Helm prints it.
+pub fn push_document(text: &mut String, source: &str, content: &str) {
+    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
+        text.push_str(part);
+    }
+}

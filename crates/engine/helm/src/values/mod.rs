@@ -1,0 +1,33 @@
+//! Values: where they come from, how they are merged, and the table that templates see.
+
+mod coalesce;
+mod json;
+mod overrides;
+mod path;
+pub(crate) mod schema;
+mod set;
+mod tree;
+
+pub(crate) use coalesce::{Coalescer, ValueSource, merge_tables};
+pub use overrides::Overrides;
+pub(crate) use path::{path_value, table};
+pub use set::{SetError, SetKind};
+pub use tree::Tree;
+
+use fl_gotemplate::{Entries, List, Map, Value};
+
+/// A copy that shares nothing that a template could change.
+pub(crate) fn deep_copy(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(deep_copy_map(map)),
+        Value::List(list) if list.items().iter().any(|i| matches!(i, Value::Map(_) | Value::List(_))) => {
+            Value::List(List::with_type(list.ty(), list.items().iter().map(deep_copy).collect()))
+        }
+        other => other.clone(),
+    }
+}
+
+pub(crate) fn deep_copy_map(map: &Map) -> Map {
+    let entries: Entries = map.borrow().iter().map(|(k, v)| (k.clone(), deep_copy(v))).collect();
+    Map::new(entries)
+}

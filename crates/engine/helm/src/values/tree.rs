@@ -1,0 +1,116 @@
+//! Plain data that threads can share: the default values of a loaded chart.
+
+use fl_gotemplate::{Entries, List, Map, Str, Value};
+use fl_yaml::{Dialect, Node, Scalar};
+
+/// A value as JSON has them; numbers are floating point, as Helm reads values files.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Tree {
+    /// `null`
+    #[default]
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Str(Str),
+    /// A list.
+    List(Vec<Tree>),
+    /// A table, sorted by key.
+    Map(Vec<(Str, Tree)>),
+}
+
+impl Tree {
+    /// Converts a document, as `sigs.k8s.io/yaml` does on the way to JSON.
+    pub fn from_yaml(node: &Node) -> Result<Self, String> {
+        if let Some(map) = node.as_map() {
+            let mut entries = Vec::with_capacity(map.len());
+            for entry in map.iter() {
+                entries.push((key_text(&entry.key)?, Self::from_yaml(&entry.value)?));
+            }
+            // Of equal keys the last one stays, as in a Go map.
+            entries.sort_by(|a: &(Str, Tree), b| a.0.cmp(&b.0));
+            entries.dedup_by(|later, kept| {
+                later.0 == kept.0 && {
+                    std::mem::swap(later, kept);
+                    true
+                }
+            });
+            return Ok(Self::Map(entries));
+        }
+        if let Some(items) = node.as_seq() {
+            return Ok(Self::List(items.iter().map(Self::from_yaml).collect::<Result<_, _>>()?));
+        }
+        Ok(match node.scalar(Dialect::Sigs) {
+            None | Some(Scalar::Null) => Self::Null,
+            Some(Scalar::Bool(value)) => Self::Bool(value),
+            Some(Scalar::Int(value)) => Self::Number(value as f64),
+            Some(Scalar::Uint(value)) => Self::Number(value as f64),
+            Some(Scalar::Float(value)) if value.is_finite() => Self::Number(value),
+            Some(Scalar::Float(value)) => {
+                let shown = if value.is_nan() { "NaN" } else if value > 0.0 { "+Inf" } else { "-Inf" };
+                return Err(format!("error converting YAML to JSON: json: unsupported value: {shown}"));
+            }
+            Some(Scalar::Str(text)) => Self::Str(text.into()),
+            Some(Scalar::Timestamp(text)) => Self::Str(text.into()),
+            Some(Scalar::Binary(bytes)) => Self::Str(String::from_utf8_lossy(&bytes).into()),
+        })
+    }
+
+    /// Converts a document that must be a table (or nothing).
+    pub fn table_from_yaml(node: &Node) -> Result<Self, String> {
+        let tree = Self::from_yaml(node)?;
+        let kind = match &tree {
+            Self::Map(_) | Self::Null => return Ok(tree),
+            Self::List(_) => "array",
+            Self::Bool(_) => "bool",
+            Self::Number(_) => "number",
+            Self::Str(_) => "string",
+        };
+        Err(format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go value of type \
+map[string]interface {{}}"
+        ))
+    }
+
+    /// A fresh value for templates; only texts are shared.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Null => Value::Nil,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Number(value) => Value::Float(*value),
+            Self::Str(text) => Value::Str(text.clone()),
+            Self::List(items) => Value::List(List::new(items.iter().map(Self::to_value).collect())),
+            Self::Map(_) => Value::Map(self.to_map()),
+        }
+    }
+
+    /// The table as a fresh map; empty when this is no table.
+    pub fn to_map(&self) -> Map {
+        let entries: Entries = match self {
+            Self::Map(entries) => entries.iter().map(|(k, v)| (k.clone(), v.to_value())).collect(),
+            _ => Entries::new(),
+        };
+        Map::new(entries)
+    }
+}
+
+/// A key as text: JSON knows no other keys.
+fn key_text(node: &Node) -> Result<Str, String> {
+    Ok(match node.scalar(Dialect::Sigs) {
+        Some(Scalar::Str(text)) => text.into(),
+        Some(Scalar::Bool(value)) => if value { "true" } else { "false" }.into(),
+        Some(Scalar::Int(value)) => value.to_string().into(),
+        Some(Scalar::Uint(value)) => value.to_string().into(),
+        Some(Scalar::Float(value)) => crate::decode::float_key(value).into(),
+        Some(Scalar::Timestamp(text)) => text.into(),
+        Some(Scalar::Binary(bytes)) => bytes.into(),
+        Some(Scalar::Null) | None => {
+            return Err(format!(
+                "error converting YAML to JSON: line {}: a key of a mapping must be a text, number or boolean",
+                node.line()
+            ));
+        }
+    })
+}
