@@ -33,7 +33,11 @@ impl KubeVersion {
             return Err(bad());
         }
         let shown: Vec<String> = parts.iter().map(ToString::to_string).collect();
-        Ok(Self { version: format!("v{}", shown.join(".")), major: shown[0].clone(), minor: shown[1].clone() })
+        Ok(Self {
+            version: format!("v{}", shown.join(".")),
+            major: shown[0].clone(),
+            minor: shown[1].clone(),
+        })
     }
 }
 
@@ -128,9 +132,12 @@ mod tests {
 
     #[test]
     fn versions_keep_the_numbers_given() {
-        for (text, want) in
-            [("1.31", "v1.31"), ("v1.29.1-eks-abc+x", "v1.29.1"), ("1.30.2.4", "v1.30.2.4"), (" 1.2 ", "v1.2")]
-        {
+        for (text, want) in [
+            ("1.31", "v1.31"),
+            ("v1.29.1-eks-abc+x", "v1.29.1"),
+            ("1.30.2.4", "v1.30.2.4"),
+            (" 1.2 ", "v1.2"),
+        ] {
             assert_eq!(KubeVersion::parse(text).expect("a version").version, want);
         }
         for bad in ["", "1", "v", "abc", "1.x", "01.2"] {

@@ -3,7 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use fl_yaml::{Dialect, Node, Scalar};
+use fl_gotemplate::fmt::display;
+use fl_yaml::{Dialect, Node, Options, Scalar};
+
+/// Reads the first document; nothing at all is null.
+pub(crate) fn document(data: &[u8]) -> Result<Node, String> {
+    match fl_yaml::parse_first(data, &Options::sigs()) {
+        Ok(document) => Ok(document.unwrap_or_default()),
+        Err(error) => Err(format!("error converting YAML to JSON: {}", error.go_text(Dialect::Sigs))),
+    }
+}
 
 /// Whether a node is null.
 pub(crate) fn is_null(node: &Node) -> bool {
@@ -27,7 +36,8 @@ impl Decoder {
 
     fn mismatch(&mut self, node: &Node, target: &str, go_type: &str) -> bool {
         let got = json_kind(node);
-        self.error.get_or_insert_with(|| format!("cannot unmarshal {got} into Go {target} of type {go_type}"));
+        self.error
+            .get_or_insert_with(|| format!("cannot unmarshal {got} into Go {target} of type {go_type}"));
         false
     }
 
@@ -103,7 +113,12 @@ impl Decoder {
     }
 
     /// Texts by name.
-    pub(crate) fn string_map(&mut self, node: &Node, field: &str, into: &mut BTreeMap<String, String>) -> bool {
+    pub(crate) fn string_map(
+        &mut self,
+        node: &Node,
+        field: &str,
+        into: &mut BTreeMap<String, String>,
+    ) -> bool {
         let Some(map) = node.as_map() else {
             return is_null(node) || self.field_mismatch(node, field, "map[string]string");
         };
@@ -147,7 +162,7 @@ pub(crate) fn scalar_text(node: &Node) -> Option<String> {
         Scalar::Bool(value) => value.to_string(),
         Scalar::Int(value) => value.to_string(),
         Scalar::Uint(value) => value.to_string(),
-        Scalar::Float(value) => fl_gotemplate::strconv::format_float(value, b'g', -1),
+        Scalar::Float(value) => fl_gotemplate::fmt::format_float(value, b'g', None),
         Scalar::Str(text) => text.to_owned(),
         Scalar::Timestamp(text) => text,
         Scalar::Binary(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -161,7 +176,7 @@ pub(crate) fn printed(node: &Node) -> String {
     }
     match scalar_text(node) {
         Some(text) => text,
-        None => format!("{:?}", crate::values::Tree::from_yaml(node).to_value()),
+        None => crate::values::Tree::from_yaml(node).map_or_else(|e| e, |tree| display(&tree.to_value())),
     }
 }
 

@@ -70,7 +70,8 @@ impl Files for DiskFiles {
         for entry in std::fs::read_dir(self.resolve(directory)?)? {
             let entry = entry?;
             let name = entry.file_name().into_string().map_err(|name| {
-                let message = format!("the name {} in {} is not UTF-8", name.display(), self.shown(directory));
+                let message =
+                    format!("the name {} in {} is not UTF-8", name.display(), self.shown(directory));
                 io::Error::new(io::ErrorKind::InvalidData, message)
             })?;
             let mut meta = entry.metadata()?;
@@ -99,7 +100,10 @@ impl Files for DiskFiles {
         // One byte more than allowed shows a file that grew since it was listed.
         file.by_ref().take(limit + 1).read_to_end(&mut data)?;
         if data.len() as u64 > limit {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{path} is larger than {limit} bytes")));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("{path} is larger than {limit} bytes"),
+            ));
         }
         Ok(data)
     }
@@ -149,9 +153,10 @@ impl Files for MemoryFiles {
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
         match self.0.get(path) {
             None => Err(io::Error::new(io::ErrorKind::NotFound, format!("{path}: no such file"))),
-            Some(data) if data.len() as u64 > limit => {
-                Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{path} is larger than {limit} bytes")))
-            }
+            Some(data) if data.len() as u64 > limit => Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("{path} is larger than {limit} bytes"),
+            )),
             Some(data) => Ok(data.clone()),
         }
     }

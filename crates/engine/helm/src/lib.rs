@@ -1,1 +1,32 @@
-//! A Helm engine: charts and values in, manifests and hooks out, the same bytes as helm.
+//! A Helm engine: charts and values in, manifests and hooks out, the same bytes as Helm v3.
+//!
+//! - Load a chart once: [`Loader`] reads directories (through [`Files`]) and archives.
+//! - Compile it once: [`CompiledChart`] keeps parsed templates and can be shared between threads.
+//! - Render it many times: [`CompiledChart::render`] with [`Overrides`] (files, `--set`) and [`RenderOptions`] gives a
+//!   [`Release`] of manifests, hooks, notes and CRDs.
+//!
+//! Nothing here reads the clock, the environment or the network; what templates may ask of the world goes through
+//! [`fl_sprig::Outside`].
+
+mod capabilities;
+mod chart;
+mod decode;
+mod error;
+mod files;
+mod plan;
+mod release;
+mod render;
+mod values;
+
+pub use capabilities::{Capabilities, KubeVersion};
+pub use chart::{
+    ArchiveLimits, BadPattern, Chart, Dependency, File, ImportValue, Loader, Maintainer, Metadata, Pattern,
+};
+pub use error::{Error, LoadError};
+pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};
+pub use release::{
+    Crd, Hook, HookEvent, INSTALL_ORDER, Manifest, PostRender, Release, UNINSTALL_ORDER, compare_kinds,
+    push_document, split_manifests,
+};
+pub use render::{CompiledChart, ReleaseOptions, RenderOptions, release_name_from_template};
+pub use values::{Overrides, SetError, SetKind, Tree};

@@ -2,6 +2,7 @@
 
 mod apiserver;
 mod completion;
+mod helm;
 
 /// Every command of the binary. What does not exist yet is not listed.
 #[derive(Debug, clap::Subcommand)]
@@ -10,6 +11,8 @@ pub(crate) enum Command {
     Apiserver(apiserver::Args),
     /// Print the completion script for a shell
     Completion(completion::Args),
+    /// Work with Helm charts
+    Helm(helm::Args),
 }
 
 impl Command {
@@ -17,6 +20,7 @@ impl Command {
         match self {
             Command::Apiserver(args) => args.run(),
             Command::Completion(args) => args.run(),
+            Command::Helm(args) => args.run(),
         }
     }
 }

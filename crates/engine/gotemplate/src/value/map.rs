@@ -55,14 +55,19 @@ impl MapType {
 pub type Entries = BTreeMap<Str, Value>;
 
 struct Inner {
-    ty: MapType,
     nil: bool,
     entries: RefCell<Entries>,
 }
 
 /// A handle to a Go map. Clones share the entries, as Go's maps do: Sprig's `set` through one handle is seen by all.
+///
+/// The type belongs to the handle: Helm hands one map to a parent chart as `map[string]interface {}` and to the subchart
+/// as `chartutil.Values`.
 #[derive(Clone)]
-pub struct Map(Rc<Inner>);
+pub struct Map {
+    ty: MapType,
+    inner: Rc<Inner>,
+}
 
 impl Map {
     /// A new `map[string]interface {}`.
@@ -72,32 +77,38 @@ impl Map {
 
     /// A new map of the given Go type.
     pub fn with_type(ty: MapType, entries: Entries) -> Self {
-        Map(Rc::new(Inner { ty, nil: false, entries: RefCell::new(entries) }))
+        Map { ty, inner: Rc::new(Inner { nil: false, entries: RefCell::new(entries) }) }
     }
 
     /// A nil map: empty, prints as `map[]`, JSON `null`.
     pub fn nil(ty: MapType) -> Self {
-        Map(Rc::new(Inner { ty, nil: true, entries: RefCell::default() }))
+        Map { ty, inner: Rc::new(Inner { nil: true, entries: RefCell::default() }) }
+    }
+
+    /// The same map seen as another Go type.
+    #[must_use]
+    pub fn retyped(&self, ty: MapType) -> Self {
+        Map { ty, inner: Rc::clone(&self.inner) }
     }
 
     /// The Go type.
     pub fn ty(&self) -> MapType {
-        self.0.ty
+        self.ty
     }
 
     /// Whether this is Go's nil map.
     pub fn is_nil(&self) -> bool {
-        self.0.nil
+        self.inner.nil
     }
 
     /// Reads the entries. Do not call functions that may write to this map while holding it.
     pub fn borrow(&self) -> Ref<'_, Entries> {
-        self.0.entries.borrow()
+        self.inner.entries.borrow()
     }
 
     /// Writes the entries.
     pub fn borrow_mut(&self) -> RefMut<'_, Entries> {
-        self.0.entries.borrow_mut()
+        self.inner.entries.borrow_mut()
     }
 
     /// The value under `key`.
@@ -122,7 +133,7 @@ impl Map {
 
     /// Whether both handles are the same map.
     pub fn same(&self, other: &Map) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+        Rc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The entries as they are now; safe to iterate while the map changes.
@@ -132,19 +143,29 @@ impl Map {
 
     /// An address-like number for `%p`, stable for the life of the map.
     pub fn address(&self) -> usize {
-        Rc::as_ptr(&self.0).cast::<()>() as usize
+        Rc::as_ptr(&self.inner).cast::<()>() as usize
     }
 }
 
 impl fmt::Debug for Map {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A map can contain itself, so only its size is shown.
-        write!(f, "{}[{} entries]", self.0.ty.name(), self.len())
+        write!(f, "{}[{} entries]", self.ty.name(), self.len())
     }
 }
 
 impl<K: Into<Str>> FromIterator<(K, Value)> for Map {
     fn from_iter<T: IntoIterator<Item = (K, Value)>>(iter: T) -> Self {
         Map::new(iter.into_iter().map(|(k, v)| (k.into(), v)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_small() {
+        assert_eq!(size_of::<Value>(), 24, "lists of values are copied often");
     }
 }

@@ -42,11 +42,17 @@ pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<Vec<BufferedFil
     for (count, entry) in tar.entries().map_err(unreadable)?.enumerate() {
         let mut entry = entry.map_err(unreadable)?;
         if count >= limits.entries {
-            return Err(LoadError::Archive(format!("chart archive has more than {} entries", limits.entries)));
+            return Err(LoadError::Archive(format!(
+                "chart archive has more than {} entries",
+                limits.entries
+            )));
         }
         let kind = entry.header().entry_type();
         let raw_name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        if kind.is_dir() || raw_name.ends_with('/') || kind.is_pax_global_extensions() || kind.is_pax_local_extensions()
+        if kind.is_dir()
+            || raw_name.ends_with('/')
+            || kind.is_pax_global_extensions()
+            || kind.is_pax_local_extensions()
         {
             continue;
         }
@@ -100,7 +106,9 @@ fn checked_name(raw: &str) -> Result<String, LoadError> {
         return Err(refuse("chart illegally references parent directory"));
     }
     let drive = name.as_bytes();
-    if drive.len() > 2 && drive[0].is_ascii_alphabetic() && drive[1..].starts_with(b":/") || name.contains('\0') {
+    if drive.len() > 2 && drive[0].is_ascii_alphabetic() && drive[1..].starts_with(b":/")
+        || name.contains('\0')
+    {
         return Err(refuse("chart contains illegally named files"));
     }
     if top == "Chart.yaml" {

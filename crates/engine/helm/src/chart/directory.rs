@@ -19,8 +19,13 @@ pub(crate) fn read(
         true => read_file(files, ".helmignore", limit)?,
         false => Vec::new(),
     };
-    let mut walk =
-        Walk { files, rules: Rules::parse(&String::from_utf8_lossy(&ignore))?, limit, notices, found: Vec::new() };
+    let mut walk = Walk {
+        files,
+        rules: Rules::parse(&String::from_utf8_lossy(&ignore))?,
+        limit,
+        notices,
+        found: Vec::new(),
+    };
     walk.directory("", 0)?;
     Ok(walk.found)
 }
@@ -42,8 +47,10 @@ impl Walk<'_> {
         if depth > DEEPEST {
             return Err(LoadError::TooDeep(DEEPEST));
         }
-        let mut entries =
-            self.files.list(path).map_err(|source| LoadError::Read { path: self.files.shown(path), source })?;
+        let mut entries = self
+            .files
+            .list(path)
+            .map_err(|source| LoadError::Read { path: self.files.shown(path), source })?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };

@@ -83,8 +83,11 @@ impl Loader {
                 "values.schema.json" => chart.schema = Some(file.data),
                 "requirements.yaml" => {
                     has_metadata = true;
-                    self.warn_v2(&chart, "Dependencies are handled in Chart.yaml since apiVersion \"v2\". \
-                                          We recommend migrating dependencies to Chart.yaml.");
+                    self.warn_v2(
+                        &chart,
+                        "Dependencies are handled in Chart.yaml since apiVersion \"v2\". \
+                                          We recommend migrating dependencies to Chart.yaml.",
+                    );
                     read_metadata(&mut chart, "requirements.yaml", &file.data)?;
                     if chart.metadata.api_version == "v1" {
                         chart.files.push(file);
@@ -93,8 +96,11 @@ impl Loader {
                 "requirements.lock" => {
                     has_metadata = true;
                     drop(read_document("requirements.lock", &file.data)?);
-                    self.warn_v2(&chart, "Dependency locking is handled in Chart.lock since apiVersion \"v2\". \
-                                          We recommend migrating to Chart.lock.");
+                    self.warn_v2(
+                        &chart,
+                        "Dependency locking is handled in Chart.lock since apiVersion \"v2\". \
+                                          We recommend migrating to Chart.lock.",
+                    );
                     if chart.metadata.api_version == "v1" {
                         chart.files.push(file);
                     }
@@ -116,10 +122,8 @@ impl Loader {
             if name.starts_with(['_', '.']) {
                 continue;
             }
-            let sub = self.subchart(&name, files, depth + 1, chart.name()).map_err(|source| LoadError::Subchart {
-                name,
-                parent: chart.name().to_owned(),
-                source: Box::new(source),
+            let sub = self.subchart(&name, files, depth + 1, chart.name()).map_err(|source| {
+                LoadError::Subchart { name, parent: chart.name().to_owned(), source: Box::new(source) }
             })?;
             chart.dependencies.push(sub);
         }

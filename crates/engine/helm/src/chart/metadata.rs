@@ -224,14 +224,20 @@ fn maintainer(d: &mut Decoder, node: &Node, null: &mut Option<String>) -> Mainta
         null.get_or_insert_with(|| "validation: maintainers must not contain empty or null nodes".into());
         return m;
     }
-    d.fields(node, "chart.Maintainer", "Metadata.maintainers", &["name", "email", "url"], |d, field, node| {
-        let text = match field {
-            "name" => &mut m.name,
-            "email" => &mut m.email,
-            _ => &mut m.url,
-        };
-        d.string(node, "Maintainer.maintainers", field, text)
-    });
+    d.fields(
+        node,
+        "chart.Maintainer",
+        "Metadata.maintainers",
+        &["name", "email", "url"],
+        |d, field, node| {
+            let text = match field {
+                "name" => &mut m.name,
+                "email" => &mut m.email,
+                _ => &mut m.url,
+            };
+            d.string(node, "Maintainer.maintainers", field, text)
+        },
+    );
     m
 }
 
@@ -254,9 +260,14 @@ fn dependency(d: &mut Decoder, node: &Node, null: &mut Option<String>) -> Depend
             "tags" => return d.strings(node, "Dependency.dependencies.tags", &mut dep.tags),
             "enabled" => return d.boolean(node, "Dependency.dependencies.enabled", &mut dep.enabled),
             _ => {
-                return d.items(node, "Dependency.dependencies.import-values", "[]interface {}", |_, item| {
-                    dep.import_values.push(import_value(item));
-                });
+                return d.items(
+                    node,
+                    "Dependency.dependencies.import-values",
+                    "[]interface {}",
+                    |_, item| {
+                        dep.import_values.push(import_value(item));
+                    },
+                );
             }
         };
         d.string(node, "Dependency.dependencies", field, text)
@@ -277,13 +288,18 @@ fn import_value(node: &Node) -> ImportValue {
 
 impl Dependency {
     fn validate(&mut self) -> Result<(), LoadError> {
-        [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition].into_iter().for_each(sanitize);
+        [&mut self.name, &mut self.version, &mut self.repository, &mut self.condition]
+            .into_iter()
+            .for_each(sanitize);
         self.tags.iter_mut().for_each(sanitize);
         let fine = self.alias.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         if fine {
             return Ok(());
         }
-        Err(LoadError::Validation(format!("dependency {:?} has disallowed characters in the alias", self.name)))
+        Err(LoadError::Validation(format!(
+            "dependency {:?} has disallowed characters in the alias",
+            self.name
+        )))
     }
 }
 
@@ -299,7 +315,8 @@ fn sanitize(text: &mut String) {
                 return Some(' ');
             }
             // `escape_debug` leaves printable characters as they are; the first one keeps combining marks whole.
-            let printable = matches!(c, '"' | '\'' | '\\') || ['a', c].iter().collect::<String>().escape_debug().count() == 2;
+            let printable = matches!(c, '"' | '\'' | '\\')
+                || ['a', c].iter().collect::<String>().escape_debug().count() == 2;
             printable.then_some(c)
         })
         .collect();

@@ -12,8 +12,6 @@ pub use load::Loader;
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use pattern::{BadPattern, Pattern};
 
-pub(crate) use archive::clean as clean_path;
-
 use crate::values::Tree;
 
 /// A file by its name inside the chart.

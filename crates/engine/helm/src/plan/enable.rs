@@ -34,8 +34,12 @@ impl<'c> Plan<'c> {
             .filter(|d| !d.enabled)
             .map(|d| d.name.clone())
             .collect();
-        let kept: Vec<ChartId> =
-            self.subcharts(id).iter().copied().filter(|sub| !off.iter().any(|name| name == self.name(*sub))).collect();
+        let kept: Vec<ChartId> = self
+            .subcharts(id)
+            .iter()
+            .copied()
+            .filter(|sub| !off.iter().any(|name| name == self.name(*sub)))
+            .collect();
         let listed: Vec<DependencyId> =
             requirements.iter().copied().filter(|d| !off.contains(&self.dependencies[d.0].name)).collect();
         for sub in &kept {
@@ -106,7 +110,13 @@ impl<'c> Plan<'c> {
     }
 
     /// The first condition that is a boolean decides, whatever the tags say.
-    fn apply_conditions(&mut self, requirements: &[DependencyId], values: &Map, path: &str, warnings: &mut Vec<String>) {
+    fn apply_conditions(
+        &mut self,
+        requirements: &[DependencyId],
+        values: &Map,
+        path: &str,
+        warnings: &mut Vec<String>,
+    ) {
         for dependency in requirements {
             let dependency = &mut self.dependencies[dependency.0];
             let conditions = dependency.declared.condition.trim().split(',').filter(|c| !c.is_empty());

@@ -7,6 +7,8 @@
 mod enable;
 mod import;
 
+pub(crate) use enable::in_range;
+
 use std::borrow::Cow;
 
 use fl_gotemplate::Map;
@@ -131,8 +133,11 @@ impl<'c> Plan<'c> {
 
 impl PlannedDependency<'_> {
     fn final_form(&self) -> Dependency {
-        let mut dependency =
-            Dependency { name: self.name.clone().into_owned(), enabled: self.enabled, ..self.declared.clone() };
+        let mut dependency = Dependency {
+            name: self.name.clone().into_owned(),
+            enabled: self.enabled,
+            ..self.declared.clone()
+        };
         if self.imported {
             dependency.import_values.retain(|import| *import != ImportValue::Other);
             for import in &mut dependency.import_values {

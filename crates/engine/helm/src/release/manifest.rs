@@ -40,9 +40,11 @@ impl Head {
             "kind" => d.string(node, "SimpleHead", field, &mut head.kind),
             _ => {
                 let go_type = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string }";
-                d.fields(node, go_type, "SimpleHead.metadata", &["name", "annotations"], |d, field, node| match field {
-                    "name" => d.string(node, ".metadata", field, &mut head.name),
-                    _ => d.string_map(node, ".metadata.annotations", &mut head.annotations),
+                d.fields(node, go_type, "SimpleHead.metadata", &["name", "annotations"], |d, field, node| {
+                    match field {
+                        "name" => d.string(node, ".metadata", field, &mut head.name),
+                        _ => d.string_map(node, ".metadata.annotations", &mut head.annotations),
+                    }
                 });
                 true
             }
@@ -101,7 +103,8 @@ mod tests {
 
     #[test]
     fn numbers_become_text_in_heads() {
-        let head = Head::read("kind: 5\nmetadata: {name: 1.50, annotations: {a: 1, b: true, c: }}").expect("a head");
+        let head =
+            Head::read("kind: 5\nmetadata: {name: 1.50, annotations: {a: 1, b: true, c: }}").expect("a head");
         assert_eq!((head.kind.as_str(), head.name.as_str()), ("5", "1.5"));
         assert_eq!(head.annotations["a"], "1");
         assert_eq!(head.annotations["b"], "true");

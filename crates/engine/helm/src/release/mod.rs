@@ -83,6 +83,32 @@ impl Release {
     }
 }
 
+impl Release {
+    /// Replaces the manifests by what a post-renderer makes of them. Which template one came from is then only known
+    /// from the comment above it.
+    pub(crate) fn post_render(&mut self, post_render: &dyn PostRender) -> Result<(), Error> {
+        let changed = post_render.run(&self.manifest_text(false)).map_err(Error::PostRender)?;
+        let mut manifests = Vec::new();
+        for content in split_manifests(&changed) {
+            let (comment, body) = content.split_once('\n').unwrap_or((content, ""));
+            let (source, body) = match comment.strip_prefix("# Source: ") {
+                Some(source) => (source.to_owned(), body),
+                None => (String::new(), content),
+            };
+            let head = Head::read(body).map_err(|why| Error::Output { file: source.clone(), why })?;
+            manifests.push(Manifest {
+                source,
+                api_version: head.api_version,
+                kind: head.kind,
+                name: head.name,
+                content: body.to_owned(),
+            });
+        }
+        self.manifests = manifests;
+        Ok(())
+    }
+}
+
 /// Appends one document as Helm prints it.
 pub fn push_document(text: &mut String, source: &str, content: &str) {
     for part in ["---\n# Source: ", source, "\n", content, "\n"] {

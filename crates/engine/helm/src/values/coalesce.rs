@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use fl_gotemplate::fmt::display;
 use fl_gotemplate::{Entries, Map, Str, Value};
 
 use super::{deep_copy_map, tree::Tree};
@@ -161,8 +162,12 @@ fn coalesce_tables(winner: &Map, defaults: &Map, prefix: &str, merge: bool, warn
     if winner.same(defaults) {
         return;
     }
-    let nulls: Vec<Str> =
-        winner.borrow().iter().filter(|(_, value)| matches!(value, Value::Nil)).map(|(key, _)| key.clone()).collect();
+    let nulls: Vec<Str> = winner
+        .borrow()
+        .iter()
+        .filter(|(_, value)| matches!(value, Value::Nil))
+        .map(|(key, _)| key.clone())
+        .collect();
     // A null of the winner hides the default; whether there was a real one decides if the key goes for good.
     let hidden: Vec<bool> =
         nulls.iter().map(|key| defaults.get(key).is_some_and(|value| !matches!(value, Value::Nil))).collect();
@@ -188,20 +193,16 @@ fn coalesce_tables(winner: &Map, defaults: &Map, prefix: &str, merge: bool, warn
             (Some(_), Value::Map(default)) => warnings.push(format!(
                 "warning: cannot overwrite table with non table for {} ({})",
                 join(prefix, &key.to_text()),
-                shown(&Value::Map(default))
+                display(&Value::Map(default))
             )),
             (Some(Value::Map(_)), default) if !matches!(default, Value::Nil) => warnings.push(format!(
                 "warning: destination for {} is a table. Ignoring non-table value ({})",
                 join(prefix, &key.to_text()),
-                shown(&default)
+                display(&default)
             )),
             _ => {}
         }
     }
-}
-
-fn shown(value: &Value) -> String {
-    String::from_utf8_lossy(&fl_gotemplate::sprint(value)).into_owned()
 }
 
 fn shallow_copy(map: &Map) -> Map {

@@ -48,7 +48,9 @@ impl Overrides {
         set::apply(text, kind, &self.table, read_file).map_err(|error| {
             let flag = match kind {
                 // Helm keeps the reason to itself here and shows the data; the reason helps.
-                SetKind::Json => return Error::Values(format!("failed parsing --set-json data {text}: {error}")),
+                SetKind::Json => {
+                    return Error::Values(format!("failed parsing --set-json data {text}: {error}"));
+                }
                 SetKind::Typed => "--set",
                 SetKind::String => "--set-string",
                 SetKind::File => "--set-file",

@@ -97,7 +97,8 @@ impl Parser<'_> {
     }
 
     fn key(&mut self, table: &Map, dots: usize) -> Result<(), Halt> {
-        let stops: &[char] = if self.kind == SetKind::Literal { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
+        let stops: &[char] =
+            if self.kind == SetKind::Literal { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
         let (key, stop) = self.until(stops);
         match stop {
             None if key.is_empty() => Err(Halt::End),

@@ -27,7 +27,8 @@ impl Tree {
         if let Some(map) = node.as_map() {
             let mut entries = Vec::with_capacity(map.len());
             for entry in map.iter() {
-                entries.push((key_text(&entry.key)?, Self::from_yaml(&entry.value)?));
+                // The reader has made texts of all keys already.
+                entries.push((entry.name().unwrap_or_default().into(), Self::from_yaml(&entry.value)?));
             }
             // Of equal keys the last one stays, as in a Go map.
             entries.sort_by(|a: &(Str, Tree), b| a.0.cmp(&b.0));
@@ -49,7 +50,13 @@ impl Tree {
             Some(Scalar::Uint(value)) => Self::Number(value as f64),
             Some(Scalar::Float(value)) if value.is_finite() => Self::Number(value),
             Some(Scalar::Float(value)) => {
-                let shown = if value.is_nan() { "NaN" } else if value > 0.0 { "+Inf" } else { "-Inf" };
+                let shown = if value.is_nan() {
+                    "NaN"
+                } else if value > 0.0 {
+                    "+Inf"
+                } else {
+                    "-Inf"
+                };
                 return Err(format!("error converting YAML to JSON: json: unsupported value: {shown}"));
             }
             Some(Scalar::Str(text)) => Self::Str(text.into()),
@@ -94,23 +101,4 @@ map[string]interface {{}}"
         };
         Map::new(entries)
     }
-}
-
-/// A key as text: JSON knows no other keys.
-fn key_text(node: &Node) -> Result<Str, String> {
-    Ok(match node.scalar(Dialect::Sigs) {
-        Some(Scalar::Str(text)) => text.into(),
-        Some(Scalar::Bool(value)) => if value { "true" } else { "false" }.into(),
-        Some(Scalar::Int(value)) => value.to_string().into(),
-        Some(Scalar::Uint(value)) => value.to_string().into(),
-        Some(Scalar::Float(value)) => crate::decode::float_key(value).into(),
-        Some(Scalar::Timestamp(text)) => text.into(),
-        Some(Scalar::Binary(bytes)) => bytes.into(),
-        Some(Scalar::Null) | None => {
-            return Err(format!(
-                "error converting YAML to JSON: line {}: a key of a mapping must be a text, number or boolean",
-                node.line()
-            ));
-        }
-    })
 }

@@ -1,0 +1,200 @@
+//! `.Chart`: the metadata with Go's field names.
+
+use std::any::Any;
+use std::borrow::Cow;
+
+use fl_gotemplate::{Entries, List, ListType, Map, MapType, Object, Str, Value};
+
+use crate::chart::{Dependency, ImportValue, Maintainer, Metadata};
+
+/// A Go struct whose fields are known when it is made.
+#[derive(Debug)]
+struct Struct {
+    type_name: &'static str,
+    fields: Vec<(&'static str, Value)>,
+    /// Names and values as `encoding/json` writes them, empty ones left out.
+    json: Map,
+}
+
+impl Object for Struct {
+    fn type_name(&self) -> Cow<'static, str> {
+        self.type_name.into()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn kind(&self) -> fl_gotemplate::Kind {
+        if self.type_name.starts_with('*') {
+            fl_gotemplate::Kind::Pointer
+        } else {
+            fl_gotemplate::Kind::Struct
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value.clone())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        self.fields.clone()
+    }
+
+    fn json(&self) -> Option<Value> {
+        Some(Value::Map(self.json.clone()))
+    }
+}
+
+/// `.Chart` itself: embeds the metadata, so that its fields are reached directly.
+#[derive(Debug)]
+struct ChartObject {
+    metadata: Value,
+    is_root: bool,
+}
+
+impl Object for ChartObject {
+    fn type_name(&self) -> Cow<'static, str> {
+        "struct { chart.Metadata; IsRoot bool }".into()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "Metadata" => Some(self.metadata.clone()),
+            "IsRoot" => Some(Value::Bool(self.is_root)),
+            _ => self.metadata.as_object::<Struct>()?.field(name),
+        }
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        vec![("Metadata", self.metadata.clone()), ("IsRoot", Value::Bool(self.is_root))]
+    }
+
+    fn json(&self) -> Option<Value> {
+        let entries: Entries = self.metadata.as_object::<Struct>()?.json.borrow().clone();
+        let map = Map::new(entries);
+        map.insert("IsRoot", Value::Bool(self.is_root));
+        Some(Value::Map(map))
+    }
+}
+
+/// Collects fields with their Go and JSON names.
+#[derive(Default)]
+struct Fields {
+    fields: Vec<(&'static str, Value)>,
+    json: Entries,
+}
+
+impl Fields {
+    fn add(&mut self, go: &'static str, json: &str, value: Value) {
+        if value.truth() {
+            self.json.insert(Str::from(json), value.clone());
+        }
+        self.fields.push((go, value));
+    }
+
+    fn text(&mut self, go: &'static str, json: &str, value: &str) {
+        self.add(go, json, Value::str(value));
+    }
+
+    fn texts(&mut self, go: &'static str, json: &str, values: &[String]) {
+        let list = if values.is_empty() {
+            List::nil(ListType::Str)
+        } else {
+            List::of_strings(values.iter().map(String::as_str))
+        };
+        self.add(go, json, Value::List(list));
+    }
+
+    fn list(&mut self, go: &'static str, json: &str, ty: &'static str, values: Vec<Value>) {
+        let ty = ListType::Named(ty, false);
+        let list = if values.is_empty() { List::nil(ty) } else { List::with_type(ty, values) };
+        self.add(go, json, Value::List(list));
+    }
+
+    fn finish(self, type_name: &'static str) -> Value {
+        Value::object(Struct { type_name, fields: self.fields, json: Map::new(self.json) })
+    }
+}
+
+/// The object for `.Chart` of a chart under its final name and with its final dependencies.
+pub(crate) fn chart(metadata: &Metadata, name: &str, dependencies: &[Dependency], is_root: bool) -> Value {
+    let mut f = Fields::default();
+    f.text("Name", "name", name);
+    f.text("Home", "home", &metadata.home);
+    f.texts("Sources", "sources", &metadata.sources);
+    f.text("Version", "version", &metadata.version);
+    f.text("Description", "description", &metadata.description);
+    f.texts("Keywords", "keywords", &metadata.keywords);
+    f.list(
+        "Maintainers",
+        "maintainers",
+        "[]*chart.Maintainer",
+        metadata.maintainers.iter().map(maintainer).collect(),
+    );
+    f.text("Icon", "icon", &metadata.icon);
+    f.text("APIVersion", "apiVersion", &metadata.api_version);
+    f.text("Condition", "condition", &metadata.condition);
+    f.text("Tags", "tags", &metadata.tags);
+    f.text("AppVersion", "appVersion", &metadata.app_version);
+    f.add("Deprecated", "deprecated", Value::Bool(metadata.deprecated));
+    let annotations: Entries =
+        metadata.annotations.iter().map(|(k, v)| (Str::from(k.as_str()), Value::str(v.as_str()))).collect();
+    let annotations = if annotations.is_empty() {
+        Map::nil(MapType::Str)
+    } else {
+        Map::with_type(MapType::Str, annotations)
+    };
+    f.add("Annotations", "annotations", Value::Map(annotations));
+    f.text("KubeVersion", "kubeVersion", &metadata.kube_version);
+    f.list(
+        "Dependencies",
+        "dependencies",
+        "[]*chart.Dependency",
+        dependencies.iter().map(dependency).collect(),
+    );
+    f.text("Type", "type", &metadata.chart_type);
+    Value::object(ChartObject { metadata: f.finish("chart.Metadata"), is_root })
+}
+
+fn maintainer(m: &Maintainer) -> Value {
+    let mut f = Fields::default();
+    f.text("Name", "name", &m.name);
+    f.text("Email", "email", &m.email);
+    f.text("URL", "url", &m.url);
+    f.finish("*chart.Maintainer")
+}
+
+fn dependency(d: &Dependency) -> Value {
+    let mut f = Fields::default();
+    f.text("Name", "name", &d.name);
+    f.text("Version", "version", &d.version);
+    f.text("Repository", "repository", &d.repository);
+    f.text("Condition", "condition", &d.condition);
+    f.texts("Tags", "tags", &d.tags);
+    f.add("Enabled", "enabled", Value::Bool(d.enabled));
+    let imports: Vec<Value> = d.import_values.iter().map(import_value).collect();
+    let imports = if imports.is_empty() { List::nil(ListType::Any) } else { List::new(imports) };
+    f.add("ImportValues", "import-values", Value::List(imports));
+    f.text("Alias", "alias", &d.alias);
+    // These two are written even when empty.
+    f.json.insert(Str::from("name"), Value::str(d.name.as_str()));
+    f.json.insert(Str::from("repository"), Value::str(d.repository.as_str()));
+    f.finish("*chart.Dependency")
+}
+
+fn import_value(import: &ImportValue) -> Value {
+    match import {
+        ImportValue::Export(name) => Value::str(name.as_str()),
+        ImportValue::Other => Value::Nil,
+        ImportValue::Table { child, parent } => {
+            let entries = [("child", child), ("parent", parent)];
+            let entries = entries.into_iter().map(|(k, v)| (Str::from(k), Value::str(v.as_str()))).collect();
+            Value::Map(Map::with_type(MapType::Str, entries))
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Rendering: from a loaded chart and user values to a release.
+
+mod capabilities;
+mod chart_object;
+mod failure;
+mod files;
+mod glob;
+mod scope;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fl_gotemplate::{Functions, Limits, Map, MissingKey, Str, TemplateSet, Value};
+use fl_sprig::{Host, Mode, Outside};
+
+use crate::capabilities::Capabilities;
+use crate::chart::Chart;
+use crate::error::Error;
+use crate::plan::{Plan, in_range};
+use crate::release::{Crd, PostRender, Release};
+use crate::values::{Coalescer, Overrides, schema};
+use scope::{Renderable, Scopes, VALUES_TYPE};
+
+/// Name and circumstances of a release.
+#[derive(Debug, Clone)]
+pub struct ReleaseOptions {
+    /// Its name.
+    pub name: String,
+    /// Where it goes.
+    pub namespace: String,
+    /// Its number.
+    pub revision: i64,
+    /// Whether there is an earlier one.
+    pub is_upgrade: bool,
+}
+
+/// How to render.
+#[derive(Clone)]
+pub struct RenderOptions {
+    /// Name and circumstances.
+    pub release: ReleaseOptions,
+    /// What the cluster offers.
+    pub capabilities: Capabilities,
+    /// Budgets of all templates together.
+    pub limits: Limits,
+    /// Clock, randomness and cluster.
+    pub outside: Rc<dyn Outside>,
+    /// Whether `values.schema.json` is passed over.
+    pub skip_schema: bool,
+    /// Whether notes of subcharts are part of the notes.
+    pub subchart_notes: bool,
+}
+
+impl fmt::Debug for RenderOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RenderOptions").field("release", &self.release).finish_non_exhaustive()
+    }
+}
+
+/// Compiled sets kept per chart: one for each set of subcharts that values have switched on.
+const KEPT_SETS: usize = 8;
+
+/// A chart whose templates are parsed once and rendered many times, from any thread.
+#[derive(Debug)]
+pub struct CompiledChart {
+    chart: Chart,
+    sets: Mutex<HashMap<Vec<String>, Arc<TemplateSet>>>,
+}
+
+fn all_functions() -> &'static Arc<Functions> {
+    static FUNCTIONS: OnceLock<Arc<Functions>> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| Arc::new(fl_sprig::functions()))
+}
+
+impl CompiledChart {
+    /// Takes a loaded chart. Templates are parsed when they are first needed: which ones are depends on the values.
+    pub fn new(chart: Chart) -> Self {
+        Self { chart, sets: Mutex::default() }
+    }
+
+    /// The chart.
+    pub fn chart(&self) -> &Chart {
+        &self.chart
+    }
+
+    /// Renders the chart. With a post-renderer the manifests are what it makes of them.
+    pub fn render(
+        &self,
+        values: &Overrides,
+        options: &RenderOptions,
+        post_render: Option<&dyn PostRender>,
+    ) -> Result<Release, Error> {
+        let chart = &self.chart;
+        check_release_name(&options.release.name)?;
+        check_installable(chart)?;
+        let mut release = Release::default();
+        let plan = Plan::new(chart, values.table(), &mut release.warnings)?;
+        let computed = Coalescer::coalescing(&plan, &mut release.warnings).run(Plan::ROOT, values.table())?;
+        if !options.skip_schema {
+            schema::validate(&plan, Plan::ROOT, &computed, &mut release.warnings)?;
+        }
+        let wanted = &chart.metadata.kube_version;
+        let version = &options.capabilities.kube_version.version;
+        if !wanted.is_empty() && !in_range(wanted, version) {
+            return Err(Error::KubeVersion { wanted: wanted.clone(), version: version.clone() });
+        }
+        let files = self.execute(&plan, &computed, options)?;
+        let files = take_notes(files, chart.name(), options.subchart_notes, &mut release.notes);
+        release.sort_files(files)?;
+        collect_crds(&plan, Plan::ROOT, &mut release.crds);
+        if let Some(post_render) = post_render {
+            release.post_render(post_render)?;
+        }
+        Ok(release)
+    }
+
+    /// Runs all templates that are no partials.
+    fn execute(
+        &self,
+        plan: &Plan<'_>,
+        values: &Map,
+        options: &RenderOptions,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let mut scopes = Scopes {
+            plan,
+            release: scope::release(&options.release),
+            capabilities: capabilities::capabilities(&options.capabilities),
+            templates: Vec::new(),
+        };
+        scopes.add(Plan::ROOT, values);
+        let mut templates = scopes.templates;
+        scope::sort_for_parsing(&mut templates);
+        let set = self.compiled(&templates)?;
+        let host = Host::new(Rc::clone(&options.outside), Mode::Render);
+        let mut context = set.context(&options.limits, Some(Rc::new(host)));
+        let mut rendered = Vec::with_capacity(templates.len());
+        for template in templates {
+            let base = template.name.rsplit('/').next().unwrap_or_default();
+            if base.starts_with('_') {
+                continue;
+            }
+            let about = Map::with_type(VALUES_TYPE, Default::default());
+            about.insert("Name", Value::str(template.name.as_str()));
+            about.insert("BasePath", Value::str(template.base_path));
+            template.scope.insert("Template", Value::Map(about));
+            let mut out = Vec::with_capacity(template.text.len());
+            context
+                .run_named(&Str::from(template.name.as_str()), Value::Map(template.scope), &mut out)
+                .map_err(|error| failure::of_execution(&template.name, &error))?;
+            let text = without_no_value(out).map_err(|_| Error::Output {
+                file: template.name.clone(),
+                why: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
+            })?;
+            rendered.push((template.name, text));
+        }
+        Ok(rendered)
+    }
+
+    /// The parsed templates for a set of names.
+    fn compiled(&self, templates: &[Renderable<'_>]) -> Result<Arc<TemplateSet>, Error> {
+        let names: Vec<String> = templates.iter().map(|t| t.name.clone()).collect();
+        let kept = |sets: &HashMap<_, Arc<TemplateSet>>| sets.get(&names).cloned();
+        if let Some(set) = kept(&self.sets.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(set);
+        }
+        let mut set = TemplateSet::new(Arc::clone(all_functions()));
+        set.set_missing_key(MissingKey::Zero);
+        for template in templates {
+            set.parse(&template.name, template.text)
+                .map_err(|error| failure::of_parsing(&template.name, &error))?;
+        }
+        let set = Arc::new(set);
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if sets.len() >= KEPT_SETS {
+            sets.clear();
+        }
+        sets.insert(names, Arc::clone(&set));
+        Ok(set)
+    }
+}
+
+/// Go prints `<no value>` for a missing one even when told otherwise; Helm takes it out afterwards, wherever it stands.
+fn without_no_value(out: Vec<u8>) -> Result<String, std::string::FromUtf8Error> {
+    let text = String::from_utf8(out)?;
+    Ok(match memchr::memmem::find(text.as_bytes(), b"<no value>") {
+        Some(_) => text.replace("<no value>", ""),
+        None => text,
+    })
+}
+
+/// Takes all `NOTES.txt` out of the files; the root's (or every one) becomes the notes.
+fn take_notes(
+    files: Vec<(String, String)>,
+    chart: &str,
+    all: bool,
+    notes: &mut String,
+) -> Vec<(String, String)> {
+    let root = format!("{chart}/templates/NOTES.txt");
+    let (found, rest): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|(name, _)| name.ends_with("NOTES.txt"));
+    for (_, text) in found.into_iter().filter(|(name, _)| all || *name == root) {
+        if !notes.is_empty() {
+            notes.push('\n');
+        }
+        notes.push_str(&text);
+    }
+    rest
+}
+
+fn collect_crds(plan: &Plan<'_>, id: crate::plan::ChartId, crds: &mut Vec<Crd>) {
+    let path = plan.full_path(id);
+    crds.extend(plan.chart(id).crd_files().map(|file| Crd {
+        source: format!("{path}/{}", file.name),
+        data: String::from_utf8_lossy(&file.data).into_owned(),
+    }));
+    for sub in plan.subcharts(id) {
+        collect_crds(plan, *sub, crds);
+    }
+}
+
+fn check_installable(chart: &Chart) -> Result<(), Error> {
+    if chart.metadata.is_library() {
+        return Err(Error::Library);
+    }
+    let missing: Vec<String> = chart
+        .metadata
+        .dependencies
+        .iter()
+        .flatten()
+        .map(|wanted| &wanted.name)
+        .filter(|name| !chart.dependencies.iter().any(|present| present.name() == *name))
+        .cloned()
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(Error::MissingDependencies(missing)) }
+}
+
+/// DNS labels with dots between, 53 characters at most, so that names made from it fit into 63.
+fn check_release_name(name: &str) -> Result<(), Error> {
+    let label = |label: &str| {
+        let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let bytes = label.as_bytes();
+        bytes.iter().all(|b| fine(*b) || *b == b'-')
+            && bytes.first().is_some_and(|b| fine(*b))
+            && bytes.last().is_some_and(|b| fine(*b))
+    };
+    if name.len() <= 53 && name.split('.').all(label) {
+        return Ok(());
+    }
+    Err(Error::ReleaseName { name: name.to_owned() })
+}
+
+/// Makes a release name from a template, as `--name-template` asks.
+pub fn release_name_from_template(template: &str, outside: Rc<dyn Outside>) -> Result<String, Error> {
+    let mut set = TemplateSet::new(Arc::clone(all_functions()));
+    let failed = |error: fl_gotemplate::Error| Error::Template(error.to_string());
+    set.parse("name-template", template).map_err(failed)?;
+    let host = Host::new(outside, Mode::Render);
+    let mut out = Vec::new();
+    set.execute("name-template", Value::Nil, &Limits::default(), Some(Rc::new(host)), &mut out)
+        .map_err(failed)?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}

@@ -1,0 +1,29 @@
+//! `fluorite helm …`: the commands of `helm` that need no cluster.
+
+mod output_dir;
+mod outside;
+mod show_only;
+mod template;
+
+/// Work with Helm charts
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Render the templates of a chart and print the manifests
+    // `--version` is the chart's here, as in helm.
+    #[command(disable_version_flag = true)]
+    Template(Box<template::Args>),
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            Command::Template(args) => args.run(),
+        }
+    }
+}
