@@ -49,10 +49,6 @@ impl Answer {
     pub(crate) fn document(value: Value) -> Self {
         Self::Document { code: 200, value }
     }
-
-    pub(crate) fn object(code: u16, rt: &Arc<ResourceType>, value: &Value) -> Self {
-        Self::Object { code, rt: rt.clone(), bytes: to_bytes(value) }
-    }
 }
 
 /// JSON with `kind` and `apiVersion` first, so that they can be cut off or told apart without parsing.
@@ -92,16 +88,6 @@ pub(crate) fn write_object(value: &Value) -> Vec<u8> {
 /// The bytes [`write_object`] begins with for an object of this type.
 fn type_prefix(kind: &str, api_version: &str) -> String {
     format!("{{\"kind\":{},\"apiVersion\":{},", Value::from(kind), Value::from(api_version))
-}
-
-/// Cuts kind and apiVersion off: built-in lists do not repeat them in every item.
-pub(crate) fn without_type(rt: &ResourceType, bytes: &Bytes) -> (bool, Bytes) {
-    let prefix = type_prefix(&rt.kind, &rt.api_version());
-    if bytes.starts_with(prefix.as_bytes()) {
-        (true, bytes.slice(prefix.len()..))
-    } else {
-        (false, bytes.clone())
-    }
 }
 
 /// Turns an answer into a response.
@@ -168,6 +154,10 @@ fn list(
         View::Object => {
             let (kind, api_version) = kind.unwrap_or_else(|| (rt.list_kind.clone(), rt.api_version()));
             let prefix = type_prefix(&rt.kind, &rt.api_version());
+            let mut meta = meta.clone();
+            if rt.is_custom() && meta.get("continue").is_none() {
+                meta["continue"] = json!("");
+            }
             let total: usize = items.iter().map(|b| b.len() + 1).sum();
             let mut out = Vec::with_capacity(total + 256);
             out.extend_from_slice(type_prefix(&kind, &api_version).as_bytes());
@@ -246,7 +236,7 @@ fn table(
         .map(|o| {
             let mut row = json!({"cells": rt.behaviour.cells(o, now)});
             match include {
-                "None" => {}
+                "None" => row["object"] = Value::Null,
                 "Object" => row["object"] = o.clone(),
                 _ => row["object"] = partial(o, &accept.meta_version),
             }

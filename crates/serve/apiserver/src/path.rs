@@ -44,7 +44,7 @@ impl Query {
 
 /// Percent-decoding; bytes that do not form UTF-8 become replacement characters.
 #[must_use]
-pub fn decode(text: &str, plus_is_space: bool) -> String {
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;

@@ -140,6 +140,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         None
     }
 
+    /// The schema apply and field tracking use: [`Behaviour::schema`] with the metadata every object has.
+    fn merge_schema(&self) -> Option<Arc<fl_schema::Schema>> {
+        self.schema()
+    }
+
     /// Brings an object into the form its Go type would be written in: no empty optional fields, no missing
     /// mandatory ones. Called after decoding and again before storing.
     fn normalize(&self, _object: &mut Value) {}

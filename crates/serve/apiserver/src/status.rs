@@ -20,7 +20,7 @@ pub struct ApiError {
 }
 
 /// What verbs return.
-pub type Outcome<T> = Result<T, ApiError>;
+pub(crate) type Outcome<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {

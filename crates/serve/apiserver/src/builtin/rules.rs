@@ -8,7 +8,7 @@ use super::defaults;
 use super::field::Errors;
 use super::table::Printer;
 use crate::names;
-use crate::resource::{Behaviour, Column, Hook, copy_field, remove_status};
+use crate::resource::{Behaviour, Column, Hook, ScalePaths, copy_field, remove_status};
 
 /// How names of a kind are checked.
 #[derive(Debug, Clone, Copy)]
@@ -93,13 +93,44 @@ pub(super) struct Kind {
     pub(super) rules: Rules,
 }
 
-impl Kind {
+impl Behaviour for Kind {
+    fn schema(&self) -> Option<std::sync::Arc<fl_schema::Schema>> {
+        fl_kubeschema::schema(self.rules.group, self.version, self.rules.kind)
+    }
+
     fn normalize(&self, object: &mut Value) {
         fl_kubeschema::normalize(self.def, object);
     }
-}
 
-impl Behaviour for Kind {
+    fn scale_paths(&self) -> Option<ScalePaths> {
+        let scales = matches!(
+            (self.rules.group, self.rules.kind),
+            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") | ("", "ReplicationController")
+        );
+        scales.then(|| ScalePaths {
+            spec: ".spec.replicas".to_owned(),
+            status: ".status.replicas".to_owned(),
+            selector: Some(".spec.selector".to_owned()),
+        })
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        matches!(
+            (self.rules.group, self.rules.kind),
+            (
+                "",
+                "Service"
+                    | "ServiceAccount"
+                    | "Pod"
+                    | "PodTemplate"
+                    | "PersistentVolume"
+                    | "PersistentVolumeClaim"
+                    | "ResourceQuota"
+            ) | ("policy", _)
+                | ("storage.k8s.io", "StorageClass" | "CSIDriver" | "CSINode" | "VolumeAttachment")
+        )
+    }
+
     fn default(&self, object: &mut Value) {
         if self.rules.kind == "Secret" {
             super::strategy::secret_string_data(object);

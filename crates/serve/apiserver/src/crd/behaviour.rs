@@ -16,6 +16,9 @@ pub(crate) struct CustomBehaviour {
     storage_version: String,
     kind: String,
     schema: Arc<Schema>,
+    served: Arc<Schema>,
+    rules: Option<fl_cel::Validator>,
+    status_rules: Option<fl_cel::Validator>,
     has_defaults: bool,
     has_status: bool,
     columns: Vec<PrinterColumn>,
@@ -57,6 +60,22 @@ impl CustomBehaviour {
             kind: kind.to_owned(),
             has_defaults: json_has_default(&json),
             has_status: version.pointer("/subresources/status").is_some_and(|s| !s.is_null()),
+            served: Arc::new(schema.served()),
+            rules: fl_cel::Validator::new(&fl_schema::Node::new(schema.clone())),
+            status_rules: schema.property("status").and_then(|_| {
+                // Through `status` only the rules of the status run.
+                let mut only = schema.clone();
+                only.rules = None;
+                only.properties = Arc::new(
+                    schema
+                        .properties
+                        .iter()
+                        .filter(|(name, _)| *name == "status")
+                        .map(|(name, node)| (fl_schema::Name::Owned(name.to_owned()), node.clone()))
+                        .collect(),
+                );
+                fl_cel::Validator::new(&fl_schema::Node::new(only))
+            }),
             schema: Arc::new(schema),
             columns: columns::read(version),
             scale,
@@ -89,11 +108,21 @@ impl CustomBehaviour {
                     let old_status = (!old_status.is_null()).then_some(old_status);
                     errors.extend(fl_schema::validate(status, old_status, schema.schema(), "status"));
                 }
+                if errors.is_empty()
+                    && let Some(rules) = &self.status_rules
+                {
+                    errors.extend(rules.validate(object, old).0);
+                }
             }
             _ => {
                 errors.extend(fl_schema::validate(object, old, &self.schema, ""));
                 errors.extend(fl_schema::check_list_types(object, &self.schema));
                 errors.extend(fl_schema::check_embedded(object, &self.schema));
+                if errors.is_empty()
+                    && let Some(rules) = &self.rules
+                {
+                    errors.extend(rules.validate(object, old).0);
+                }
             }
         }
         errors
@@ -136,6 +165,10 @@ impl Behaviour for CustomBehaviour {
 
     fn schema(&self) -> Option<Arc<Schema>> {
         Some(self.schema.clone())
+    }
+
+    fn merge_schema(&self) -> Option<Arc<Schema>> {
+        Some(self.served.clone())
     }
 
     fn default(&self, object: &mut Value) {

@@ -235,10 +235,9 @@ impl Inner {
 async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &str) -> Outcome<Answer> {
     let registry = inner.registry();
     let Some(rt) = registry.find(&path.group, &path.version, &path.resource) else {
-        if path.group.is_empty() || registry.has_group(&path.group) {
-            return Err(ApiError::no_such_resource());
-        }
-        return Err(ApiError::page_not_found());
+        let builtin =
+            path.group.is_empty() || fl_kubeschema::group_versions().iter().any(|gv| gv.group == path.group);
+        return Err(if builtin { ApiError::no_such_resource() } else { ApiError::page_not_found() });
     };
     let inside = !path.namespace.is_empty() && path.resource != "namespaces";
     let misplaced = !rt.namespaced && inside || (rt.namespaced && !inside && !path.name.is_empty());

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use fl_ssa::patch::PatchError;
 use serde_json::Value;
 
 use super::change::{self, Proposal, Style};
 use super::create::{Tracking, check_namespace};
 use super::decode;
+use super::fields::Tracker;
 use super::options::WriteOptions;
 use super::patch::Form;
 use crate::answer::Answer;
@@ -16,33 +18,44 @@ use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 
 /// Applies a patch of any form but apply.
-pub(crate) fn merge(_rt: &ResourceType, _form: Form, old: &Value, patch: &Value) -> Outcome<Value> {
-    fn merge_patch(into: &mut Value, patch: &Value) {
-        let Some(map) = patch.as_object() else {
-            *into = patch.clone();
-            return;
-        };
-        if !into.is_object() {
-            *into = Value::Object(serde_json::Map::new());
+pub(crate) fn merge(rt: &ResourceType, form: Form, old: &Value, patch: &Value) -> Outcome<Value> {
+    let mut object = old.clone();
+    let done = match (form, rt.behaviour.schema()) {
+        (Form::Json, _) => fl_ssa::patch::json_patch(&mut object, patch),
+        (Form::Strategic, Some(schema)) => {
+            fl_ssa::patch::strategic_merge(&mut object, patch.clone(), &schema)
         }
-        let target = into.as_object_mut().expect("made above");
-        for (k, v) in map {
-            if v.is_null() {
-                target.remove(k);
-            } else {
-                merge_patch(target.entry(k.clone()).or_insert(Value::Null), v);
-            }
+        _ => fl_ssa::patch::merge_patch(&mut object, patch.clone()),
+    };
+    done.map_err(|e| match e {
+        PatchError::BadRequest(message) => ApiError::bad_request(message),
+        PatchError::TooLarge(message) => ApiError::too_large(&message),
+        PatchError::Unprocessable(message) => {
+            ApiError::new(422, "Invalid", message).with_details(serde_json::json!({}))
         }
-    }
-    let mut out = old.clone();
-    merge_patch(&mut out, patch);
-    Ok(out)
+        other => ApiError::new(500, "", other.to_string()),
+    })?;
+    Ok(object)
 }
 
-/// The patch as a refusal shows it.
+/// The patch as a refusal shows it: the whole object, or the patch the way Go prints a map.
 pub(crate) fn shown_patch(form: Form, patch: &Value, merged: &Value) -> String {
-    let text = if form == Form::Strategic { patch.to_string() } else { merged.to_string() };
-    format!("{text:?}")
+    let text = if form == Form::Strategic { go_map(patch) } else { merged.to_string() };
+    Value::from(text).to_string()
+}
+
+/// Go's `%+v` of decoded JSON.
+fn go_map(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let parts: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_map(v))).collect();
+            format!("map[{}]", parts.join(" "))
+        }
+        Value::Array(list) => format!("[{}]", list.iter().map(go_map).collect::<Vec<_>>().join(" ")),
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 pub(crate) async fn run(
@@ -74,11 +87,14 @@ pub(crate) async fn run(
     }
     check_namespace(&mut applied, target)?;
     change::run(inner, call, target, options, Style::Patch, |old| {
-        let object = match old {
-            Some(old) => merge(rt, Form::Merge, old, &applied)?,
-            None => applied.clone(),
-        };
-        Ok(Proposal { object, tracking: Tracking::Done, expected: None })
+        let registry = inner.registry();
+        let now = call.now_text();
+        let tracker =
+            Tracker { registry: &registry, rt, options, subresource: &target.subresource, now: &now };
+        let object = tracker.apply(old, &applied)?;
+        let given = object::meta_str(&applied, "resourceVersion");
+        let expected = (!given.is_empty()).then(|| given.to_owned());
+        Ok(Proposal { object, tracking: Tracking::Done, expected })
     })
     .await
 }

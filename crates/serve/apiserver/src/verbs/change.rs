@@ -156,8 +156,16 @@ impl Step<'_> {
         rt.behaviour.default(&mut object);
         self.keep_metadata(&mut object, old);
         rt.behaviour.normalize(&mut object);
+        let registry = self.inner.registry();
+        let tracker = fields::Tracker {
+            registry: &registry,
+            rt,
+            options: self.options,
+            subresource: &target.subresource,
+            now: &now,
+        };
         if tracking == Tracking::Update {
-            fields::track_update(rt, old, &mut object, self.options, &target.subresource, &now);
+            tracker.track(old, &mut object);
         }
         let before = object.clone();
         self.inner
@@ -165,7 +173,7 @@ impl Step<'_> {
             .mutate(self.inner, self.call, target, "UPDATE", &mut object, Some(old), self.options.dry_run)
             .await?;
         if tracking == Tracking::Update && object != before {
-            fields::track_update(rt, old, &mut object, self.options, &target.subresource, &now);
+            tracker.track(old, &mut object);
         }
         let status = target.subresource == "status";
         match target.subresource.as_str() {
@@ -194,7 +202,7 @@ impl Step<'_> {
             .webhooks
             .validate(self.inner, self.call, target, "UPDATE", Some(&object), Some(old), self.options.dry_run)
             .await?;
-        if fields::same(&object, old) {
+        if fields::same(&mut object, old) {
             return Ok(None);
         }
         Ok(Some(object))

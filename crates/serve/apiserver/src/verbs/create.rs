@@ -108,14 +108,16 @@ pub(crate) async fn store(
         return Err(ApiError::forbidden(rt, &name, &why));
     }
 
+    let registry = inner.registry();
+    let tracker = fields::Tracker { registry: &registry, rt, options, subresource: "", now: &now };
     if tracking == Tracking::Update {
-        fields::track_create(rt, &mut object, options, &now);
+        tracker.track(&Value::Null, &mut object);
     }
     let before = object.clone();
     let target = Target { name: name.clone(), ..target.clone() };
     inner.webhooks.mutate(inner, call, &target, "CREATE", &mut object, None, options.dry_run).await?;
     if tracking == Tracking::Update && object != before {
-        fields::track_create(rt, &mut object, options, &now);
+        tracker.track(&Value::Null, &mut object);
     }
 
     rt.behaviour.prepare_for_create(hook, &mut object);

@@ -129,23 +129,60 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
     let answered = change::run(inner, call, &main, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(rt, &target.name)) };
         let current = scale_of(old, &paths);
-        let scale = match form {
+        let registry = inner.registry();
+        let now = call.now_text();
+        let mut current = current;
+        let managed =
+            old.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
+        let replicas_path: Vec<String> =
+            paths.spec.split('.').filter(|p| !p.is_empty()).map(str::to_owned).collect();
+        let path_in = |version: &str| {
+            let known =
+                registry.iter().any(|t| t.storage.prefix == rt.storage.prefix && t.api_version() == version);
+            known.then(|| replicas_path.clone())
+        };
+        object::set_meta(&mut current, "managedFields", fl_ssa::scale_to_subresource(&managed, &path_in));
+        let Some(schema) = fl_kubeschema::schema("autoscaling", "v1", "Scale") else {
+            return Err(ApiError::no_such_resource());
+        };
+        let none = fl_ssa::Set::new();
+        let request = fl_ssa::Request {
+            schema: &schema,
+            api_version: "autoscaling/v1",
+            kind: "Scale",
+            subresource: "scale",
+            manager: &options.manager,
+            now: &now,
+            reset: &none,
+            versions: &fl_ssa::OneVersion,
+        };
+        let mut scale = match form {
             None => document.clone(),
-            Some(Form::Apply | Form::Strategic) => apply::merge(rt, Form::Merge, &current, &document)?,
+            Some(Form::Apply) => fl_ssa::apply(request, &current, &document, options.force)
+                .map_err(|e| super::fields::refused(&e))?,
+            Some(Form::Strategic) => apply::merge(rt, Form::Merge, &current, &document)?,
             Some(form) => apply::merge(rt, form, &current, &document)?,
         };
+        if form != Some(Form::Apply) {
+            object::remove_meta(&mut scale, "managedFields");
+            fl_ssa::update(request, &current, &mut scale);
+        }
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-        if replicas < 0 {
+        if replicas < 0 && !rt.is_custom() {
             let error =
                 FieldError::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
             return Err(ApiError::invalid_kind("autoscaling", "Scale", &target.name, &[error]));
         }
         let mut object = old.clone();
         set(&mut object, &paths.spec, json!(replicas));
+        let written =
+            scale.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
+        let merged = fl_ssa::scale_to_parent(&managed, &written, &rt.api_version(), &path_in);
+        object::set_meta(&mut object, "managedFields", merged);
         let given = object::meta_str(&scale, "resourceVersion");
         let expected = (!given.is_empty() && given != object::meta_str(old, "resourceVersion"))
             .then(|| given.to_owned());
-        Ok(Proposal { object, tracking: Tracking::Update, expected })
+        Ok(Proposal { object, tracking: Tracking::Done, expected })
     })
     .await?;
     match answered {
