@@ -96,7 +96,11 @@ pub(super) fn assign(value: Value, ty: Type) -> Result<Value, Value> {
         (Value::Int(kind, _), Type::Int(want)) => *kind == want,
         (Value::List(list), Type::List) => list.ty() == ListType::Any,
         (Value::List(list), Type::Strings) => list.ty() == ListType::Str,
-        (Value::Map(map), Type::Dict) => matches!(map.ty(), MapType::Any | MapType::Named(_)),
+        (Value::Map(map), Type::Dict) => match map.ty() {
+            MapType::Any => true,
+            MapType::Named(_) => return Ok(Value::Map(map.retyped(MapType::Any))),
+            MapType::Str => false,
+        },
         (Value::Map(map), Type::StrDict) => matches!(map.ty(), MapType::Str),
         (Value::Object(object), Type::Named(name)) => {
             let own = object.type_name();

