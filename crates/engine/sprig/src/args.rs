@@ -1,7 +1,9 @@
 //! Shorthand for signatures and arguments. The executor has checked types, so a mismatch cannot arrive here; the
 //! fallbacks only keep the code free of panics.
 
-use fl_gotemplate::{CallError, Context, Functions, Kind, List, Map, NativeFn, Signature, Str, Type, Value, fmt};
+use fl_gotemplate::{
+    CallError, Context, Functions, Kind, List, Map, NativeFn, Signature, Str, Type, Value, fmt,
+};
 
 pub(crate) const A: Type = Type::Any;
 pub(crate) const S: Type = Type::Str;
@@ -98,7 +100,8 @@ pub(crate) fn items(value: &Value) -> Result<Vec<Value>, Kind> {
 /// `s[from..to]` with Go's panics as errors; `None` stands for an open end.
 pub(crate) fn slice_bytes(s: &[u8], from: Option<i64>, to: Option<i64>) -> Result<&[u8], CallError> {
     let length = s.len() as i64;
-    let out_of_range = |text: String| Err(CallError::new(format!("runtime error: slice bounds out of range {text}")));
+    let out_of_range =
+        |text: String| Err(CallError::new(format!("runtime error: slice bounds out of range {text}")));
     let end = to.unwrap_or(length);
     if let Some(to) = to {
         if to < 0 {

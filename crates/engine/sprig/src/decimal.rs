@@ -80,6 +80,9 @@ impl Decimal {
         if remainder * 2 >= b {
             quotient += 1;
         }
-        Ok(Decimal { coefficient: if negative { -quotient } else { quotient }, exponent: -DIVISION_PRECISION })
+        Ok(Decimal {
+            coefficient: if negative { -quotient } else { quotient },
+            exponent: -DIVISION_PRECISION,
+        })
     }
 }

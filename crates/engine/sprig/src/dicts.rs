@@ -7,7 +7,9 @@ use crate::merge::merge_into;
 
 pub(crate) fn add(f: &mut Functions) {
     variadic(f, "dict", &[A], make);
-    fixed(f, "get", &[D, S], |_, a| Ok(dict(a, 0).and_then(|d| d.get(bytes(a, 1))).unwrap_or_else(|| "".into())));
+    fixed(f, "get", &[D, S], |_, a| {
+        Ok(dict(a, 0).and_then(|d| d.get(bytes(a, 1))).unwrap_or_else(|| "".into()))
+    });
     fixed(f, "set", &[D, S, A], set);
     fixed(f, "unset", &[D, S], |_, a| {
         if let Some(d) = dict(a, 0) {
@@ -15,7 +17,9 @@ pub(crate) fn add(f: &mut Functions) {
         }
         Ok(plain(a, 0))
     });
-    fixed(f, "hasKey", &[D, S], |_, a| Ok(dict(a, 0).is_some_and(|d| d.borrow().contains_key(bytes(a, 1))).into()));
+    fixed(f, "hasKey", &[D, S], |_, a| {
+        Ok(dict(a, 0).is_some_and(|d| d.borrow().contains_key(bytes(a, 1))).into())
+    });
     variadic(f, "pluck", &[S, D], |cx, a| {
         let found = (1..a.len()).filter_map(|i| dict(a, i)?.get(bytes(a, 0))).collect();
         list(cx, found)
@@ -28,7 +32,11 @@ pub(crate) fn add(f: &mut Functions) {
     variadic(f, "pick", &[D, S], |_, a| {
         let picked = dict(a, 0).map(|d| {
             let d = d.borrow();
-            a[1..].iter().filter_map(|k| k.as_str()).filter_map(|k| Some((k.clone(), d.get(k)?.clone()))).collect()
+            a[1..]
+                .iter()
+                .filter_map(|k| k.as_str())
+                .filter_map(|k| Some((k.clone(), d.get(k)?.clone())))
+                .collect()
         });
         Ok(Map::new(picked.unwrap_or_default()).into())
     });
@@ -136,7 +144,9 @@ fn conversion(value: &Value, wanted: &str) -> CallError {
 
 fn dig(_: &mut Context<'_>, a: &[Value]) -> Out {
     const DICT: &str = "map[string]interface {}";
-    let [path @ .., fallback, last] = a else { return Err(CallError::new("dig needs at least three arguments")) };
+    let [path @ .., fallback, last] = a else {
+        return Err(CallError::new("dig needs at least three arguments"));
+    };
     if path.is_empty() {
         return Err(CallError::new("dig needs at least three arguments"));
     }

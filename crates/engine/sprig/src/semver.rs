@@ -68,14 +68,17 @@ impl Object for SemVer {
             "Major" | "Minor" | "Patch" | "Prerelease" | "Metadata" | "Original" | "String" | "IncMajor"
             | "IncMinor" | "IncPatch" => Some(NONE),
             "SetPrerelease" | "SetMetadata" => Some(ONE_STRING),
-            "Compare" | "Equal" | "LessThan" | "GreaterThan" | "LessThanEqual" | "GreaterThanEqual" => Some(OTHER),
+            "Compare" | "Equal" | "LessThan" | "GreaterThan" | "LessThanEqual" | "GreaterThanEqual" => {
+                Some(OTHER)
+            }
             _ => None,
         }
     }
 
     fn call(&self, name: &str, args: &[Value], _: &mut Context<'_>) -> Result<Value, CallError> {
         let version = &self.0;
-        let argument = || args.first().and_then(Value::as_str).map(|s| s.to_text().into_owned()).unwrap_or_default();
+        let argument =
+            || args.first().and_then(Value::as_str).map(|s| s.to_text().into_owned()).unwrap_or_default();
         Ok(match name {
             "Major" => uint(version.major()),
             "Minor" => uint(version.minor()),

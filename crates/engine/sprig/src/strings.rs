@@ -355,7 +355,10 @@ fn split_map(cx: &mut Context<'_>, s: &[u8], separator: &[u8], n: i64) -> Out {
     cx.reserve(s.len() as u64 * 8)?;
     let parts = split(s, separator, n);
     cx.step(parts.len() as u64)?;
-    let entries: Entries =
-        parts.into_iter().enumerate().map(|(i, part)| (Str::from(format!("_{i}")), Value::Str(part))).collect();
+    let entries: Entries = parts
+        .into_iter()
+        .enumerate()
+        .map(|(i, part)| (Str::from(format!("_{i}")), Value::Str(part)))
+        .collect();
     Ok(Value::Map(Map::with_type(MapType::Str, entries)))
 }

@@ -19,11 +19,9 @@ struct Url {
     user: Option<(Vec<u8>, Option<Vec<u8>>)>,
     host: Vec<u8>,
     path: Vec<u8>,
-    raw_path: Vec<u8>,
     query: Vec<u8>,
     force_query: bool,
     fragment: Vec<u8>,
-    raw_fragment: Vec<u8>,
 }
 
 /// Where a text stands in a URL; each place escapes other characters.
@@ -83,15 +81,12 @@ fn unescape(text: &[u8], place: Place) -> Result<Vec<u8>, String> {
                 let part = &text[i..(i + 3).min(text.len())];
                 return Err(format!("invalid URL escape {}", shown(part)));
             };
-            let value = std::str::from_utf8(digits).ok().and_then(|d| u8::from_str_radix(d, 16).ok()).unwrap_or(0);
+            let value =
+                std::str::from_utf8(digits).ok().and_then(|d| u8::from_str_radix(d, 16).ok()).unwrap_or(0);
             if place == Place::Host && value < 0x80 && digits != b"25" {
                 return Err(format!("invalid URL escape {}", shown(&text[i..i + 3])));
             }
-            if place == Place::Zone
-                && digits != b"25"
-                && value != b' '
-                && should_escape(value, Place::Host)
-            {
+            if place == Place::Zone && digits != b"25" && value != b' ' && should_escape(value, Place::Host) {
                 return Err(format!("invalid URL escape {}", shown(&text[i..i + 3])));
             }
             out.push(value);
@@ -139,9 +134,6 @@ impl Url {
         if let Some(fragment) = fragment {
             url.fragment =
                 unescape(fragment, Place::Fragment).map_err(|e| format!("parse {}: {e}", shown(raw)))?;
-            if escape(&url.fragment, Place::Fragment) != fragment {
-                url.raw_fragment = fragment.to_vec();
-            }
         }
         Ok(url)
     }
@@ -181,9 +173,6 @@ impl Url {
             rest = &authority[end..];
         }
         url.path = unescape(rest, Place::Path)?;
-        if escape(&url.path, Place::Path) != rest {
-            url.raw_path = rest.to_vec();
-        }
         Ok(url)
     }
 
@@ -333,8 +322,8 @@ fn join(cx: &mut Context<'_>, a: &[Value]) -> Out {
     let info = part("userinfo")?;
     if !info.is_empty() {
         let probe = [b"proto://", &info[..], b"@host"].concat();
-        let parsed =
-            Url::parse(&probe).map_err(|e| CallError::new(format!("unable to parse userinfo in dict: {e}")))?;
+        let parsed = Url::parse(&probe)
+            .map_err(|e| CallError::new(format!("unable to parse userinfo in dict: {e}")))?;
         url.user = parsed.user;
     }
     string(cx, url.text())

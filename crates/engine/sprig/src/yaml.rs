@@ -13,12 +13,15 @@ pub(crate) fn add(f: &mut Functions) {
         Err(_) => Ok("".into()),
     });
     fixed(f, "fromYaml", &[S], |_, a| {
-        Ok(match from_yaml(bytes(a, 0)).and_then(|v| as_dict(v, "map[string]interface {}").map_err(decoding)) {
-            // A document without content leaves the map that was there.
-            Ok(Value::Map(map)) if map.is_nil() => Value::dict(),
-            Ok(value) => value,
-            Err(error) => error_dict(error),
-        })
+        Ok(
+            match from_yaml(bytes(a, 0)).and_then(|v| as_dict(v, "map[string]interface {}").map_err(decoding))
+            {
+                // A document without content leaves the map that was there.
+                Ok(Value::Map(map)) if map.is_nil() => Value::dict(),
+                Ok(value) => value,
+                Err(error) => error_dict(error),
+            },
+        )
     });
     fixed(f, "fromYamlArray", &[S], |_, a| {
         Ok(match from_yaml(bytes(a, 0)).and_then(|v| as_list(v).map_err(decoding)) {

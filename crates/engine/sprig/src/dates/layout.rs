@@ -27,7 +27,12 @@ pub(super) enum Std {
     LowerPm,
     Tz,
     /// A numeric zone: `Z` for UTC, colons, seconds, only hours.
-    Offset { z: bool, colon: bool, seconds: bool, short: bool },
+    Offset {
+        z: bool,
+        colon: bool,
+        seconds: bool,
+        short: bool,
+    },
     /// Fraction with that many digits, always written.
     Fraction0(usize),
     /// Fraction without trailing zeros.
@@ -97,12 +102,9 @@ fn offset(rest: &[u8]) -> Option<(Std, usize)> {
         (b"07:00", true, false, false),
         (b"07", false, false, true),
     ];
-    forms
-        .iter()
-        .find(|(text, ..)| rest[1..].starts_with(text))
-        .map(|(text, colon, seconds, short)| {
-            (Std::Offset { z, colon: *colon, seconds: *seconds, short: *short }, text.len() + 1)
-        })
+    forms.iter().find(|(text, ..)| rest[1..].starts_with(text)).map(|(text, colon, seconds, short)| {
+        (Std::Offset { z, colon: *colon, seconds: *seconds, short: *short }, text.len() + 1)
+    })
 }
 
 fn fraction(rest: &[u8]) -> Option<(Std, usize)> {

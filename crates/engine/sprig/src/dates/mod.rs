@@ -46,7 +46,9 @@ pub(crate) fn add(f: &mut Functions) {
     });
     fixed(f, "duration", &[A], |_, a| {
         let seconds = match &a[0] {
-            Value::Str(text) => fl_gotemplate::strconv::parse_int(text, 10).unwrap_or_else(|e| overflow(e, text)),
+            Value::Str(text) => {
+                fl_gotemplate::strconv::parse_int(text, 10).unwrap_or_else(|e| overflow(e, text))
+            }
             Value::Int(IntKind::Int64, n) => *n,
             _ => 0,
         };
@@ -129,6 +131,7 @@ fn duration_round(cx: &mut Context<'_>, a: &[Value]) -> Out {
         (60 * SECOND, "m"),
         (SECOND, "s"),
     ];
-    let text = units.iter().find(|(unit, _)| size > *unit).map(|(unit, letter)| format!("{}{letter}", size / unit));
+    let text =
+        units.iter().find(|(unit, _)| size > *unit).map(|(unit, letter)| format!("{}{letter}", size / unit));
     Ok(text.unwrap_or_else(|| "0s".to_owned()).into())
 }

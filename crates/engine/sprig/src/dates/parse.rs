@@ -62,7 +62,9 @@ pub(super) fn parse(layout: &[u8], value: &[u8], local: &Zone) -> Result<Time, S
         match read(&mut parts, std, rest, layout_rest) {
             Ok(next) => rest = next,
             Err(Bad::Text) => return Err(cannot(rest, element)),
-            Err(Bad::Range(what)) => return Err(format!("parsing time {}: {what} out of range", quote(value))),
+            Err(Bad::Range(what)) => {
+                return Err(format!("parsing time {}: {what} out of range", quote(value)));
+            }
         }
     }
     finish(parts, local).map_err(|what| format!("parsing time {}: {what}", quote(value)))
@@ -272,7 +274,13 @@ fn nanos(s: &[u8]) -> Result<u32, Bad> {
     Ok(value * 10u32.pow(9 - digits.len() as u32))
 }
 
-fn numeric_offset<'v>(p: &mut Parts, s: &'v [u8], colon: bool, seconds: bool, short: bool) -> Result<&'v [u8], Bad> {
+fn numeric_offset<'v>(
+    p: &mut Parts,
+    s: &'v [u8],
+    colon: bool,
+    seconds: bool,
+    short: bool,
+) -> Result<&'v [u8], Bad> {
     let fields = if short { 1 } else { 2 + usize::from(seconds) };
     let gap = usize::from(colon);
     let length = 1 + fields * 2 + (fields - 1) * gap;
@@ -339,8 +347,7 @@ fn finish(mut p: Parts, local: &Zone) -> Result<Time, &'static str> {
         if year_day < 1 || year_day > 365 + i64::from(is_leap(p.year)) {
             return Err("day-of-year out of range");
         }
-        let (_, month, day) =
-            super::civil::civil_from_days(days_from_civil(p.year, 1, 1) + year_day - 1);
+        let (_, month, day) = super::civil::civil_from_days(days_from_civil(p.year, 1, 1) + year_day - 1);
         if p.month.is_some_and(|m| m != month) {
             return Err("day-of-year does not match month");
         }

@@ -62,7 +62,8 @@ impl Time {
 
     /// Nanoseconds since another moment, saturating as Go's `Sub`.
     pub(super) fn since(&self, other: &Time) -> i64 {
-        let nanos = (i128::from(self.seconds) - i128::from(other.seconds)) * 1_000_000_000 + i128::from(self.nanos)
+        let nanos = (i128::from(self.seconds) - i128::from(other.seconds)) * 1_000_000_000
+            + i128::from(self.nanos)
             - i128::from(other.nanos);
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
     }
@@ -217,8 +218,9 @@ impl Object for Time {
 
     fn method(&self, name: &str) -> Option<Signature> {
         Some(match name {
-            "Year" | "Month" | "Day" | "Hour" | "Minute" | "Second" | "Nanosecond" | "Weekday" | "YearDay" | "Unix"
-            | "UnixMilli" | "UnixMicro" | "UnixNano" | "String" | "UTC" | "Local" | "IsZero" | "IsDST" => NONE,
+            "Year" | "Month" | "Day" | "Hour" | "Minute" | "Second" | "Nanosecond" | "Weekday"
+            | "YearDay" | "Unix" | "UnixMilli" | "UnixMicro" | "UnixNano" | "String" | "UTC" | "Local"
+            | "IsZero" | "IsDST" => NONE,
             "Format" => Signature::fixed(&[Type::Str]),
             "AddDate" => Signature::fixed(&[Type::INT, Type::INT, Type::INT]),
             "Add" | "Round" | "Truncate" => Signature::fixed(&[Type::Named("time.Duration")]),
@@ -271,7 +273,8 @@ impl Object for Time {
                     return Ok(self.clone().into());
                 }
                 // Go counts from the year 1.
-                let since = (i128::from(self.seconds) - i128::from(ZERO)) * 1_000_000_000 + i128::from(self.nanos);
+                let since =
+                    (i128::from(self.seconds) - i128::from(ZERO)) * 1_000_000_000 + i128::from(self.nanos);
                 let rest = since.rem_euclid(unit);
                 let by = if name == "Round" && rest * 2 >= unit { unit - rest } else { -rest };
                 self.add(i64::try_from(by).unwrap_or(0)).into()
@@ -361,9 +364,8 @@ impl Object for GoDuration {
 
     fn method(&self, name: &str) -> Option<Signature> {
         match name {
-            "Hours" | "Minutes" | "Seconds" | "Milliseconds" | "Microseconds" | "Nanoseconds" | "String" | "Abs" => {
-                Some(NONE)
-            }
+            "Hours" | "Minutes" | "Seconds" | "Milliseconds" | "Microseconds" | "Nanoseconds" | "String"
+            | "Abs" => Some(NONE),
             "Round" | "Truncate" => Some(Signature::fixed(&[Type::Named("time.Duration")])),
             _ => None,
         }

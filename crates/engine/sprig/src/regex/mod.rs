@@ -28,22 +28,40 @@ pub(crate) fn add(f: &mut Functions) {
         Err(_) => Ok(false.into()),
     });
     fixed(f, "mustRegexMatch", &[S, S], |cx, a| Ok(compile(cx, a)?.is_match(bytes(a, 1)).into()));
-    fixed(f, "regexFind", &[S, S], |cx, a| find(&must(cx, a)?, bytes(a, 1)));
+    fixed(f, "regexFind", &[S, S], |cx, a| find(&*must(cx, a)?, bytes(a, 1)));
     fixed(f, "mustRegexFind", &[S, S], |cx, a| find(&*compile(cx, a)?, bytes(a, 1)));
-    fixed(f, "regexFindAll", &[S, S, I], |cx, a| find_all(cx, &must(cx, a)?, bytes(a, 1), int(a, 2)));
-    fixed(f, "mustRegexFindAll", &[S, S, I], |cx, a| find_all(cx, &*compile(cx, a)?, bytes(a, 1), int(a, 2)));
-    fixed(f, "regexReplaceAll", &[S, S, S], |cx, a| replace(cx, &must(cx, a)?, bytes(a, 1), bytes(a, 2), true));
+    fixed(f, "regexFindAll", &[S, S, I], |cx, a| {
+        let re = must(cx, a)?;
+        find_all(cx, &re, bytes(a, 1), int(a, 2))
+    });
+    fixed(f, "mustRegexFindAll", &[S, S, I], |cx, a| {
+        let re = compile(cx, a)?;
+        find_all(cx, &re, bytes(a, 1), int(a, 2))
+    });
+    fixed(f, "regexReplaceAll", &[S, S, S], |cx, a| {
+        let re = must(cx, a)?;
+        replace(cx, &re, bytes(a, 1), bytes(a, 2), true)
+    });
     fixed(f, "mustRegexReplaceAll", &[S, S, S], |cx, a| {
-        replace(cx, &*compile(cx, a)?, bytes(a, 1), bytes(a, 2), true)
+        let re = compile(cx, a)?;
+        replace(cx, &re, bytes(a, 1), bytes(a, 2), true)
     });
     fixed(f, "regexReplaceAllLiteral", &[S, S, S], |cx, a| {
-        replace(cx, &must(cx, a)?, bytes(a, 1), bytes(a, 2), false)
+        let re = must(cx, a)?;
+        replace(cx, &re, bytes(a, 1), bytes(a, 2), false)
     });
     fixed(f, "mustRegexReplaceAllLiteral", &[S, S, S], |cx, a| {
-        replace(cx, &*compile(cx, a)?, bytes(a, 1), bytes(a, 2), false)
+        let re = compile(cx, a)?;
+        replace(cx, &re, bytes(a, 1), bytes(a, 2), false)
     });
-    fixed(f, "regexSplit", &[S, S, I], |cx, a| split(cx, &must(cx, a)?, bytes(a, 1), int(a, 2)));
-    fixed(f, "mustRegexSplit", &[S, S, I], |cx, a| split(cx, &*compile(cx, a)?, bytes(a, 1), int(a, 2)));
+    fixed(f, "regexSplit", &[S, S, I], |cx, a| {
+        let re = must(cx, a)?;
+        split(cx, &re, bytes(a, 1), int(a, 2))
+    });
+    fixed(f, "mustRegexSplit", &[S, S, I], |cx, a| {
+        let re = compile(cx, a)?;
+        split(cx, &re, bytes(a, 1), int(a, 2))
+    });
     fixed(f, "regexQuoteMeta", &[S], |cx, a| {
         let mut out = Vec::new();
         for b in bytes(a, 0) {
@@ -63,8 +81,8 @@ fn compile(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
     if let Some(found) = COMPILED.with_borrow(|kept| kept.get(pattern).cloned()) {
         return Ok(found);
     }
-    let translated =
-        translate(pattern).map_err(|e| CallError::new(format!("error parsing regexp: {}", e.text(pattern))))?;
+    let translated = translate(pattern)
+        .map_err(|e| CallError::new(format!("error parsing regexp: {}", e.text(pattern))))?;
     let compiled = RegexBuilder::new(&translated)
         .size_limit(MAX_PROGRAM)
         .dfa_size_limit(MAX_PROGRAM)
