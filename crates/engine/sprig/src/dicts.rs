@@ -55,7 +55,10 @@ pub(crate) fn add(f: &mut Functions) {
         variadic(f, name, DICTS, |cx, a| merge(cx, a, true));
     }
     for name in ["deepCopy", "mustDeepCopy"] {
-        fixed(f, name, &[A], |cx, a| deep_copy(cx, &a[0], 0));
+        fixed(f, name, &[A], |cx, a| match &a[0] {
+            Value::Nil => Err(CallError::new("reflect: call of reflect.Value.Type on zero Value")),
+            value => deep_copy(cx, value, 0),
+        });
     }
     variadic(f, "dig", &[A], dig);
 }

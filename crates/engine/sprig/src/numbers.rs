@@ -120,7 +120,7 @@ fn until(cx: &mut Context<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i
     if stop < start && step >= 0 || stop >= start && step <= 0 {
         return Ok(Vec::new());
     }
-    let count = u64::try_from(stop.abs_diff(start).div_ceil(step.unsigned_abs())).unwrap_or(u64::MAX);
+    let count = stop.abs_diff(start).div_ceil(step.unsigned_abs());
     cx.reserve(count.saturating_mul(size_of::<Value>() as u64))?;
     cx.step(count)?;
     Ok((0..count).map(|i| start.wrapping_add(step.wrapping_mul(i as i64))).collect())

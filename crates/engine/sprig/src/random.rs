@@ -6,9 +6,9 @@ use crate::args::{I, Out, S, bytes, fixed, int, string};
 use crate::host::Host;
 
 pub(crate) fn add(f: &mut Functions) {
-    fixed(f, "randAlphaNum", &[I], |cx, a| letters(cx, int(a, 0), |c| c.is_ascii_alphanumeric()));
-    fixed(f, "randAlpha", &[I], |cx, a| letters(cx, int(a, 0), |c| c.is_ascii_alphabetic()));
-    fixed(f, "randNumeric", &[I], |cx, a| letters(cx, int(a, 0), |c| c.is_ascii_digit()));
+    fixed(f, "randAlphaNum", &[I], |cx, a| letters(cx, int(a, 0), u8::is_ascii_alphanumeric));
+    fixed(f, "randAlpha", &[I], |cx, a| letters(cx, int(a, 0), u8::is_ascii_alphabetic));
+    fixed(f, "randNumeric", &[I], |cx, a| letters(cx, int(a, 0), u8::is_ascii_digit));
     fixed(f, "randAscii", &[I], |cx, a| letters(cx, int(a, 0), |c| (32..127).contains(c)));
     fixed(f, "randBytes", &[I], |cx, a| {
         let count = usize::try_from(int(a, 0))

@@ -14,7 +14,8 @@ pub(crate) fn add(f: &mut Functions) {
     });
     fixed(f, "fromYaml", &[S], |_, a| {
         Ok(
-            match from_yaml(bytes(a, 0)).and_then(|v| as_dict(v, "map[string]interface {}").map_err(decoding))
+            match from_yaml(bytes(a, 0))
+                .and_then(|v| as_dict(v, "map[string]interface {}").map_err(|e| decoding(&e)))
             {
                 // A document without content leaves the map that was there.
                 Ok(Value::Map(map)) if map.is_nil() => Value::dict(),
@@ -24,7 +25,7 @@ pub(crate) fn add(f: &mut Functions) {
         )
     });
     fixed(f, "fromYamlArray", &[S], |_, a| {
-        Ok(match from_yaml(bytes(a, 0)).and_then(|v| as_list(v).map_err(decoding)) {
+        Ok(match from_yaml(bytes(a, 0)).and_then(|v| as_list(v).map_err(|e| decoding(&e))) {
             Ok(Value::List(list)) if list.is_nil() => Value::list(Vec::new()),
             Ok(value) => value,
             Err(error) => Value::list(vec![error.into()]),
@@ -32,7 +33,7 @@ pub(crate) fn add(f: &mut Functions) {
     });
 }
 
-fn decoding(error: String) -> String {
+fn decoding(error: &str) -> String {
     format!("error unmarshaling JSON: while decoding JSON: {error}")
 }
 

@@ -121,7 +121,7 @@ fn hexadecimal(x: f64, precision: Option<usize>, upper: bool) -> String {
     if mantissa == 0 {
         exponent = 0;
     } else {
-        exponent += 60;
+        exponent += 52;
         mantissa <<= 8;
         while mantissa & (1 << 60) == 0 {
             mantissa <<= 1;

@@ -174,3 +174,13 @@ impl<K: Into<Str>> FromIterator<(K, Value)> for Map {
         Map::new(iter.into_iter().map(|(k, v)| (k.into(), v)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_small() {
+        assert_eq!(size_of::<Value>(), 24, "lists of values are copied often");
+    }
+}

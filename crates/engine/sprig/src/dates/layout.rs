@@ -43,8 +43,11 @@ fn starts_lower(s: &[u8]) -> bool {
     s.first().is_some_and(u8::is_ascii_lowercase)
 }
 
-/// Splits a layout at its first element: text before, the element with its length, text after.
-pub(super) fn next_chunk(layout: &[u8]) -> (&[u8], Option<(Std, &[u8])>, &[u8]) {
+/// Text before the first element, the element with its spelling, text after.
+pub(super) type Chunk<'l> = (&'l [u8], Option<(Std, &'l [u8])>, &'l [u8]);
+
+/// Splits a layout at its first element.
+pub(super) fn next_chunk(layout: &[u8]) -> Chunk<'_> {
     for i in 0..layout.len() {
         let rest = &layout[i..];
         let found = match rest[0] {

@@ -173,7 +173,10 @@ impl Translator<'_> {
             self.at += 1;
         }
         let digits = &self.pattern[start..self.at];
-        (!digits.is_empty() && !(digits.len() > 1 && digits[0] == b'0')).then_some(())
+        match digits {
+            [] | [b'0', _, ..] => None,
+            _ => Some(()),
+        }
     }
 
     /// Finishes a repetition that starts at `start` and has been read up to its `?`.
