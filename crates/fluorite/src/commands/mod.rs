@@ -3,6 +3,7 @@
 mod apiserver;
 mod completion;
 mod helm;
+mod install;
 
 /// Every command of the binary. What does not exist yet is not listed.
 #[derive(Debug, clap::Subcommand)]
@@ -13,6 +14,8 @@ pub(crate) enum Command {
     Completion(completion::Args),
     /// Work with Helm charts
     Helm(helm::Args),
+    /// Print the manifests that install Fluorite
+    Install(install::Args),
 }
 
 impl Command {
@@ -21,6 +24,7 @@ impl Command {
             Command::Apiserver(args) => args.run(),
             Command::Completion(args) => args.run(),
             Command::Helm(args) => args.run(),
+            Command::Install(args) => args.run(),
         }
     }
 }

@@ -38,6 +38,11 @@ fn rewrite(value: &mut Value) {
         node.remove("default");
     }
     drop_rust_formats(node);
+    for key in ["default", "minimum", "maximum"] {
+        if let Some(value) = node.get_mut(key) {
+            shorten_number(value);
+        }
+    }
     if node.get("additionalProperties").is_some_and(Value::is_boolean) {
         node.remove("additionalProperties");
     }
@@ -123,6 +128,14 @@ fn constants_to_enum(node: &mut Map<String, Value>) {
         node.remove("oneOf");
         node.insert("type".to_owned(), json!("string"));
         node.insert("enum".to_owned(), Value::Array(words.concat()));
+    }
+}
+
+/// `1.0` as `1`, as YAML writes it.
+fn shorten_number(value: &mut Value) {
+    // Beyond 2^53 a float is not exact anyway.
+    if let Some(float) = value.as_f64().filter(|f| value.is_f64() && f.fract() == 0.0 && f.abs() < 9e15) {
+        *value = json!(float as i64);
     }
 }
 

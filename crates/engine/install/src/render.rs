@@ -1,0 +1,72 @@
+//! All objects in order, and their YAML.
+
+use std::collections::BTreeSet;
+
+use fl_api::definitions;
+use fl_yaml::{Dialect, from_json, to_sigs_yaml};
+use serde_json::{Value, json};
+
+use crate::component::Component;
+use crate::error::Error;
+use crate::metadata::{add_labels, labels};
+use crate::options::{NetworkPolicy, Options};
+use crate::{network, rbac, workload};
+
+/// The CRDs of some components, without labels of an installation.
+#[must_use]
+pub fn crds(components: &BTreeSet<Component>) -> Vec<Value> {
+    components.iter().flat_map(|c| definitions(c.crds())).map(|d| d.to_json()).collect()
+}
+
+fn labelled_crds(options: &Options) -> Vec<Value> {
+    let mut all = Vec::new();
+    for component in &options.components {
+        for definition in definitions(component.crds()) {
+            let mut crd = definition.to_json();
+            add_labels(&mut crd, labels(options, Some(component.name())));
+            all.push(crd);
+        }
+    }
+    all
+}
+
+/// Everything an installation needs, in the order it should be applied.
+///
+/// # Errors
+/// When an option would be refused by the API server.
+pub fn manifests(options: &Options) -> Result<Vec<Value>, Error> {
+    options.check()?;
+    let mut namespace_labels = labels(options, None);
+    namespace_labels.insert("pod-security.kubernetes.io/warn".to_owned(), json!("restricted"));
+    namespace_labels.insert("pod-security.kubernetes.io/warn-version".to_owned(), json!("latest"));
+    let mut objects = vec![
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": options.namespace, "labels": namespace_labels},
+        }),
+        rbac::resource_quota(options),
+    ];
+    if options.network_policy == NetworkPolicy::Install {
+        objects.extend(network::policies(options));
+    }
+    objects.extend(labelled_crds(options));
+    objects.extend(rbac::service_accounts(options));
+    objects.extend(rbac::roles(options));
+    objects.extend(workload::services(options));
+    objects.extend(workload::deployments(options));
+    Ok(objects)
+}
+
+/// The objects as a stream of YAML documents.
+///
+/// # Errors
+/// When a text holds characters that YAML cannot.
+pub fn to_yaml(objects: &[Value]) -> Result<String, Error> {
+    let mut out = String::new();
+    for object in objects {
+        out.push_str("---\n");
+        out.push_str(&to_sigs_yaml(&from_json(&object.to_string())?, Dialect::Sigs)?);
+    }
+    Ok(out)
+}
