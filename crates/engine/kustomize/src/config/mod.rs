@@ -1,0 +1,199 @@
+//! Where in which kinds names, namespaces, labels, images and references stand: kustomize's transformer configuration.
+
+mod defaults;
+mod merge;
+
+use std::rc::Rc;
+
+use smol_str::SmolStr;
+
+use crate::ident::Gvk;
+
+/// A row of the built-in tables.
+#[derive(Debug)]
+struct SpecRow {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    path: &'static str,
+    create: bool,
+}
+
+/// A field in the objects of some kinds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSpec {
+    /// Which objects; empty parts match all.
+    pub gvk: Gvk,
+    /// Slash-separated path; a step through a list needs no index, `name[]` asks for a list.
+    pub path: SmolStr,
+    /// Whether a missing field is created.
+    pub create: bool,
+}
+
+impl FieldSpec {
+    /// A field of every kind.
+    #[must_use]
+    pub fn everywhere(path: &'static str, create: bool) -> Self {
+        Self { gvk: Gvk::default(), path: SmolStr::new_static(path), create }
+    }
+}
+
+impl From<&SpecRow> for FieldSpec {
+    fn from(row: &SpecRow) -> Self {
+        Self {
+            gvk: Gvk {
+                group: SmolStr::new_static(row.group),
+                version: SmolStr::new_static(row.version),
+                kind: SmolStr::new_static(row.kind),
+            },
+            path: SmolStr::new_static(row.path),
+            create: row.create,
+        }
+    }
+}
+
+/// Which kinds refer to objects of one kind by name, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameReference {
+    /// What is referred to.
+    pub target: Gvk,
+    /// Where the name stands in the referrers.
+    pub referrers: Vec<FieldSpec>,
+}
+
+/// The configuration of all transformers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Names that get a prefix.
+    pub name_prefix: Vec<FieldSpec>,
+    /// Names that get a suffix.
+    pub name_suffix: Vec<FieldSpec>,
+    /// Namespaces.
+    pub namespace: Vec<FieldSpec>,
+    /// Labels and selectors.
+    pub common_labels: Vec<FieldSpec>,
+    /// More places of the `labels` field.
+    pub labels: Vec<FieldSpec>,
+    /// Labels without selectors.
+    pub template_labels: Vec<FieldSpec>,
+    /// Annotations.
+    pub common_annotations: Vec<FieldSpec>,
+    /// Names that refer to other objects.
+    pub name_reference: Vec<NameReference>,
+    /// Where `$(VAR)` is replaced.
+    pub var_reference: Vec<FieldSpec>,
+    /// Images.
+    pub images: Vec<FieldSpec>,
+    /// Replica counts.
+    pub replicas: Vec<FieldSpec>,
+}
+
+impl Config {
+    /// What kustomize has built in.
+    #[must_use]
+    pub(crate) fn builtin() -> Rc<Config> {
+        thread_local! {
+            static BUILTIN: Rc<Config> = Rc::new(Config::from_tables());
+        }
+        BUILTIN.with(Rc::clone)
+    }
+
+    fn from_tables() -> Config {
+        let all = |rows: &[SpecRow]| rows.iter().map(FieldSpec::from).collect();
+        Config {
+            name_prefix: all(defaults::NAME_PREFIX),
+            name_suffix: all(defaults::NAME_SUFFIX),
+            namespace: all(defaults::NAMESPACE),
+            common_labels: all(defaults::COMMON_LABELS),
+            labels: Vec::new(),
+            template_labels: all(defaults::TEMPLATE_LABELS),
+            common_annotations: all(defaults::COMMON_ANNOTATIONS),
+            name_reference: defaults::NAME_REFERENCE
+                .iter()
+                .map(|(target, rows)| NameReference {
+                    target: FieldSpec::from(target).gvk,
+                    referrers: all(rows),
+                })
+                .collect(),
+            var_reference: all(defaults::VAR_REFERENCE),
+            images: all(defaults::IMAGES),
+            replicas: all(defaults::REPLICAS),
+        }
+    }
+}
+
+/// A path cut at its slashes; `\/` is a slash inside a step.
+pub(crate) fn split_path(path: &str, delimiter: char) -> Vec<SmolStr> {
+    let mut steps: Vec<String> = Vec::new();
+    let mut parts = path.split(delimiter);
+    let mut first = parts.next().unwrap_or_default();
+    if first.is_empty() && path.starts_with(delimiter) {
+        // A leading delimiter starts no empty step.
+        first = parts.next().unwrap_or_default();
+    }
+    steps.push(first.to_owned());
+    for part in parts {
+        match steps.last_mut() {
+            Some(last) if last.ends_with('\\') => {
+                last.pop();
+                last.push(delimiter);
+                last.push_str(part);
+            }
+            _ => steps.push(part.to_owned()),
+        }
+    }
+    steps.into_iter().map(SmolStr::from).collect()
+}
+
+/// Cuts a field path of replacements and variables at its dots; `[name=a.b]` stays one step, `[a.b]` loses its brackets.
+pub(crate) fn split_field_path(path: &str) -> Vec<SmolStr> {
+    let parts = split_path(path, '.');
+    let mut steps = Vec::with_capacity(parts.len());
+    let mut at = 0;
+    while at < parts.len() {
+        let part = &parts[at];
+        at += 1;
+        if !part.starts_with('[') || part.ends_with(']') {
+            steps.push(part.clone());
+            continue;
+        }
+        let mut bracketed = part.to_string();
+        while at < parts.len() {
+            bracketed.push('.');
+            bracketed.push_str(&parts[at]);
+            at += 1;
+            if parts[at - 1].ends_with(']') {
+                break;
+            }
+        }
+        steps.push(if bracketed.contains('=') {
+            bracketed.into()
+        } else {
+            bracketed.trim_matches(['[', ']']).into()
+        });
+    }
+    steps
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        assert_eq!(split_path("spec/a", '/'), ["spec", "a"]);
+        assert_eq!(split_path("/spec/a", '/'), ["spec", "a"]);
+        assert_eq!(split_path(r"metadata/annotations/a.b\/c", '/'), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split_field_path("a.[name=x.y].b"), ["a", "[name=x.y]", "b"]);
+        assert_eq!(split_field_path("metadata.annotations.[a.b/c]"), ["metadata", "annotations", "a.b/c"]);
+        assert_eq!(split_field_path(r"metadata.annotations.a\.b"), ["metadata", "annotations", "a.b"]);
+    }
+
+    #[test]
+    fn builtin_tables_are_in_order() {
+        let config = Config::builtin();
+        assert!(config.common_labels.is_sorted_by(|a, b| !merge::less(&b.gvk, &a.gvk)));
+        assert!(config.name_reference.is_sorted_by(|a, b| !merge::less(&b.target, &a.target)));
+    }
+}

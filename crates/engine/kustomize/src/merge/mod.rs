@@ -1,0 +1,313 @@
+//! Strategic merge: a patch laid over an object, lists by the keys of their schema, `$patch` directives obeyed.
+//!
+//! The steps follow kustomize's walker, oddities included, because its output is the measure. Two are worth knowing: a part that
+//! only the patch has is walked against itself (so that nulls and directives in it take effect), and list items of the object win
+//! over replaced ones of the same key.
+
+mod directive;
+mod list;
+
+use fl_yaml::{Dialect, Node, Value};
+
+use crate::schema::{SchemaNode, Schemas};
+use directive::{Directive, take_directive};
+
+/// Why a patch cannot be laid over an object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// Object and patch have different kinds of values at a place.
+    #[error("wrong node kind at `{path}`: expected {expected} but got {found}")]
+    Kind {
+        /// Dotted path.
+        path: String,
+        /// What the object has.
+        expected: &'static str,
+        /// What the patch has.
+        found: &'static str,
+    },
+    /// A `$patch` with a word that is none of delete, merge and replace.
+    #[error("unknown patch strategy '{word}' at `{path}`")]
+    Directive {
+        /// The word.
+        word: String,
+        /// Dotted path.
+        path: String,
+    },
+    /// A list of scalars holds something else.
+    #[error("wrong node kind in the list at `{path}`: expected a scalar")]
+    Item {
+        /// Dotted path.
+        path: String,
+    },
+    /// Deeper than any object can be.
+    #[error("patch is nested too deeply at `{path}`")]
+    Depth {
+        /// Dotted path.
+        path: String,
+    },
+}
+
+/// Nesting at which a merge stops: far above what the API server takes, far below the stack.
+const MAX_DEPTH: usize = 512;
+
+/// Lays `patch` over `object`; `None` when the patch deletes it.
+pub(crate) fn merge(object: Node, patch: Node, schemas: &mut Schemas) -> Result<Option<Node>, MergeError> {
+    Ok(Walk { schemas, path: Vec::new() }.walk(Some(object), Some(patch), None)?.node)
+}
+
+/// A walked node and whether it is the object's own one (changed in place) or came from the patch.
+struct Walked {
+    node: Option<Node>,
+    own: bool,
+}
+
+struct Walk<'a> {
+    schemas: &'a mut Schemas,
+    path: Vec<String>,
+}
+
+fn is_null(node: &Node) -> bool {
+    node.is_null(Dialect::V3)
+}
+
+/// Neither missing nor null.
+fn present(node: Option<&Node>) -> Option<&Node> {
+    node.filter(|n| !is_null(n))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Map,
+    Seq,
+    Scalar,
+}
+
+impl Shape {
+    fn of(node: &Node) -> Self {
+        match node.value {
+            Value::Map(_) => Shape::Map,
+            Value::Seq(_) => Shape::Seq,
+            Value::Scalar(_) => Shape::Scalar,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Shape::Map => "a mapping",
+            Shape::Seq => "a sequence",
+            Shape::Scalar => "a scalar",
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn dotted(&self) -> String {
+        self.path.join(".")
+    }
+
+    fn walk(
+        &mut self,
+        object: Option<Node>,
+        patch: Option<Node>,
+        schema: Option<SchemaNode>,
+    ) -> Result<Walked, MergeError> {
+        if self.path.len() > MAX_DEPTH {
+            return Err(MergeError::Depth { path: self.dotted() });
+        }
+        let schema = self.schema_of(present(object.as_ref()), present(patch.as_ref()), schema);
+        let shapes = [present(object.as_ref()), present(patch.as_ref())].map(|n| n.map(Shape::of));
+        let shape = match shapes {
+            [Some(a), Some(b)] if a != b => {
+                return Err(MergeError::Kind { path: self.dotted(), expected: a.name(), found: b.name() });
+            }
+            [Some(a), _] => a,
+            [None, Some(b)] => b,
+            [None, None] => Shape::Map,
+        };
+        match shape {
+            Shape::Map => self.walk_map(object, patch, schema),
+            Shape::Seq => match schema.as_ref().and_then(Schemas::merge_keys) {
+                Some(keys) => self.walk_list(object, patch, schema, &keys),
+                // A list without merge strategy is replaced as a whole; null removes it.
+                None => Ok(prefer_patch(object, patch)),
+            },
+            Shape::Scalar => Ok(prefer_patch(object, patch)),
+        }
+    }
+
+    /// A comment's schema wins, then the one of the place, then that of an object with apiVersion and kind.
+    fn schema_of(
+        &mut self,
+        object: Option<&Node>,
+        patch: Option<&Node>,
+        schema: Option<SchemaNode>,
+    ) -> Option<SchemaNode> {
+        let sources = || object.into_iter().chain(patch);
+        if let Some(commented) = sources().find_map(|n| self.schemas.from_comment(n)) {
+            return Some(commented);
+        }
+        schema.or_else(|| {
+            sources().find_map(|node| {
+                let text = |key: &str| node.get(key).filter(|n| !is_null(n)).and_then(Node::as_text);
+                let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+                if api_version.is_empty() || kind.is_empty() {
+                    return None;
+                }
+                self.schemas.of_kind(api_version, kind)
+            })
+        })
+    }
+
+    fn walk_map(
+        &mut self,
+        object: Option<Node>,
+        patch: Option<Node>,
+        schema: Option<SchemaNode>,
+    ) -> Result<Walked, MergeError> {
+        let gone = Walked { node: None, own: false };
+        let Some(mut object) = object.filter(|o| patch.is_none() || !is_null(o)) else {
+            // Only the patch has something here.
+            let Some(mut patch) = patch else { return Ok(gone) };
+            if matches!(take_directive(&mut patch, &self.path), Ok(Directive::Delete)) {
+                return Ok(gone);
+            }
+            return Ok(Walked { node: self.settle_fields(patch, schema.as_ref())?, own: false });
+        };
+        if is_null(&object) {
+            // A null that the object spelled out stays; an empty value does not survive a merge.
+            let spelled = object.as_text().is_some_and(|t| !t.is_empty());
+            return Ok(Walked { node: spelled.then_some(object), own: true });
+        }
+        let Some(mut patch) = patch else {
+            return self.walk_fields(object, None, schema.as_ref());
+        };
+        if is_null(&patch) {
+            return Ok(gone);
+        }
+        match take_directive(&mut patch, &self.path)? {
+            Directive::Delete => Ok(gone),
+            Directive::Replace => {
+                Ok(Walked { node: self.settle_fields(patch, schema.as_ref())?, own: false })
+            }
+            Directive::Merge => {
+                if object.as_map().is_some_and(fl_yaml::Map::is_empty) {
+                    object.style = patch.style;
+                }
+                self.walk_fields(object, Some(patch), schema.as_ref())
+            }
+        }
+    }
+
+    fn walk_fields(
+        &mut self,
+        mut object: Node,
+        mut patch: Option<Node>,
+        schema: Option<&SchemaNode>,
+    ) -> Result<Walked, MergeError> {
+        let Some(map) = object.as_map_mut() else { return Ok(Walked { node: Some(object), own: true }) };
+        let mut names: Vec<String> = map.iter().filter_map(|e| e.name().map(str::to_owned)).collect();
+        if let Some(more) = patch.as_ref().and_then(Node::as_map) {
+            names.extend(more.iter().filter_map(|e| e.name().map(str::to_owned)));
+        }
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let patch_map = patch.as_mut().and_then(Node::as_map_mut);
+            let commented = |node: &Node| self.schemas.from_comment(node);
+            let key_schema = |map: &fl_yaml::Map| {
+                let entry = &map.entries()[map.position(&name)?];
+                commented(&entry.value).or_else(|| commented(&entry.key))
+            };
+            let field_schema = key_schema(map)
+                .or_else(|| key_schema(patch_map.as_deref()?))
+                .or_else(|| self.schemas.field(schema?, &name));
+            let theirs = patch_map.and_then(|m| m.remove(&name));
+            let at = map.position(&name);
+            let Some(at) = at else {
+                self.path.push(name.clone());
+                let walked = self.walk(None, theirs, field_schema)?;
+                self.path.pop();
+                if let Some(node) = walked.node.filter(|n| !is_null(n)) {
+                    map.push(Node::string(name), node);
+                }
+                continue;
+            };
+            if theirs.is_none() && untouched(&map.entries()[at].value) {
+                continue;
+            }
+            let ours = std::mem::take(&mut map.entries_mut()[at].value);
+            let kept_null = is_null(&ours) && theirs.is_none();
+            self.path.push(name);
+            let walked = self.walk(Some(ours), theirs, field_schema)?;
+            self.path.pop();
+            match walked.node.filter(|n| kept_null || !is_null(n)) {
+                Some(node) => map.entries_mut()[at].value = node,
+                None => drop(map.entries_mut().remove(at)),
+            }
+        }
+        Ok(Walked { node: Some(object), own: true })
+    }
+
+    /// Walks a node against itself: what only the patch has. Nulls go, directives take effect.
+    fn settle(&mut self, mut node: Node, schema: Option<SchemaNode>) -> Result<Option<Node>, MergeError> {
+        if self.path.len() > MAX_DEPTH {
+            return Err(MergeError::Depth { path: self.dotted() });
+        }
+        if is_null(&node) {
+            return Ok(Some(node));
+        }
+        let schema = self.schema_of(Some(&node), None, schema);
+        match Shape::of(&node) {
+            Shape::Scalar => Ok(Some(node)),
+            Shape::Seq => match schema.as_ref().and_then(Schemas::merge_keys) {
+                Some(keys) => Ok(self.settle_list(node, schema, &keys)?),
+                None => Ok(Some(node)),
+            },
+            Shape::Map => match take_directive(&mut node, &self.path)? {
+                Directive::Delete => Ok(None),
+                _ => self.settle_fields(node, schema.as_ref()),
+            },
+        }
+    }
+
+    fn settle_fields(
+        &mut self,
+        mut node: Node,
+        schema: Option<&SchemaNode>,
+    ) -> Result<Option<Node>, MergeError> {
+        let Some(map) = node.as_map_mut() else { return Ok(Some(node)) };
+        let entries = std::mem::take(map);
+        let mut kept = fl_yaml::Map::with_capacity(entries.len());
+        for entry in entries {
+            let name = entry.name().unwrap_or_default().to_owned();
+            let field_schema = self
+                .schemas
+                .from_comment(&entry.value)
+                .or_else(|| self.schemas.from_comment(&entry.key))
+                .or_else(|| self.schemas.field(schema?, &name));
+            self.path.push(name);
+            let settled = self.settle(entry.value, field_schema)?;
+            self.path.pop();
+            if let Some(value) = settled.filter(|n| !is_null(n)) {
+                kept.push(entry.key, value);
+            }
+        }
+        *map = kept;
+        Ok(Some(node))
+    }
+}
+
+/// A value that a walk without patch leaves as it is: no maps or lists inside that could lose an empty value or be reordered.
+fn untouched(node: &Node) -> bool {
+    node.is_scalar() && !is_null(node)
+}
+
+fn prefer_patch(object: Option<Node>, patch: Option<Node>) -> Walked {
+    match patch {
+        Some(patch) => Walked { node: Some(patch), own: false },
+        None => Walked { node: object, own: true },
+    }
+}
+
+#[cfg(test)]
+mod tests;

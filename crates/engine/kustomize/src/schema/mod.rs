@@ -1,0 +1,257 @@
+//! What the engine knows of types: which lists merge by which key, which kinds live outside namespaces.
+//!
+//! The facts of Kubernetes' own types are a table in the binary; a kustomization may bring its own OpenAPI document. Nothing is
+//! parsed unless a kustomization asks for it.
+
+mod custom;
+mod table;
+
+use std::rc::Rc;
+
+use fl_yaml::Node;
+
+pub(crate) use custom::comment_schema;
+use custom::{Custom, CustomNode};
+
+/// One type of the table.
+#[derive(Debug)]
+struct Row {
+    name: &'static str,
+    fields: &'static [FieldRow],
+}
+
+/// One field of a type: an object of another type, or a list that merges by keys.
+#[derive(Debug)]
+struct FieldRow {
+    name: &'static str,
+    target: u16,
+    list: bool,
+    keys: &'static [&'static str],
+}
+
+/// The schema of one node: where a merge stands.
+#[derive(Debug, Clone)]
+pub(crate) enum SchemaNode {
+    /// An object of the table.
+    Object(u16),
+    /// A merging list of the table.
+    List(&'static FieldRowRef),
+    /// From an OpenAPI document or a comment.
+    Custom(Rc<CustomNode>),
+}
+
+/// A row by another name: keeps the table's type private to this module.
+pub(crate) type FieldRowRef = FieldRow;
+
+/// The schemas of one build: the table plus what the kustomizations brought.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas {
+    custom: Option<Rc<Custom>>,
+    /// Set once a kustomization chose a schema or version: later ones below it do not change it.
+    chosen: bool,
+    /// A version of the built-in schema was named instead of a document.
+    version: Option<String>,
+    /// Whether the table's definitions count: always without a custom document, else only when they were needed before it came.
+    builtin: BuiltinUse,
+    /// Definitions of `custom` come before (false) or after (true) the table's when both have a name.
+    custom_wins: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum BuiltinUse {
+    /// Nobody asked yet.
+    #[default]
+    Untouched,
+    /// Somebody asked for the scope of a kind outside the table, so the table is in use from the next merge on.
+    Delayed,
+    /// A merge used it.
+    Loaded,
+    /// A custom document was loaded first.
+    Absent,
+}
+
+/// The one version whose facts are in the table.
+const BUILTIN_VERSION: &str = "v1.21.2";
+
+impl Schemas {
+    /// Follows the `openapi` field of one kustomization. The root chooses anew; below it only the first choice counts.
+    pub(crate) fn choose(
+        &mut self,
+        version: Option<&str>,
+        document: Option<&[u8]>,
+        is_root: bool,
+    ) -> Result<(), String> {
+        if self.chosen && !is_root {
+            return Ok(());
+        }
+        if let Some(document) = document {
+            if version.is_some() {
+                return Err("builtin version and custom schema provided, cannot use both".to_owned());
+            }
+            self.custom = Some(Rc::new(Custom::parse(document)?));
+            self.chosen = true;
+            self.custom_wins = self.builtin == BuiltinUse::Loaded;
+            if self.builtin == BuiltinUse::Untouched {
+                self.builtin = BuiltinUse::Absent;
+            }
+            return Ok(());
+        }
+        match version {
+            None | Some("") => Ok(()),
+            Some(BUILTIN_VERSION) => {
+                self.chosen = true;
+                self.version = version.map(str::to_owned);
+                Ok(())
+            }
+            Some(other) => Err(format!("the specified OpenAPI version is not built in: {other}")),
+        }
+    }
+
+    /// Whether kinds are known to live in namespaces; `None` when nothing is known.
+    pub(crate) fn namespaced(&mut self, api_version: &str, kind: &str) -> Option<bool> {
+        if let Some(scope) = builtin_scope(api_version, kind) {
+            return Some(scope);
+        }
+        if self.builtin == BuiltinUse::Untouched && self.custom.is_none() {
+            self.builtin = BuiltinUse::Delayed;
+        }
+        self.custom.as_ref()?.namespaced(api_version, kind)
+    }
+
+    /// The schema of an object of this kind.
+    pub(crate) fn of_kind(&mut self, api_version: &str, kind: &str) -> Option<SchemaNode> {
+        self.touch();
+        let table = || {
+            table::KINDS
+                .binary_search_by(|(a, k, _)| (*a, *k).cmp(&(api_version, kind)))
+                .ok()
+                .map(|i| SchemaNode::Object(table::KINDS[i].2))
+        };
+        let custom = || self.custom.as_ref().and_then(|c| c.of_kind(api_version, kind)).map(SchemaNode::Custom);
+        match (self.uses_table(), self.custom_wins) {
+            (false, _) => custom(),
+            (true, true) => custom().or_else(table),
+            (true, false) => table().or_else(custom),
+        }
+    }
+
+    /// The schema of a definition by its name.
+    fn of_definition(&self, name: &str) -> Option<SchemaNode> {
+        let table = || {
+            table::TYPES
+                .binary_search_by(|row| row.name.cmp(name))
+                .ok()
+                .and_then(|i| u16::try_from(i).ok())
+                .map(SchemaNode::Object)
+        };
+        let custom = || self.custom.as_ref().and_then(|c| c.definition(name)).map(SchemaNode::Custom);
+        match (self.uses_table(), self.custom_wins) {
+            (false, _) => custom(),
+            (true, true) => custom().or_else(table),
+            (true, false) => table().or_else(custom),
+        }
+    }
+
+    fn touch(&mut self) {
+        if matches!(self.builtin, BuiltinUse::Untouched | BuiltinUse::Delayed) {
+            self.builtin = BuiltinUse::Loaded;
+        }
+    }
+
+    fn uses_table(&self) -> bool {
+        self.builtin == BuiltinUse::Loaded
+    }
+
+    /// The schema of a field.
+    pub(crate) fn field(&self, node: &SchemaNode, name: &str) -> Option<SchemaNode> {
+        match node {
+            SchemaNode::Object(row) => {
+                let fields = table::TYPES[usize::from(*row)].fields;
+                let field = &fields[fields.binary_search_by(|f| f.name.cmp(name)).ok()?];
+                Some(if field.list { SchemaNode::List(field) } else { SchemaNode::Object(field.target) })
+            }
+            SchemaNode::List(_) => None,
+            SchemaNode::Custom(node) => self.resolve(node.field(name)?),
+        }
+    }
+
+    /// The schema of a list's items.
+    pub(crate) fn elements(&self, node: &SchemaNode) -> Option<SchemaNode> {
+        match node {
+            SchemaNode::Object(_) => None,
+            SchemaNode::List(field) => (field.target != u16::MAX).then_some(SchemaNode::Object(field.target)),
+            SchemaNode::Custom(node) => self.resolve(node.items.clone().filter(|_| node.is_array)?),
+        }
+    }
+
+    /// Follows `$ref` to a definition; a reference to nothing is no schema.
+    pub(crate) fn resolve(&self, node: Rc<CustomNode>) -> Option<SchemaNode> {
+        let mut current = node;
+        // A chain of references longer than any real one is a cycle.
+        for _ in 0..64 {
+            let Some(reference) = &current.reference else { return Some(SchemaNode::Custom(current)) };
+            match self.of_definition(reference)? {
+                SchemaNode::Custom(next) => current = next,
+                table => return Some(table),
+            }
+        }
+        None
+    }
+
+    /// The merge keys of a list whose strategy is to merge; `None` when it is replaced as a whole.
+    pub(crate) fn merge_keys(node: &SchemaNode) -> Option<Vec<String>> {
+        match node {
+            SchemaNode::Object(_) => None,
+            SchemaNode::List(field) => Some(field.keys.iter().map(|k| (*k).to_owned()).collect()),
+            SchemaNode::Custom(node) => node.merges().then(|| node.keys.clone()),
+        }
+    }
+
+    /// The schema that a comment on a node spells out as JSON.
+    pub(crate) fn from_comment(&self, node: &Node) -> Option<SchemaNode> {
+        let custom = Rc::new(comment_schema(node)?);
+        // A reference that leads nowhere still counts as a schema: one that says nothing.
+        Some(self.resolve(custom.clone()).unwrap_or(SchemaNode::Custom(custom)))
+    }
+}
+
+/// What the table says of a kind's scope.
+fn builtin_scope(api_version: &str, kind: &str) -> Option<bool> {
+    table::SCOPES
+        .binary_search_by(|(a, k, _)| (*a, *k).cmp(&(api_version, kind)))
+        .ok()
+        .map(|i| table::SCOPES[i].2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted() {
+        assert!(table::TYPES.is_sorted_by(|a, b| a.name < b.name));
+        assert!(table::KINDS.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
+        assert!(table::SCOPES.is_sorted_by(|a, b| (a.0, a.1) < (b.0, b.1)));
+        assert!(table::TYPES.iter().all(|row| row.fields.is_sorted_by(|a, b| a.name < b.name)));
+    }
+
+    #[test]
+    fn containers_of_a_deployment_merge_by_name() {
+        let mut schemas = Schemas::default();
+        let mut node = schemas.of_kind("apps/v1", "Deployment").expect("a known kind");
+        for field in ["spec", "template", "spec", "containers"] {
+            node = schemas.field(&node, field).expect("a known field");
+        }
+        assert_eq!(Schemas::merge_keys(&node), Some(vec!["name".to_owned()]));
+        let ports = schemas.field(&schemas.elements(&node).expect("a container"), "ports").expect("its ports");
+        assert_eq!(Schemas::merge_keys(&ports), Some(vec!["containerPort".to_owned(), "protocol".to_owned()]));
+    }
+
+    #[test]
+    fn scopes() {
+        let mut schemas = Schemas::default();
+        assert_eq!(schemas.namespaced("v1", "Namespace"), Some(false));
+        assert_eq!(schemas.namespaced("apps/v1", "Deployment"), Some(true));
+        assert_eq!(schemas.namespaced("example.com/v1", "Thing"), None);
+    }
+}
