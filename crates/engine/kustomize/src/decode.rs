@@ -2,7 +2,7 @@
 //! case, null leaves a field empty, and a wrong type is refused at its line.
 
 use fl_yaml::{Dialect, Node, Scalar};
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 use crate::config::FieldSpec;
 use crate::error::{Error, ErrorKind, Place};
@@ -25,15 +25,17 @@ pub(crate) struct Decoder {
     pub(crate) place: Place,
     pub(crate) what: String,
     pub(crate) mode: Mode,
+    /// Whose rules type the scalars: the file's, or those of a tree that was read before.
+    pub(crate) dialect: Dialect,
 }
 
 /// A value and the place it was read from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Located<T> {
+pub(crate) struct Located<T> {
     /// The value.
-    pub value: T,
+    pub(crate) value: T,
     /// Line and column.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
 }
 
 /// The fields of one mapping.
@@ -50,10 +52,14 @@ impl Decoder {
         Error::new(self.place.at((node.line(), node.column())), kind)
     }
 
+    fn is_null(&self, node: &Node) -> bool {
+        node.is_null(self.dialect)
+    }
+
     /// The fields of a mapping, by their known names.
     pub(crate) fn fields<'a>(&'a self, node: &'a Node, known: &[&'static str]) -> Result<Fields<'a>> {
         let mut found: Vec<(&'static str, &Node)> = Vec::new();
-        if is_null(node) {
+        if self.is_null(node) {
             return Ok(Fields { decoder: self, found });
         }
         let map = node.as_map().ok_or_else(|| self.refuse(node, "expected a mapping"))?;
@@ -77,7 +83,7 @@ impl Decoder {
     }
 
     pub(crate) fn text(&self, node: &Node) -> Result<String> {
-        let scalar = node.scalar(Dialect::Sigs).ok_or_else(|| self.refuse(node, "expected a string"))?;
+        let scalar = node.scalar(self.dialect).ok_or_else(|| self.refuse(node, "expected a string"))?;
         match scalar {
             Scalar::Str(s) => Ok(s.to_owned()),
             Scalar::Timestamp(s) => Ok(s),
@@ -89,12 +95,12 @@ impl Decoder {
             Scalar::Bool(b) => Ok(b.to_string()),
             Scalar::Int(i) => Ok(i.to_string()),
             Scalar::Uint(u) => Ok(u.to_string()),
-            Scalar::Float(f) => Ok(fl_yaml::go_float_text(f)),
+            Scalar::Float(f) => Ok(crate::tree::text(&Node::float(f)).to_owned()),
         }
     }
 
     fn bool(&self, node: &Node) -> Result<bool> {
-        match node.scalar(Dialect::Sigs) {
+        match node.scalar(self.dialect) {
             Some(Scalar::Bool(b)) => Ok(b),
             Some(Scalar::Null) => Ok(false),
             _ => Err(self.refuse(node, "expected true or false")),
@@ -102,7 +108,7 @@ impl Decoder {
     }
 
     fn int(&self, node: &Node) -> Result<i64> {
-        match node.scalar(Dialect::Sigs) {
+        match node.scalar(self.dialect) {
             Some(Scalar::Int(i)) => Ok(i),
             Some(Scalar::Null) => Ok(0),
             #[allow(clippy::cast_possible_truncation)] // checked: whole and in range
@@ -112,14 +118,14 @@ impl Decoder {
     }
 
     pub(crate) fn items<'a>(&self, node: &'a Node) -> Result<&'a [Node]> {
-        if is_null(node) {
+        if self.is_null(node) {
             return Ok(&[]);
         }
         node.as_seq().ok_or_else(|| self.refuse(node, "expected a list"))
     }
 
     pub(crate) fn pairs(&self, node: &Node) -> Result<Vec<(SmolStr, SmolStr)>> {
-        if is_null(node) {
+        if self.is_null(node) {
             return Ok(Vec::new());
         }
         let map = node.as_map().ok_or_else(|| self.refuse(node, "expected a mapping of strings"))?;
@@ -147,7 +153,7 @@ pub(crate) fn gvk(f: &Fields<'_>) -> Result<Gvk> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn get(&self, name: &str) -> Option<&'a Node> {
-        self.found.iter().find(|(k, _)| *k == name).map(|(_, n)| *n).filter(|n| !is_null(n))
+        self.found.iter().find(|(k, _)| *k == name).map(|(_, n)| *n).filter(|n| !self.decoder.is_null(n))
     }
 
     /// Whether the field is there, be it null.
@@ -188,10 +194,6 @@ impl<'a> Fields<'a> {
     pub(crate) fn part<T>(&self, name: &str, read: impl Fn(&'a Node) -> Result<T>) -> Result<Option<T>> {
         self.get(name).map(read).transpose()
     }
-}
-
-fn is_null(node: &Node) -> bool {
-    node.is_null(Dialect::Sigs)
 }
 
 fn name_of(scalar: &Scalar<'_>) -> &'static str {

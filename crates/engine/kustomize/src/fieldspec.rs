@@ -1,7 +1,7 @@
 //! Walks to the fields of a specification and lets a setter change them.
 
 use fl_yaml::{Node, Style, Tag, Value};
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 use crate::config::{FieldSpec, split_path};
 use crate::ident::Gvk;
@@ -20,7 +20,7 @@ pub(crate) enum Create {
 
 /// Why a walk stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WalkError {
+pub(crate) enum WalkError {
     /// The path leads into a scalar.
     #[error("field '{0}': expected a sequence or mapping")]
     IntoScalar(String),

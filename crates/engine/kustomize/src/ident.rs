@@ -2,33 +2,33 @@
 
 use std::fmt;
 
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 /// The namespace that stands for "none": cluster-scoped objects compare as if they lived in it.
 pub(crate) const NOT_A_NAMESPACE: &str = "_non_namespaceable_";
 
 /// Group, version and kind. In selectors an empty part matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Gvk {
+pub(crate) struct Gvk {
     /// API group, empty for the core group.
-    pub group: SmolStr,
+    pub(crate) group: SmolStr,
     /// API version without the group.
-    pub version: SmolStr,
+    pub(crate) version: SmolStr,
     /// Kind.
-    pub kind: SmolStr,
+    pub(crate) kind: SmolStr,
 }
 
 impl Gvk {
     /// From the two fields of an object.
     #[must_use]
-    pub fn new(api_version: &str, kind: &str) -> Self {
+    pub(crate) fn new(api_version: &str, kind: &str) -> Self {
         let (group, version) = split_api_version(api_version);
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
     /// `group/version`, or the version alone in the core group.
     #[must_use]
-    pub fn api_version(&self) -> SmolStr {
+    pub(crate) fn api_version(&self) -> SmolStr {
         if self.group.is_empty() {
             self.version.clone()
         } else {
@@ -38,7 +38,7 @@ impl Gvk {
 
     /// Whether each part that `selector` names is the same here.
     #[must_use]
-    pub fn is_selected_by(&self, selector: &Gvk) -> bool {
+    pub(crate) fn is_selected_by(&self, selector: &Gvk) -> bool {
         let fits = |want: &SmolStr, have: &SmolStr| want.is_empty() || want == have;
         fits(&selector.kind, &self.kind)
             && fits(&selector.group, &self.group)
@@ -76,21 +76,21 @@ pub(crate) fn split_api_version(api_version: &str) -> (&str, &str) {
 
 /// The identity of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct ResId {
+pub(crate) struct ResId {
     /// Group, version, kind.
-    pub gvk: Gvk,
+    pub(crate) gvk: Gvk,
     /// `metadata.name`
-    pub name: SmolStr,
+    pub(crate) name: SmolStr,
     /// `metadata.namespace` as written, empty when there is none.
-    pub namespace: SmolStr,
+    pub(crate) namespace: SmolStr,
     /// Whether the kind is known to live outside namespaces.
-    pub cluster_scoped: bool,
+    pub(crate) cluster_scoped: bool,
 }
 
 impl ResId {
     /// The namespace for comparisons: `default` when none is written, a name of its own for cluster-scoped kinds.
     #[must_use]
-    pub fn effective_namespace(&self) -> &str {
+    pub(crate) fn effective_namespace(&self) -> &str {
         if self.cluster_scoped {
             NOT_A_NAMESPACE
         } else if self.namespace.is_empty() {
@@ -102,7 +102,7 @@ impl ResId {
 
     /// Same kind, same name, same effective namespace.
     #[must_use]
-    pub fn same_object(&self, other: &ResId) -> bool {
+    pub(crate) fn same_object(&self, other: &ResId) -> bool {
         self.name == other.name
             && self.gvk == other.gvk
             && self.effective_namespace() == other.effective_namespace()

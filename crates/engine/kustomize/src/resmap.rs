@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 use crate::ident::ResId;
 use crate::resource::Resource;
@@ -73,6 +73,9 @@ impl ResMap {
             note(&mut self.kinds, &resource.id.gvk.kind, at);
             for former in &resource.notes.former {
                 note(&mut self.names, &former.name, at);
+                if former.kind != resource.id.gvk.kind {
+                    note(&mut self.kinds, &former.kind, at);
+                }
             }
         }
         self.indexed = self.list.len();
@@ -88,13 +91,6 @@ impl ResMap {
         self.index();
         let candidates = self.names.get(&id.name)?;
         candidates.iter().map(|i| *i as usize).find(|i| self.list[*i].id.same_object(id))
-    }
-
-    /// How many objects have this current identity.
-    pub(crate) fn count(&mut self, id: &ResId) -> usize {
-        self.index();
-        let Some(candidates) = self.names.get(&id.name) else { return 0 };
-        candidates.iter().filter(|i| self.list[**i as usize].id.same_object(id)).count()
     }
 
     /// Adds an object; its identity must be new.
@@ -139,6 +135,13 @@ impl ResMap {
 
     /// Those that a patch selects, in order.
     pub(crate) fn select(&mut self, matcher: &Matcher) -> Vec<usize> {
+        let mut found = self.candidates(matcher);
+        found.retain(|i| matcher.selects(&self.list[*i]));
+        found
+    }
+
+    /// Those that have or had the name or kind that a selector spells out, in order: no other can match.
+    pub(crate) fn candidates(&mut self, matcher: &Matcher) -> Vec<usize> {
         self.index();
         let few = match (matcher.exact_name(), matcher.exact_kind()) {
             (Some(name), _) => Some(self.names.get(name)),
@@ -151,7 +154,6 @@ impl ResMap {
         };
         found.sort_unstable();
         found.dedup();
-        found.retain(|i| matcher.selects(&self.list[*i]));
         found
     }
 

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use fl_yaml::Node;
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 use crate::ident::{Gvk, ResId};
 use crate::schema::Schemas;
@@ -14,7 +14,7 @@ use crate::tree::{self, ensure_map, metadata_text, set_field, text};
 
 /// What a generator may do with an object that is already there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Behavior {
+pub(crate) enum Behavior {
     /// Nothing was said: the object must be new.
     #[default]
     Unspecified,
@@ -68,9 +68,9 @@ pub(crate) struct Notes {
 
 /// One object of a build.
 #[derive(Debug, Clone)]
-pub struct Resource {
+pub(crate) struct Resource {
     /// The object.
-    pub node: Node,
+    pub(crate) node: Node,
     pub(crate) id: ResId,
     pub(crate) notes: Notes,
     /// Variables that read from this object.

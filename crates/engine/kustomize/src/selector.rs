@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use fl_types::Selector as LabelSelector;
 use regex::Regex;
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 use crate::ident::{Gvk, ResId};
 use crate::resource::Resource;
@@ -12,17 +12,17 @@ use crate::tree::metadata_pair;
 
 /// A selector as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selector {
+pub(crate) struct Selector {
     /// Group, version and kind: expressions.
-    pub gvk: Gvk,
+    pub(crate) gvk: Gvk,
     /// Name: an expression.
-    pub name: SmolStr,
+    pub(crate) name: SmolStr,
     /// Namespace: an expression.
-    pub namespace: SmolStr,
+    pub(crate) namespace: SmolStr,
     /// Label selector.
-    pub labels: String,
+    pub(crate) labels: String,
     /// Annotation selector.
-    pub annotations: String,
+    pub(crate) annotations: String,
 }
 
 impl Selector {

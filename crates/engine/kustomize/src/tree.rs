@@ -1,7 +1,7 @@
 //! Small operations on nodes with the meaning they have in kustomize's tree library.
 
 use fl_yaml::{Dialect, Node, Style, Tag, Value};
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 /// Whether a node is null.
 pub(crate) fn is_null(node: &Node) -> bool {
@@ -51,7 +51,7 @@ pub(crate) fn replace_scalar(node: &mut Node, text: impl Into<SmolStr>, tag: Tag
 /// A place that should hold a scalar holds something else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("wrong node kind: expected a scalar but got {0}")]
-pub struct NotAScalar(pub(crate) &'static str);
+pub(crate) struct NotAScalar(pub(crate) &'static str);
 
 /// The name of a node's shape, for messages.
 pub(crate) fn shape(node: &Node) -> &'static str {
@@ -136,13 +136,12 @@ pub(crate) fn normalise_pairs(node: &mut Node, field: &str) {
 }
 
 /// Rewrites a tree as it comes back from JSON: plain types only, numbers as floating point ones.
-pub(crate) fn through_json(node: &mut Node) -> Result<(), fl_yaml::Error> {
-    let dialect = Dialect::V3;
-    fl_yaml::check_duplicate_keys(node)?;
-    rewrite(node, dialect)
+pub(crate) fn through_json(node: &mut Node) -> Result<(), String> {
+    rewrite(node, Dialect::V3)
 }
 
-pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), fl_yaml::Error> {
+/// As [`through_json`], reading scalars by the rules of `dialect`.
+pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), String> {
     match &mut node.value {
         Value::Map(map) => {
             for entry in map.iter_mut() {
@@ -159,7 +158,10 @@ pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), fl_yaml::
             }
         }
         Value::Scalar(_) => {
-            let mut new = json_scalar(&fl_yaml::resolve_node(node, dialect)?);
+            let scalar = node
+                .scalar(dialect)
+                .ok_or_else(|| format!("line {}: `{}` does not fit its tag", node.line(), text(node)))?;
+            let mut new = json_scalar(&scalar);
             new.set_position_of(node);
             *node = new;
         }

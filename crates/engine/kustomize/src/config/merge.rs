@@ -17,12 +17,6 @@ pub struct Conflict {
     pub gvk: String,
 }
 
-/// Whether `a` comes before `b` in the order of kinds.
-pub(super) fn less(a: &Gvk, b: &Gvk) -> bool {
-    let order = |g: &Gvk| kind_order(&g.kind, &ORDER_FIRST, &ORDER_LAST);
-    (order(a), a.sort_text()) < (order(b), b.sort_text())
-}
-
 /// Adds one specification unless one that covers it is there.
 pub(crate) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec, name: &'static str) -> Result<(), Conflict> {
     // An incoming specification without kind is covered by any of the same path: this is how kustomize compares.

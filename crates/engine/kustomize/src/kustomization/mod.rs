@@ -3,13 +3,13 @@
 mod read;
 mod replacement;
 
-use smol_str::SmolStr;
+use fl_yaml::SmolStr;
 
 pub(crate) use read::{
-    configuration, generator_args, image, patch_options, read, replica, selector, variable,
+    configuration, generator_args, image, patch_options, read, replica, selector,
 };
-pub use replacement::{FieldOptions, Replacement, Source, Target};
-pub(crate) use replacement::{replacement, replacement_entry, replacements};
+pub(crate) use replacement::{FieldOptions, Replacement, Source, Target};
+pub(crate) use replacement::{replacement_entry, replacements};
 
 use crate::config::FieldSpec;
 use crate::decode::Located;
@@ -17,169 +17,169 @@ use crate::ident::{Gvk, ResId};
 use crate::selector::Selector;
 
 /// Pairs of texts, sorted by key.
-pub type Pairs = Vec<(SmolStr, SmolStr)>;
+pub(crate) type Pairs = Vec<(SmolStr, SmolStr)>;
 
 /// The `openapi` field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenApi {
+pub(crate) struct OpenApi {
     /// A document with own schemas.
-    pub path: Option<Located<String>>,
+    pub(crate) path: Option<Located<String>>,
     /// A built-in version.
-    pub version: Option<String>,
+    pub(crate) version: Option<String>,
 }
 
 /// One entry of `labels`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Label {
+pub(crate) struct Label {
     /// The labels.
-    pub pairs: Pairs,
+    pub(crate) pairs: Pairs,
     /// Whether selectors get them too.
-    pub include_selectors: bool,
+    pub(crate) include_selectors: bool,
     /// Whether templates get them too.
-    pub include_templates: bool,
+    pub(crate) include_templates: bool,
     /// More fields that get them.
-    pub fields: Vec<FieldSpec>,
+    pub(crate) fields: Vec<FieldSpec>,
 }
 
 /// One entry of `patches`, `patchesJson6902`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Patch {
+pub(crate) struct Patch {
     /// A file with the patch.
-    pub path: String,
+    pub(crate) path: String,
     /// The patch itself.
-    pub patch: String,
+    pub(crate) patch: String,
     /// What it applies to.
-    pub target: Option<Selector>,
+    pub(crate) target: Option<Selector>,
     /// Whether a merge may change the name.
-    pub allow_name_change: bool,
+    pub(crate) allow_name_change: bool,
     /// Whether a merge may change the kind.
-    pub allow_kind_change: bool,
+    pub(crate) allow_kind_change: bool,
     /// Where the entry stands.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
     /// The line before the first line of an inline patch.
-    pub patch_line: u32,
+    pub(crate) patch_line: u32,
 }
 
 /// One entry of `images`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Image {
+pub(crate) struct Image {
     /// The image to change.
-    pub name: String,
+    pub(crate) name: String,
     /// Its new name.
-    pub new_name: String,
+    pub(crate) new_name: String,
     /// What its tag is extended by.
-    pub tag_suffix: String,
+    pub(crate) tag_suffix: String,
     /// Its new tag.
-    pub new_tag: String,
+    pub(crate) new_tag: String,
     /// Its new digest.
-    pub digest: String,
+    pub(crate) digest: String,
 }
 
 /// One entry of `replicas`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Replica {
+pub(crate) struct Replica {
     /// The object's name.
-    pub name: String,
+    pub(crate) name: String,
     /// How many.
-    pub count: i64,
+    pub(crate) count: i64,
     /// Where the entry stands.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
 }
 
 /// One entry of `vars`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Variable {
+pub(crate) struct Variable {
     /// The name in `$(…)`.
-    pub name: SmolStr,
+    pub(crate) name: SmolStr,
     /// The object it reads from.
-    pub object: ResId,
+    pub(crate) object: ResId,
     /// The field it reads.
-    pub field_path: String,
+    pub(crate) field_path: String,
     /// Where the entry stands.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
 }
 
 /// Options of generators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GeneratorOptions {
+pub(crate) struct GeneratorOptions {
     /// Labels of the generated objects.
-    pub labels: Option<Pairs>,
+    pub(crate) labels: Option<Pairs>,
     /// Annotations of the generated objects.
-    pub annotations: Option<Pairs>,
+    pub(crate) annotations: Option<Pairs>,
     /// Whether the names get no hash.
-    pub disable_name_suffix_hash: bool,
+    pub(crate) disable_name_suffix_hash: bool,
     /// Whether the objects are immutable.
-    pub immutable: bool,
+    pub(crate) immutable: bool,
 }
 
 /// One entry of `configMapGenerator` or `secretGenerator`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GeneratorArgs {
+pub(crate) struct GeneratorArgs {
     /// Namespace of the generated object.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// Name of the generated object.
-    pub name: String,
+    pub(crate) name: String,
     /// `create`, `merge` or `replace`.
-    pub behavior: String,
+    pub(crate) behavior: String,
     /// `key=value`
-    pub literals: Vec<Located<String>>,
+    pub(crate) literals: Vec<Located<String>>,
     /// `file` or `key=file`
-    pub files: Vec<Located<String>>,
+    pub(crate) files: Vec<Located<String>>,
     /// Files of `key=value` lines.
-    pub envs: Vec<Located<String>>,
+    pub(crate) envs: Vec<Located<String>>,
     /// Options of this generator.
-    pub options: Option<GeneratorOptions>,
+    pub(crate) options: Option<GeneratorOptions>,
     /// Type of a generated secret.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Where the entry stands.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
 }
 
 /// The `sortOptions` field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SortOptions {
+pub(crate) struct SortOptions {
     /// `legacy` or `fifo`
-    pub order: String,
+    pub(crate) order: String,
     /// Kinds that come first and last in the legacy order.
-    pub legacy: Option<(Vec<String>, Vec<String>)>,
+    pub(crate) legacy: Option<(Vec<String>, Vec<String>)>,
     /// Where the field stands.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
 }
 
 /// A kustomization or component.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are those of the file
-pub struct Kustomization {
-    pub kind: String,
-    pub open_api: OpenApi,
-    pub name_prefix: String,
-    pub name_suffix: String,
-    pub namespace: String,
-    pub common_labels: Pairs,
-    pub labels: Vec<Label>,
-    pub common_annotations: Pairs,
-    pub patches_strategic_merge: Vec<Located<String>>,
-    pub patches_json6902: Vec<Patch>,
-    pub patches: Vec<Patch>,
-    pub images: Vec<Image>,
-    pub replacements: Vec<(Option<Located<String>>, Replacement)>,
-    pub replicas: Vec<Replica>,
-    pub vars: Vec<Variable>,
-    pub sort_options: Option<SortOptions>,
-    pub resources: Vec<Located<String>>,
-    pub components: Vec<Located<String>>,
-    pub crds: Vec<Located<String>>,
-    pub config_map_generator: Vec<GeneratorArgs>,
-    pub secret_generator: Vec<GeneratorArgs>,
-    pub helm_charts: Option<(u32, u32)>,
-    pub generator_options: Option<GeneratorOptions>,
-    pub configurations: Vec<Located<String>>,
-    pub generators: Vec<Located<String>>,
-    pub transformers: Vec<Located<String>>,
-    pub validators: Vec<Located<String>>,
-    pub build_metadata: Vec<String>,
+pub(crate) struct Kustomization {
+    pub(crate) kind: String,
+    pub(crate) open_api: OpenApi,
+    pub(crate) name_prefix: String,
+    pub(crate) name_suffix: String,
+    pub(crate) namespace: String,
+    pub(crate) common_labels: Pairs,
+    pub(crate) labels: Vec<Label>,
+    pub(crate) common_annotations: Pairs,
+    pub(crate) patches_strategic_merge: Vec<Located<String>>,
+    pub(crate) patches_json6902: Vec<Patch>,
+    pub(crate) patches: Vec<Patch>,
+    pub(crate) images: Vec<Image>,
+    pub(crate) replacements: Vec<(Option<Located<String>>, Replacement)>,
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) vars: Vec<Variable>,
+    pub(crate) sort_options: Option<SortOptions>,
+    pub(crate) resources: Vec<Located<String>>,
+    pub(crate) components: Vec<Located<String>>,
+    pub(crate) crds: Vec<Located<String>>,
+    pub(crate) config_map_generator: Vec<GeneratorArgs>,
+    pub(crate) secret_generator: Vec<GeneratorArgs>,
+    pub(crate) helm_charts: Option<(u32, u32)>,
+    pub(crate) generator_options: Option<GeneratorOptions>,
+    pub(crate) configurations: Vec<Located<String>>,
+    pub(crate) generators: Vec<Located<String>>,
+    pub(crate) transformers: Vec<Located<String>>,
+    pub(crate) validators: Vec<Located<String>>,
+    pub(crate) build_metadata: Vec<String>,
     /// Fields that kustomize calls deprecated, with their advice.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The identity in a selector without expressions.

@@ -1,6 +1,6 @@
 //! From the tree of a kustomization file to its fields.
 
-use fl_yaml::Node;
+use fl_yaml::{Dialect, Node};
 
 use super::{
     GeneratorArgs, GeneratorOptions, Image, Kustomization, Label, OpenApi, Pairs, Patch, Replica, SortOptions,
@@ -27,7 +27,7 @@ const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 
 /// Reads and checks a kustomization.
 pub(crate) fn read(root: &Node, place: &Place) -> Result<Kustomization> {
-    let d = Decoder { place: place.clone(), what: "Kustomization".to_owned(), mode: Mode::Strict };
+    let d = Decoder { place: place.clone(), what: "Kustomization".to_owned(), mode: Mode::Strict, dialect: Dialect::Sigs };
     let f = d.fields(root, FIELDS)?;
     if let Some(node) = f.get("metadata") {
         let meta = d.fields(node, &["name", "namespace", "labels", "annotations"])?;
@@ -191,7 +191,7 @@ pub(crate) fn replica(d: &Decoder, node: &Node) -> Result<Replica> {
     Ok(Replica { name: f.text("name")?, count: f.int("count")?, at: (node.line(), node.column()) })
 }
 
-pub(crate) fn variable(d: &Decoder, node: &Node) -> Result<Variable> {
+fn variable(d: &Decoder, node: &Node) -> Result<Variable> {
     let f = d.fields(node, &["name", "objref", "fieldref"])?;
     let object = match f.get("objref") {
         None => crate::ident::ResId::default(),
@@ -306,7 +306,7 @@ fn helm_globals(d: &Decoder, f: &Fields<'_>) -> Result<()> {
 
 /// Reads a transformer configuration (`configurations`).
 pub(crate) fn configuration(root: &Node, place: &Place) -> Result<Config> {
-    let d = Decoder { place: place.clone(), what: "configuration".to_owned(), mode: Mode::StrictNames };
+    let d = Decoder { place: place.clone(), what: "configuration".to_owned(), mode: Mode::StrictNames, dialect: Dialect::Sigs };
     let f = d.fields(
         root,
         &[

@@ -13,50 +13,50 @@ type Result<T> = std::result::Result<T, Error>;
 
 /// How a value is taken out of, or put into, a field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldOptions {
+pub(crate) struct FieldOptions {
     /// The text that separates the parts of the field.
-    pub delimiter: String,
+    pub(crate) delimiter: String,
     /// Which part is meant.
-    pub index: i64,
+    pub(crate) index: i64,
     /// Whether a missing field is created.
-    pub create: bool,
+    pub(crate) create: bool,
 }
 
 /// Where the value comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Source {
+pub(crate) struct Source {
     /// The object.
-    pub id: ResId,
+    pub(crate) id: ResId,
     /// The field.
-    pub field_path: String,
+    pub(crate) field_path: String,
     /// Which part of the field.
-    pub options: Option<FieldOptions>,
+    pub(crate) options: Option<FieldOptions>,
 }
 
 /// Where the value goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     /// The objects.
-    pub select: Option<Selector>,
+    pub(crate) select: Option<Selector>,
     /// Those among them that are left alone.
-    pub reject: Vec<Selector>,
+    pub(crate) reject: Vec<Selector>,
     /// The fields.
-    pub field_paths: Vec<String>,
+    pub(crate) field_paths: Vec<String>,
     /// Which part of the fields.
-    pub options: Option<FieldOptions>,
+    pub(crate) options: Option<FieldOptions>,
 }
 
 /// One replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Replacement {
+pub(crate) struct Replacement {
     /// Where the value comes from.
-    pub source: Option<Source>,
+    pub(crate) source: Option<Source>,
     /// The value itself, instead of a source.
-    pub source_value: Option<String>,
+    pub(crate) source_value: Option<String>,
     /// Where it goes; `None` when the field is missing.
-    pub targets: Option<Vec<Target>>,
+    pub(crate) targets: Option<Vec<Target>>,
     /// Where the entry stands.
-    pub at: (u32, u32),
+    pub(crate) at: (u32, u32),
 }
 
 fn options(d: &Decoder, node: &Node) -> Result<FieldOptions> {
@@ -86,7 +86,7 @@ fn target(d: &Decoder, node: &Node) -> Result<Target> {
 }
 
 /// One replacement of a file.
-pub(crate) fn replacement(d: &Decoder, node: &Node) -> Result<Replacement> {
+fn replacement(d: &Decoder, node: &Node) -> Result<Replacement> {
     Ok(replacement_entry(d, node)?.1)
 }
 

@@ -1,7 +1,7 @@
 //! Lists that merge by keys.
 
 use fl_yaml::{Node, Style, Value};
-use thin_vec::ThinVec;
+use fl_yaml::ThinVec;
 
 use super::directive::{Directive, take_directive};
 use super::{MergeError, Walk, Walked, is_null};
@@ -61,6 +61,7 @@ impl Walk<'_> {
         keys: &[String],
     ) -> Result<Option<Node>, MergeError> {
         let Value::Seq(mut items) = list.value else { return Ok(Some(list)) };
+        let same = matches!(other, Other::Same);
         let mut patch = match other {
             Other::Patch(node) => Some(match node.value {
                 Value::Seq(items) => items,
@@ -68,7 +69,6 @@ impl Walk<'_> {
             }),
             Other::Same | Other::None => None,
         };
-        let same = matches!(other, Other::Same);
         let mut tuples: Vec<Tuple> = Vec::new();
         // The patch's items come first: additions are put in front.
         for source in patch.iter().chain([&items]) {
@@ -169,6 +169,26 @@ fn collect_primitives(items: &[Node], tuples: &mut Vec<Tuple>) {
             tuples.push(tuple);
         }
     }
+}
+
+/// Whether every item has all keys (or all lack the same ones) and no two are the same: such a list merges with itself to itself.
+pub(super) fn items_are_distinct(items: &[Node], keys: &[String]) -> bool {
+    let mut tuples: Vec<Tuple> = Vec::new();
+    if keys.is_empty() {
+        collect_primitives(items, &mut tuples);
+        return tuples.len() == items.len() && items.iter().all(|i| i.is_scalar() && !text(i).is_empty());
+    }
+    collect_tuples(items, keys, &mut tuples);
+    let uniform = |at: usize| {
+        let filled = tuples.iter().filter(|t| !t[at].is_empty()).count();
+        filled == tuples.len() || (at > 0 && filled == 0)
+    };
+    let full = (0..keys.len()).all(uniform);
+    let alike = |t: &Tuple| tuples.iter().filter(|o| o[0] == t[0]).count() == 1;
+    tuples.len() == items.len()
+        && items.iter().all(|i| i.as_map().is_some_and(|m| !m.is_empty()))
+        && full
+        && (keys.len() == 1 || tuples.iter().all(alike) || tuples.iter().all(|t| t.iter().all(|v| !v.is_empty())))
 }
 
 /// With several keys, items that agree where both have a value are the same item: one fills the gaps of the other.

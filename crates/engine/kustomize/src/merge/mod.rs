@@ -14,7 +14,7 @@ use directive::{Directive, take_directive};
 
 /// Why a patch cannot be laid over an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MergeError {
+pub(crate) enum MergeError {
     /// Object and patch have different kinds of values at a place.
     #[error("wrong node kind at `{path}`: expected {expected} but got {found}")]
     Kind {
@@ -115,6 +115,10 @@ impl Walk<'_> {
             return Err(MergeError::Depth { path: self.dotted() });
         }
         let schema = self.schema_of(present(object.as_ref()), present(patch.as_ref()), schema);
+        if patch.is_none() && object.as_ref().is_some_and(|o| self.is_settled(o, schema.as_ref(), 0)) {
+            // Nothing to merge and nothing that a merge with nothing would change: the common case.
+            return Ok(Walked { node: object, own: true });
+        }
         let shapes = [present(object.as_ref()), present(patch.as_ref())].map(|n| n.map(Shape::of));
         let shape = match shapes {
             [Some(a), Some(b)] if a != b => {
@@ -246,6 +250,34 @@ impl Walk<'_> {
             }
         }
         Ok(Walked { node: Some(object), own: true })
+    }
+
+    /// Whether a walk without patch leaves a node as it is: no empty values, no list whose items would be joined or dropped.
+    fn is_settled(&mut self, node: &Node, schema: Option<&SchemaNode>, depth: usize) -> bool {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        match &node.value {
+            Value::Scalar(text) => !is_null(node) || !text.is_empty(),
+            Value::Map(map) => map.iter().all(|entry| {
+                if entry.value.is_scalar() {
+                    return self.is_settled(&entry.value, None, depth + 1);
+                }
+                let commented = self.schemas.from_comment(&entry.value).or_else(|| self.schemas.from_comment(&entry.key));
+                let schema = commented.or_else(|| self.schemas.field(schema?, entry.name()?));
+                let schema = self.schema_of(Some(&entry.value), None, schema);
+                self.is_settled(&entry.value, schema.as_ref(), depth + 1)
+            }),
+            Value::Seq(items) => {
+                let Some(keys) = schema.and_then(Schemas::merge_keys) else { return true };
+                let item_schema = schema.and_then(|s| self.schemas.elements(s));
+                list::items_are_distinct(items, &keys)
+                    && items.iter().all(|item| {
+                        let schema = self.schema_of(Some(item), None, item_schema.clone());
+                        self.is_settled(item, schema.as_ref(), depth + 1)
+                    })
+            }
+        }
     }
 
     /// Walks a node against itself: what only the patch has. Nulls go, directives take effect.

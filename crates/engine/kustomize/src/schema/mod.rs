@@ -22,7 +22,7 @@ struct Row {
 
 /// One field of a type: an object of another type, or a list that merges by keys.
 #[derive(Debug)]
-struct FieldRow {
+pub(crate) struct FieldRow {
     name: &'static str,
     target: u16,
     list: bool,
@@ -35,13 +35,10 @@ pub(crate) enum SchemaNode {
     /// An object of the table.
     Object(u16),
     /// A merging list of the table.
-    List(&'static FieldRowRef),
+    List(&'static FieldRow),
     /// From an OpenAPI document or a comment.
     Custom(Rc<CustomNode>),
 }
-
-/// A row by another name: keeps the table's type private to this module.
-pub(crate) type FieldRowRef = FieldRow;
 
 /// The schemas of one build: the table plus what the kustomizations brought.
 #[derive(Debug, Default)]

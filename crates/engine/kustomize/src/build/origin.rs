@@ -1,0 +1,116 @@
+//! Where objects come from and what changed them, as annotations (`buildMetadata`).
+
+use std::fmt::Write as _;
+
+use fl_yaml::{Node, SmolStr};
+
+use crate::files::clean;
+use crate::resmap::ResMap;
+use crate::resource::Resource;
+use crate::tree;
+
+pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
+pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
+
+/// Where something comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) path: String,
+    pub(super) configured_in: String,
+    /// apiVersion, kind, name, namespace.
+    pub(super) configured_by: Option<[String; 4]>,
+}
+
+impl Origin {
+    /// The origin of something below.
+    pub(super) fn append(&self, path: &str) -> Self {
+        Self { path: join(&self.path, path), ..self.clone() }
+    }
+
+    /// Made or changed by a field of the kustomization at this origin.
+    pub(super) fn builtin(&self, file: &str, kind: &str) -> Self {
+        Self {
+            path: String::new(),
+            configured_in: join(&self.path, file),
+            configured_by: Some(["builtin".to_owned(), kind.to_owned(), String::new(), String::new()]),
+        }
+    }
+
+    /// Made or changed by a plugin that came from a file.
+    pub(super) fn of_plugin(plugin: &Resource) -> Option<Self> {
+        let text = tree::metadata_pair(&plugin.node, "annotations", ORIGIN)?;
+        let path = text.strip_prefix("path: ").map(|rest| rest.lines().next().unwrap_or_default().to_owned());
+        let id = &plugin.id;
+        Some(Self {
+            path: String::new(),
+            configured_in: path.unwrap_or_default(),
+            configured_by: Some([
+                id.gvk.api_version().to_string(),
+                id.gvk.kind.to_string(),
+                id.name.to_string(),
+                id.namespace.to_string(),
+            ]),
+        })
+    }
+
+    fn write(&self, indent: &str) -> String {
+        let mut lines = Vec::new();
+        if !self.path.is_empty() {
+            lines.push(format!("path: {}", self.path));
+        }
+        if !self.configured_in.is_empty() {
+            lines.push(format!("configuredIn: {}", self.configured_in));
+        }
+        if let Some(by) = &self.configured_by {
+            lines.push("configuredBy:".to_owned());
+            for (name, value) in ["apiVersion", "kind", "name", "namespace"].iter().zip(by) {
+                if !value.is_empty() {
+                    lines.push(format!("  {name}: {value}"));
+                }
+            }
+        }
+        let mut out = String::new();
+        for (i, line) in lines.iter().enumerate() {
+            let prefix = if i == 0 { "" } else { indent };
+            let _ = writeln!(out, "{prefix}{line}");
+        }
+        if out.is_empty() { "{}\n".to_owned() } else { out }
+    }
+}
+
+fn join(base: &str, path: &str) -> String {
+    let joined = std::path::Path::new(base).join(path.trim_start_matches('/'));
+    clean(&joined).display().to_string()
+}
+
+/// Notes the origin of an object.
+pub(super) fn set(resource: &mut Resource, origin: &Origin) {
+    annotate(&mut resource.node, ORIGIN, origin.write(""));
+}
+
+/// Whether an object has one.
+pub(super) fn has(resource: &Resource) -> bool {
+    tree::metadata_pair(&resource.node, "annotations", ORIGIN).is_some()
+}
+
+/// Notes a transformation at every object; one without origin was made by it.
+pub(super) fn note_transformation(map: &mut ResMap, origin: &Origin) {
+    for resource in map.iter_mut().filter(|r| !r.is_gone()) {
+        if !has(resource) {
+            set(resource, origin);
+            continue;
+        }
+        let before = tree::metadata_pair(&resource.node, "annotations", TRANSFORMATIONS).unwrap_or_default();
+        let text = format!("{before}- {}", origin.write("  "));
+        annotate(&mut resource.node, TRANSFORMATIONS, text);
+    }
+}
+
+fn annotate(node: &mut Node, key: &str, value: String) {
+    let mut pairs: Vec<(SmolStr, SmolStr)> = tree::metadata_pairs(node, "annotations")
+        .filter(|(k, _)| *k != key)
+        .map(|(k, v)| (k.into(), v.into()))
+        .collect();
+    pairs.push((key.into(), value.into()));
+    tree::set_metadata_pairs(node, "annotations", pairs);
+}

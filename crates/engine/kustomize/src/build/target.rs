@@ -1,0 +1,371 @@
+//! One kustomization: its resources, generators, components, transformers and validators, in kustomize's order.
+
+use std::rc::Rc;
+
+use fl_yaml::Node;
+
+use super::origin::{self, Origin};
+use super::plugin::{Plugin, Transformer};
+use super::session::{LoadError, Root, Session};
+use crate::config::Config;
+use crate::decode::Located;
+use crate::error::{Error, ErrorKind, Place, Result};
+use crate::generate::{self, Kind};
+use crate::input::{Meant, read_objects};
+use crate::kustomization::{GeneratorArgs, Kustomization};
+use crate::resmap::{Clash, ResMap};
+use crate::resource::{Behavior, Resource};
+use crate::transform::variable::{self, Variables};
+
+/// Objects and the rules that came with them.
+#[derive(Debug)]
+pub(super) struct Accumulator {
+    pub(super) map: ResMap,
+    pub(super) config: Rc<Config>,
+    pub(super) variables: Variables,
+}
+
+impl Default for Accumulator {
+    fn default() -> Self {
+        Self { map: ResMap::default(), config: Rc::new(Config::default()), variables: Variables::new() }
+    }
+}
+
+/// A kustomization that is being built.
+pub(super) struct Target {
+    pub(super) root: Rc<Root>,
+    pub(super) kustomization: Rc<Kustomization>,
+    pub(super) place: Place,
+    pub(super) file: String,
+    /// Where it stands, when origins are recorded.
+    pub(super) origin: Option<Origin>,
+}
+
+impl From<Box<Clash>> for ErrorKind {
+    fn from(clash: Box<Clash>) -> Self {
+        ErrorKind::Duplicate { id: clash.id.to_string(), first: clash.first }
+    }
+}
+
+impl Target {
+    /// Loads the kustomization of a directory.
+    pub(super) fn load(session: &mut Session<'_>, root: &Rc<Root>) -> Result<Self> {
+        let (kustomization, place, file) = session.kustomization(root)?;
+        let origin = (!kustomization.build_metadata.is_empty()).then(Origin::default);
+        Ok(Self { root: root.clone(), kustomization, place, file, origin })
+    }
+
+    fn error(&self, at: (u32, u32), kind: impl Into<ErrorKind>) -> Error {
+        Error::new(self.place.at(at), kind)
+    }
+
+    /// Carries out the whole kustomization on top of what is there.
+    pub(super) fn build(&self, session: &mut Session<'_>, mut done: Accumulator) -> Result<Accumulator> {
+        let k = self.kustomization.clone();
+        for entry in &k.resources {
+            self.add_entry(session, &mut done, entry)?;
+        }
+        self.configure(session, &mut done)?;
+        self.generate(session, &mut done)?;
+        for entry in &k.components {
+            done = self.add_component(session, done, entry)?;
+        }
+        self.transform(session, &mut done)?;
+        self.validate(session, &mut done)?;
+        for variable in &k.vars {
+            variable::declare(&mut done.map, &mut done.variables, std::slice::from_ref(variable))
+                .map_err(|kind| self.error(variable.at, kind))?;
+        }
+        Ok(done)
+    }
+
+    /// Adds a file of objects, or what another kustomization builds.
+    fn add_entry(&self, session: &mut Session<'_>, done: &mut Accumulator, entry: &Located<String>) -> Result<()> {
+        let file = match session.load(&self.root, &entry.value) {
+            Ok((path, content)) => return self.add_file(session, done, entry, &path, &content),
+            Err(LoadError::Directory(_)) => None,
+            Err(LoadError::Refused(kind)) => return Err(self.error(entry.at, kind)),
+            Err(LoadError::Missing(kind)) => Some(kind),
+        };
+        let root = session.enter(&self.root, &entry.value).map_err(|directory| match (file, directory) {
+            (Some(file), directory @ (ErrorKind::Read { .. } | ErrorKind::Fetch { .. })) => self.error(
+                entry.at,
+                ErrorKind::Entry {
+                    path: entry.value.clone(),
+                    file: file.to_string(),
+                    directory: directory.to_string(),
+                },
+            ),
+            (_, directory) => self.error(entry.at, directory),
+        })?;
+        let here = self.place.at(entry.at);
+        let below = self.descend(session, &root, &entry.value, false).map_err(|e| e.through(here.clone()))?;
+        let built = below.build(session, Accumulator::default()).map_err(|e| e.through(here))?;
+        self.absorb(done, built, entry.at)
+    }
+
+    fn add_file(
+        &self,
+        session: &mut Session<'_>,
+        done: &mut Accumulator,
+        entry: &Located<String>,
+        path: &std::path::Path,
+        content: &[u8],
+    ) -> Result<()> {
+        let here = self.place.at(entry.at);
+        let objects = session.objects(path, content).map_err(|e| {
+            let message = e.message().to_owned();
+            let kind = if e.is_yaml() { ErrorKind::Yaml(message) } else { ErrorKind::Object(message) };
+            Error::new(Place::file(path.display().to_string()).at(e.at()), kind).through(here.clone())
+        })?;
+        let origin = self.origin.as_ref().map(|o| o.append(&entry.value));
+        for mut object in objects {
+            if let Some(origin) = &origin {
+                origin::set(&mut object, origin);
+            }
+            done.map.append(object).map_err(|clash| Error::new(here.clone(), clash))?;
+        }
+        Ok(())
+    }
+
+    /// The kustomization of a directory below; components and others may not stand for each other.
+    fn descend(&self, session: &mut Session<'_>, root: &Rc<Root>, path: &str, component: bool) -> Result<Target> {
+        let mut below = Target::load(session, root)?;
+        below.origin = self.origin.as_ref().map(|o| o.append(path));
+        if self.origin.is_none() {
+            below.origin = None;
+        }
+        session.choose_schema(root, &below, false)?;
+        if component != (below.kustomization.kind == "Component") {
+            let expected = if component { "'Component'" } else { "other than 'Component'" };
+            let found = below.kustomization.kind.clone();
+            let path = root.dir.display().to_string();
+            return Err(Error::new(below.place.clone(), ErrorKind::Kind { expected, path, found }));
+        }
+        Ok(below)
+    }
+
+    fn absorb(&self, done: &mut Accumulator, built: Accumulator, at: (u32, u32)) -> Result<()> {
+        done.map.append_all(built.map).map_err(|clash| self.error(at, clash))?;
+        Config::merge_shared(&mut done.config, &built.config).map_err(|e| self.error(at, e))?;
+        variable::merge(&mut done.variables, built.variables.into_values()).map_err(|kind| self.error(at, kind))
+    }
+
+    /// A component works on what its parent has so far.
+    fn add_component(
+        &self,
+        session: &mut Session<'_>,
+        done: Accumulator,
+        entry: &Located<String>,
+    ) -> Result<Accumulator> {
+        let root = session.enter(&self.root, &entry.value).map_err(|kind| self.error(entry.at, kind))?;
+        let here = self.place.at(entry.at);
+        let below = self.descend(session, &root, &entry.value, true).map_err(|e| e.through(here.clone()))?;
+        below.build(session, done).map_err(|e| e.through(here))
+    }
+
+    /// Merges the built-in configuration, that of files, and that of definitions of custom resources.
+    fn configure(&self, session: &mut Session<'_>, done: &mut Accumulator) -> Result<()> {
+        let conflict = |e| self.error((0, 0), e);
+        let mut config = Config::builtin();
+        let mut own = Config::default();
+        for entry in &self.kustomization.configurations {
+            let (path, content) = session.load_entry(self, entry)?;
+            let (node, place) = self.parse_one(&path, &content, entry)?;
+            let more = crate::kustomization::configuration(&node, &place)
+                .map_err(|e| e.through(self.place.at(entry.at)))?;
+            own.merge(&more).map_err(|e| self.error(entry.at, e))?;
+        }
+        if own != Config::default() {
+            let mut merged = (*config).clone();
+            merged.merge(&own).map_err(conflict)?;
+            config = Rc::new(merged);
+        }
+        Config::merge_shared(&mut done.config, &config).map_err(conflict)?;
+        for entry in &self.kustomization.crds {
+            let (path, content) = session.load_entry(self, entry)?;
+            let (node, _) = self.parse_one(&path, &content, entry)?;
+            let more = super::crds::configuration(&node).map_err(|e| self.error(entry.at, e))?;
+            if more != Config::default() {
+                Config::merge_shared(&mut done.config, &Rc::new(more)).map_err(|e| self.error(entry.at, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn parse_one(
+        &self,
+        path: &std::path::Path,
+        content: &[u8],
+        entry: &Located<String>,
+    ) -> Result<(Node, Place)> {
+        let place = Place::file(path.display().to_string());
+        let node = crate::input::read_one(content).map_err(|e| {
+            Error::new(place.at(e.at()), ErrorKind::Yaml(e.message().to_owned())).through(self.place.at(entry.at))
+        })?;
+        Ok((node, place))
+    }
+
+    fn generate(&self, session: &mut Session<'_>, done: &mut Accumulator) -> Result<()> {
+        let k = &self.kustomization;
+        let global = k.generator_options.as_ref();
+        let mut generated: Vec<(Resource, (u32, u32))> = Vec::new();
+        for (kind, list, name) in [
+            (Kind::ConfigMap, &k.config_map_generator, "ConfigMapGenerator"),
+            (Kind::Secret, &k.secret_generator, "SecretGenerator"),
+        ] {
+            for args in list {
+                let args = generate::with_global_options(args.clone(), global);
+                let mut object = self.generate_one(session, kind, &args)?;
+                if let Some(origin) = &self.origin {
+                    origin::set(&mut object, &origin.builtin(&self.file, name));
+                }
+                generated.push((object, args.at));
+            }
+        }
+        if let Some(at) = k.helm_charts {
+            return Err(self.error(
+                at,
+                ErrorKind::Refused("helmCharts need `--enable-helm`, which this engine does not offer: use a HelmRelease, or render the chart before".to_owned()),
+            ));
+        }
+        for plugin in self.plugins(session, &k.generators)? {
+            for object in plugin.generate(session, self)? {
+                generated.push((object, plugin.at));
+            }
+        }
+        for (object, at) in generated {
+            absorb_generated(&mut done.map, object, session).map_err(|kind| self.error(at, kind))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the object of one generator.
+    pub(super) fn generate_one(
+        &self,
+        session: &mut Session<'_>,
+        kind: Kind,
+        args: &GeneratorArgs,
+    ) -> Result<Resource> {
+        if args.name.is_empty() {
+            let what = if kind == Kind::Secret { "a secret" } else { "a configmap" };
+            let reason = format!("{what} must have a name");
+            return Err(self.error(args.at, ErrorKind::Invalid { what: "generator".to_owned(), reason }));
+        }
+        let pairs = generate::load(args, |entry| session.load_entry(self, entry).map(|(_, content)| content))
+            .map_err(|e| match e {
+                generate::PairError::Load(error) => error,
+                generate::PairError::Entry { at, reason } => {
+                    let id = args.name.clone();
+                    self.error(at, ErrorKind::Generator { id, reason })
+                }
+            })?;
+        Ok(generate::object(kind, args, pairs, &mut session.schemas))
+    }
+
+    fn transform(&self, session: &mut Session<'_>, done: &mut Accumulator) -> Result<()> {
+        let config = done.config.clone();
+        let mut steps = Transformer::of_kustomization(self, session, &config)?;
+        for plugin in self.plugins(session, &self.kustomization.transformers)? {
+            steps.extend(plugin.transformers(session, self)?);
+        }
+        for step in steps {
+            step.run(&mut done.map, &mut session.schemas).map_err(|kind| self.error(step.at, kind))?;
+            if let Some(origin) = &step.origin {
+                origin::note_transformation(&mut done.map, origin);
+            }
+            done.map.drop_gone();
+        }
+        Ok(())
+    }
+
+    /// Validators are transformers that may change nothing but the label that says who validated.
+    fn validate(&self, session: &mut Session<'_>, done: &mut Accumulator) -> Result<()> {
+        for plugin in self.plugins(session, &self.kustomization.validators)? {
+            for step in plugin.transformers(session, self)? {
+                let before: Vec<Node> = done.map.list().iter().map(|r| r.node.clone()).collect();
+                step.run(&mut done.map, &mut session.schemas).map_err(|kind| self.error(step.at, kind))?;
+                let same = before.len() == done.map.len()
+                    && before.iter().zip(done.map.list()).all(|(old, new)| *old == without_validated_by(&new.node));
+                if !same {
+                    let reason = "validator shouldn't modify the resource map".to_owned();
+                    return Err(self.error(plugin.at, ErrorKind::Invalid { what: plugin.kind(), reason }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The plugins that a list of entries names: each is inline text, a file, or a kustomization that builds them.
+    fn plugins(&self, session: &mut Session<'_>, entries: &[Located<String>]) -> Result<Vec<Plugin>> {
+        let mut found = Accumulator::default();
+        let mut places: Vec<(u32, u32)> = Vec::new();
+        let mut paths = Vec::new();
+        for entry in entries {
+            match read_objects(entry.value.as_bytes(), Meant::Objects) {
+                Err(_) => paths.push(entry),
+                Ok(nodes) => {
+                    for node in nodes {
+                        let mut object = Resource::new(node, &mut session.schemas);
+                        if let Some(origin) = &self.origin {
+                            origin::set(&mut object, &origin.append(&self.file));
+                        }
+                        found.map.append(object).map_err(|clash| self.error(entry.at, clash))?;
+                        places.push(entry.at);
+                    }
+                }
+            }
+        }
+        for entry in paths {
+            self.add_entry(session, &mut found, entry)?;
+            places.resize(found.map.len(), entry.at);
+        }
+        let list = found.map.into_list();
+        Ok(list.into_iter().zip(places).map(|(config, at)| Plugin { config, at }).collect())
+    }
+}
+
+fn without_validated_by(node: &Node) -> Node {
+    let mut node = node.clone();
+    if let Some(metadata) = node.get_mut("metadata").and_then(Node::as_map_mut)
+        && let Some(labels) = metadata.get_mut("labels").and_then(Node::as_map_mut)
+        && labels.remove("validated-by").is_some()
+        && labels.is_empty()
+    {
+        metadata.remove("labels");
+    }
+    node
+}
+
+/// Adds a generated object, or lets it replace or merge with the one that is there.
+fn absorb_generated(map: &mut ResMap, mut new: Resource, session: &mut Session<'_>) -> Result<(), ErrorKind> {
+    let behavior = new.notes.behavior.unwrap_or_default();
+    let refuse = |id: &crate::ident::ResId, reason: String| ErrorKind::Generator { id: id.to_string(), reason };
+    let found = map.with_any_id(&new.id);
+    let at = match (found.as_slice(), behavior) {
+        ([], Behavior::Merge | Behavior::Replace) => {
+            return Err(refuse(&new.id, "it does not exist; cannot merge or replace".to_owned()));
+        }
+        ([], _) => return map.append(new).map_err(ErrorKind::from),
+        ([_], Behavior::Create | Behavior::Unspecified) => {
+            let word = behavior.word();
+            let reason = format!("it exists; cannot use behavior '{word}', behavior must be merge or replace");
+            return Err(refuse(&new.id, reason));
+        }
+        ([at], _) => *at,
+        _ => return Err(refuse(&new.id, "found multiple objects that could accept it".to_owned())),
+    };
+    let old = map.get_mut(at);
+    let recorded = crate::tree::metadata_pair(&old.node, "annotations", origin::ORIGIN).map(str::to_owned);
+    new.inherit_metadata(old);
+    if behavior == Behavior::Merge {
+        generate::merge_data(&mut new, old);
+        if let Some(text) = recorded {
+            crate::tree::ensure_map(&mut new.node, &["metadata", "annotations"])
+                .map(|m| m.insert(origin::ORIGIN, Node::string(text)));
+        }
+    }
+    new.refresh(&mut session.schemas);
+    *old = new;
+    Ok(())
+}

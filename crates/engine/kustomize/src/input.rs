@@ -1,0 +1,247 @@
+//! From bytes to objects: documents of a file, lists taken apart, what is no object refused.
+
+use fl_yaml::{Dialect, Duplicates, Node, Options};
+
+use crate::tree::{self, is_nil_or_empty, metadata_text, text};
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum InputError {
+    /// It is not YAML.
+    Yaml {
+        line: u32,
+        column: u32,
+        message: String,
+    },
+    /// It holds something that is no object.
+    Object { line: u32, column: u32, message: String },
+}
+
+impl InputError {
+    pub(crate) fn at(&self) -> (u32, u32) {
+        match self {
+            InputError::Yaml { line, column, .. } | InputError::Object { line, column, .. } => (*line, *column),
+        }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            InputError::Yaml { message, .. } | InputError::Object { message, .. } => message,
+        }
+    }
+
+    pub(crate) fn is_yaml(&self) -> bool {
+        matches!(self, InputError::Yaml { .. })
+    }
+}
+
+impl std::fmt::Display for InputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.at().0, self.message())
+    }
+}
+
+/// How a text of objects is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meant {
+    /// Resources: keys that are there twice are refused.
+    Objects,
+    /// Patches: kustomize looks at the first of two equal keys.
+    Patches,
+}
+
+/// The first document of a text, in the rules of `sigs.k8s.io/yaml`; null when there is none.
+pub(crate) fn read_one(bytes: &[u8]) -> Result<Node, InputError> {
+    fl_yaml::parse_first(bytes, &Options::sigs())
+        .map(Option::unwrap_or_default)
+        .map_err(|e| InputError::Yaml { line: e.line, column: e.column, message: e.message })
+}
+
+/// The objects of a text.
+pub(crate) fn read_objects(bytes: &[u8], meant: Meant) -> Result<Vec<Node>, InputError> {
+    let options = match meant {
+        Meant::Objects => Options::v3(),
+        Meant::Patches => Options { duplicates: Duplicates::Keep, ..Options::v3() },
+    };
+    let crlf = memchr::memmem::find(bytes, b"\r\n").is_some();
+    let unix;
+    let bytes = if crlf {
+        unix = replace_crlf(bytes);
+        &unix[..]
+    } else {
+        bytes
+    };
+    let pieces = split(bytes)?;
+    let single = pieces.len() == 1;
+    let mut nodes = Vec::with_capacity(pieces.len());
+    for (line, piece) in pieces {
+        let document = fl_yaml::parse_first(piece, &options).map_err(|e| InputError::Yaml {
+            line: e.line + line,
+            column: e.column,
+            message: e.message,
+        })?;
+        let Some(mut document) = document.filter(|d| !tree::is_null(d)) else { continue };
+        if single && is_list(&document) {
+            if let Some(items) = document.as_map_mut().and_then(|m| m.remove("items")) {
+                nodes.extend(into_items(items).into_iter().map(|item| (item, line)));
+            }
+            continue;
+        }
+        nodes.push((document, line));
+    }
+    objects(nodes)
+}
+
+fn is_list(document: &Node) -> bool {
+    let kind = document.get("kind").map(text).unwrap_or_default();
+    matches!(kind, "List" | "ResourceList") && (document.get("items").is_some() || document.get("functionConfig").is_some())
+}
+
+fn replace_crlf(bytes: &[u8]) -> Vec<u8> {
+    let mut unix = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memchr::memmem::find(rest, b"\r\n") {
+        unix.extend_from_slice(&rest[..at]);
+        unix.push(b'\n');
+        rest = &rest[at + 2..];
+    }
+    unix.extend_from_slice(rest);
+    unix
+}
+
+/// Cuts a text at lines that start with `---`; each piece with the number of lines before it.
+fn split(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, InputError> {
+    let mut pieces = Vec::new();
+    let (mut start, mut start_line, mut from) = (0, 0, 0);
+    while let Some(found) = memchr::memmem::find(&bytes[from..], b"\n---") {
+        let at = from + found;
+        let Some(end) = memchr::memchr(b'\n', &bytes[at + 1..]).map(|e| at + 1 + e) else { break };
+        let after = bytes[at + 4..end].trim_ascii();
+        let line = start_line + count_lines(&bytes[start..=at]);
+        if after.first().is_some_and(|b| *b != b'#') {
+            let message = format!("invalid document separator: ---{}", String::from_utf8_lossy(&bytes[at + 4..end]));
+            return Err(InputError::Yaml { line: line + 1, column: 1, message });
+        }
+        // The line feed before the separator belongs to the piece.
+        pieces.push((start_line, &bytes[start..=at]));
+        (start, start_line) = (end + 1, line + 1);
+        // The line feed that ends a separator cannot begin the next one.
+        from = end + 1;
+    }
+    pieces.push((start_line, &bytes[start..]));
+    Ok(pieces)
+}
+
+fn count_lines(bytes: &[u8]) -> u32 {
+    u32::try_from(memchr::memchr_iter(b'\n', bytes).count()).unwrap_or(u32::MAX)
+}
+
+/// Checks that the nodes are objects and takes lists apart.
+fn objects(nodes: Vec<(Node, u32)>) -> Result<Vec<Node>, InputError> {
+    let mut queue = std::collections::VecDeque::from(nodes);
+    let mut done = Vec::with_capacity(queue.len());
+    queue.retain(|(n, _)| !is_nil_or_empty(n));
+    for (node, offset) in &queue {
+        check(node, *offset)?;
+    }
+    while let Some((mut node, offset)) = queue.pop_front() {
+        let is_list = node.get("kind").map(text).unwrap_or_default().ends_with("List");
+        if !is_list || node.get("items").is_none() {
+            done.push(node);
+            continue;
+        }
+        let (at, kind) = ((node.line() + offset, node.column()), node.get("kind").map(text).unwrap_or_default().to_owned());
+        let Some(items) = node.as_map_mut().and_then(|m| m.remove("items")) else { continue };
+        if tree::is_null(&items) {
+            continue;
+        }
+        if items.as_seq().is_none() {
+            let message = format!("expected a list in the items of {kind}");
+            return Err(InputError::Object { line: at.0, column: at.1, message });
+        }
+        for mut item in into_items(items) {
+            // Items take a detour through JSON.
+            tree::through_json(&mut item).map_err(|message| InputError::Object {
+                line: at.0,
+                column: at.1,
+                message,
+            })?;
+            if is_nil_or_empty(&item) {
+                continue;
+            }
+            check(&item, offset)?;
+            if matches!(item.get("kind").map(text), Some("List" | "ResourceList")) && is_list_of_items(&item) {
+                let inner = item.as_map_mut().and_then(|m| m.remove("items"));
+                for node in inner.map(into_items).unwrap_or_default() {
+                    check(&node, offset)?;
+                    queue.push_back((node, offset));
+                }
+            } else {
+                queue.push_back((item, offset));
+            }
+        }
+    }
+    Ok(done)
+}
+
+fn is_list_of_items(node: &Node) -> bool {
+    node.get("items").is_some_and(|i| i.as_seq().is_some())
+}
+
+fn into_items(node: Node) -> fl_yaml::ThinVec<Node> {
+    if let fl_yaml::Value::Seq(items) = node.value { items } else { fl_yaml::ThinVec::new() }
+}
+
+/// An object has a kind and, unless it is a list, a name. `offset` lines of the file come before its document.
+fn check(node: &Node, offset: u32) -> Result<(), InputError> {
+    let refuse = |message: &str| {
+        let line = node.line() + offset;
+        Err(InputError::Object { line, column: node.column(), message: message.to_owned() })
+    };
+    if node.as_map().is_none() {
+        return refuse("missing Resource metadata: this is not an object");
+    }
+    let kind = node.get("kind").filter(|n| !is_nil_or_empty(n)).map(text).unwrap_or_default();
+    if kind.is_empty() {
+        return refuse("missing kind in object");
+    }
+    if !kind.ends_with("List") && metadata_text(node, "name").is_empty() {
+        return refuse("missing metadata.name in object");
+    }
+    Ok(())
+}
+
+/// Reads a text of JSON operations: JSON when it starts with a bracket, else YAML.
+pub(crate) fn read_operations(text: &str) -> Result<Node, String> {
+    if text.starts_with('[') {
+        return fl_yaml::from_json(text).map_err(|e| e.to_string());
+    }
+    let mut node = read_one(text.as_bytes()).map_err(|e| e.to_string())?;
+    tree::rewrite(&mut node, Dialect::Sigs)?;
+    Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<String> {
+        let nodes = read_objects(text.as_bytes(), Meant::Objects).expect("valid");
+        nodes.iter().map(|n| tree::text(n.get("kind").expect("kind")).to_owned()).collect()
+    }
+
+    #[test]
+    fn documents_and_lists() {
+        let object = |kind: &str| format!("kind: {kind}\nmetadata: {{name: x}}\n");
+        assert_eq!(kinds(&format!("---\n{}---\n# nothing\n---\n{}", object("A"), object("B"))), ["A", "B"]);
+        assert_eq!(kinds("kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: B, metadata: {name: b}}\n").len(), 2);
+        assert_eq!(kinds("kind: FooList\nitems:\n").len(), 0);
+    }
+
+    #[test]
+    fn no_objects() {
+        for text in ["kind: A\n", "metadata: {name: a}\n", "- a\n", "a: [\n", "a: b\n--- c\nd: e\n"] {
+            assert!(read_objects(text.as_bytes(), Meant::Objects).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Field paths of replacements and variables: `spec.containers.[name=app].image`, `spec.rules.0.host`, `a.*.b`.
+
+use fl_yaml::{Node, SmolStr, Value};
+
+use crate::tree::{self, is_null, shape, text};
+
+/// What a missing field becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Make {
+    Nothing,
+    Map,
+    Seq,
+    Scalar,
+}
+
+impl Make {
+    /// What a copy of this value needs.
+    pub(crate) fn like(value: &Node) -> Self {
+        match value.value {
+            Value::Map(_) => Make::Map,
+            Value::Seq(_) => Make::Seq,
+            Value::Scalar(_) => Make::Scalar,
+        }
+    }
+
+    fn node(self) -> Node {
+        match self {
+            Make::Map | Make::Nothing => Node::map(),
+            Make::Seq => Node::seq([]),
+            Make::Scalar => Node::plain(""),
+        }
+    }
+
+    /// What the step before `next` has to be.
+    fn before(self, next: Option<&SmolStr>) -> Self {
+        match next {
+            None => self,
+            Some(step) if is_condition(step) || index(step).is_some() => Make::Seq,
+            Some(_) => Make::Map,
+        }
+    }
+}
+
+fn is_condition(step: &str) -> bool {
+    step.starts_with('[') && step.ends_with(']')
+}
+
+fn index(step: &str) -> Option<usize> {
+    step.parse::<i64>().ok().and_then(|i| usize::try_from(i).ok())
+}
+
+fn condition(step: &str) -> Result<(&str, &str), String> {
+    step[1..step.len() - 1]
+        .split_once('=')
+        .ok_or_else(|| format!("`{step}` must contain fieldName=fieldValue for the element to match"))
+}
+
+fn wrong(node: &Node, wanted: &str) -> String {
+    format!("wrong node kind: expected {wanted} but got {}", shape(node))
+}
+
+/// The node at a path without wildcards; conditions compare for equality.
+pub(crate) fn lookup<'a>(root: &'a Node, path: &[SmolStr]) -> Result<Option<&'a Node>, String> {
+    let mut at = root;
+    for step in path.iter().map(|s| s.trim()).filter(|s| !s.is_empty()) {
+        let next = if step.parse::<i64>().is_ok() || step == "-" || is_condition(step) {
+            if is_null(at) {
+                return Ok(None);
+            }
+            let items = at.as_seq().ok_or_else(|| wrong(at, "a sequence"))?;
+            if step == "-" {
+                items.last()
+            } else if is_condition(step) {
+                let (field, value) = condition(step)?;
+                items.iter().find(|item| match field {
+                    "" => item.is_scalar() && text(item) == value,
+                    _ => item.get(field).is_some_and(|n| text(n) == value),
+                })
+            } else {
+                let index = index(step).ok_or_else(|| format!("array index {step} cannot be negative"))?;
+                items.get(index)
+            }
+        } else if step == "*" {
+            return Err("a wildcard is not supported here".to_owned());
+        } else if is_null(at) {
+            None
+        } else {
+            at.as_map().ok_or_else(|| wrong(at, "a mapping"))?.get(step)
+        };
+        let Some(next) = next else { return Ok(None) };
+        at = next;
+    }
+    Ok(Some(at))
+}
+
+/// As [`lookup`], to change the node.
+pub(crate) fn lookup_mut<'a>(root: &'a mut Node, path: &[SmolStr]) -> Option<&'a mut Node> {
+    let mut at = root;
+    for step in path.iter().map(|s| s.trim()).filter(|s| !s.is_empty()) {
+        at = match &mut at.value {
+            Value::Map(map) => map.get_mut(step)?,
+            Value::Seq(items) => {
+                let at = if step == "-" {
+                    items.len().checked_sub(1)?
+                } else if is_condition(step) {
+                    let (field, value) = condition(step).ok()?;
+                    items.iter().position(|item| match field {
+                        "" => item.is_scalar() && text(item) == value,
+                        _ => item.get(field).is_some_and(|n| text(n) == value),
+                    })?
+                } else {
+                    index(step)?
+                };
+                items.get_mut(at)?
+            }
+            Value::Scalar(_) => return None,
+        };
+    }
+    Some(at)
+}
+
+/// Changes a matched node.
+pub(crate) type Visit<'a> = dyn FnMut(&mut Node) -> Result<(), String> + 'a;
+
+/// Visits every node that a path matches; conditions are expressions. Returns how many there were.
+pub(crate) fn matching(
+    node: &mut Node,
+    path: &[SmolStr],
+    make: Make,
+    visit: &mut Visit<'_>,
+) -> Result<usize, String> {
+    let Some((step, rest)) = path.split_first() else {
+        visit(node)?;
+        return Ok(1);
+    };
+    if let Some(at) = index(step) {
+        return matching_index(node, at, rest, make, visit);
+    }
+    if is_condition(step) {
+        return matching_items(node, step, rest, make, visit);
+    }
+    if step == "*" {
+        if is_null(node) {
+            return Ok(0);
+        }
+        let message = wrong(node, "a sequence");
+        let items = node.as_seq_mut().ok_or(message)?;
+        return items.iter_mut().try_fold(0, |n, item| Ok(n + matching(item, rest, make, visit)?));
+    }
+    matching_field(node, step, rest, make, visit)
+}
+
+fn matching_field(
+    node: &mut Node,
+    step: &SmolStr,
+    rest: &[SmolStr],
+    make: Make,
+    visit: &mut Visit<'_>,
+) -> Result<usize, String> {
+    if is_null(node) {
+        return Ok(0);
+    }
+    let message = wrong(node, "a mapping");
+    let map = node.as_map_mut().ok_or(message)?;
+    if !map.contains(step) {
+        if make == Make::Nothing {
+            return Ok(0);
+        }
+        map.push(Node::string(step.clone()), make.before(rest.first()).node());
+    }
+    let field = map.get_mut(step).ok_or("the field vanished")?;
+    if field.is_scalar() && !rest.is_empty() {
+        // Data inside a text: it is looked into, but what is found there is not written back.
+        let mut inner = fl_yaml::parse_first(text(field).as_bytes(), &fl_yaml::Options::v3())
+            .map_err(|e| e.to_string())?
+            .unwrap_or_default();
+        return matching(&mut inner, rest, make, visit);
+    }
+    matching(field, rest, make, visit)
+}
+
+fn matching_index(
+    node: &mut Node,
+    at: usize,
+    rest: &[SmolStr],
+    make: Make,
+    visit: &mut Visit<'_>,
+) -> Result<usize, String> {
+    let message = wrong(node, "a sequence");
+    let items = node.as_seq_mut().ok_or(message)?;
+    if items.len() == at && make != Make::Nothing {
+        items.push(make.before(rest.first()).node());
+    }
+    let count = items.len();
+    let item = items
+        .get_mut(at)
+        .ok_or_else(|| format!("index {at} specified but only {count} elements found"))?;
+    matching(item, rest, make, visit)
+}
+
+fn matching_items(
+    node: &mut Node,
+    step: &SmolStr,
+    rest: &[SmolStr],
+    make: Make,
+    visit: &mut Visit<'_>,
+) -> Result<usize, String> {
+    let (field, pattern) = condition(step)?;
+    let expression = crate::selector::compile(pattern)?;
+    let message = wrong(node, "a sequence");
+    if is_null(node) {
+        return Ok(0);
+    }
+    let items = node.as_seq_mut().ok_or(message)?;
+    let mut found = 0;
+    for item in items.iter_mut() {
+        if field.is_empty() {
+            if expression.is_match(&written(item)) {
+                visit(item)?;
+                found += 1;
+            }
+        } else if item.get(field).is_some_and(|value| expression.is_match(&written(value))) {
+            found += matching(item, rest, make, visit)?;
+        }
+    }
+    if found > 0 || make == Make::Nothing {
+        return Ok(found);
+    }
+    let mut item = tree::untagged(pattern);
+    if !field.is_empty() {
+        item = Node::from(Value::Map([(SmolStr::new(field), item)].into_iter().collect()));
+    }
+    if !expression.is_match(&written(item.get(field).unwrap_or(&item))) {
+        return Err(format!("cannot create an element for `{step}`: it would not match itself"));
+    }
+    items.push(item);
+    matching_items(node, step, rest, Make::Nothing.or(make, rest), visit)
+}
+
+impl Make {
+    /// After the element was made, its own missing fields may still be made, but no second element.
+    fn or(self, make: Make, rest: &[SmolStr]) -> Make {
+        if rest.is_empty() { self } else { make }
+    }
+}
+
+/// A scalar as it is written in YAML: what conditions are compared with.
+fn written(node: &Node) -> String {
+    let body = match node.style {
+        fl_yaml::Style::DoubleQuoted => format!("{:?}", text(node)),
+        fl_yaml::Style::SingleQuoted => format!("'{}'", text(node).replace('\'', "''")),
+        _ if node.is_scalar() => text(node).to_owned(),
+        _ => fl_yaml::to_sigs_yaml(node, fl_yaml::Dialect::V3).unwrap_or_default().trim().to_owned(),
+    };
+    match node.extra() {
+        Some(extra) if !extra.line_comment.is_empty() => format!("{body} {}", extra.line_comment),
+        _ => body,
+    }
+}

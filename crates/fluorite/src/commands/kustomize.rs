@@ -1,0 +1,116 @@
+//! `fluorite kustomize build`: the engine on a directory, with the flags of `kustomize build` that it honours.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use fl_kustomize::{Disk, LoadRestrictor, Options, Reorder};
+
+/// Build kustomizations as `kustomize` does
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Print the objects that a kustomization describes
+    Build(Build),
+}
+
+#[derive(Debug, clap::Args)]
+struct Build {
+    /// The directory with the kustomization
+    #[arg(default_value = ".")]
+    directory: PathBuf,
+    /// LoadRestrictionsRootOnly, or LoadRestrictionsNone to let kustomizations read files outside of their directory
+    #[arg(long, value_name = "RESTRICTOR", default_value = "LoadRestrictionsRootOnly")]
+    load_restrictor: String,
+    /// The order of the output: legacy (by kind) or none (as accumulated); `sortOptions` of the kustomization win
+    #[arg(long, value_name = "ORDER", default_value = "legacy")]
+    reorder: String,
+    /// Write to this file, or to one file for each object in this directory, instead of the standard output
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Add the label app.kubernetes.io/managed-by to all objects
+    #[arg(long)]
+    enable_managedby_label: bool,
+    /// Not offered: charts are for HelmReleases, or rendered before
+    #[arg(long)]
+    enable_helm: bool,
+    /// Not offered: exec functions never run
+    #[arg(long)]
+    enable_exec: bool,
+    /// Not offered: plugins outside of the engine never run
+    #[arg(long)]
+    enable_alpha_plugins: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            Command::Build(build) => build.run(),
+        }
+    }
+}
+
+impl Build {
+    fn run(self) -> anyhow::Result<()> {
+        for (asked, flag, instead) in [
+            (self.enable_helm, "--enable-helm", "render the chart before, or use a HelmRelease"),
+            (self.enable_exec, "--enable-exec", "exec functions never run here"),
+            (self.enable_alpha_plugins, "--enable-alpha-plugins", "only built-in plugins run here"),
+        ] {
+            if asked {
+                bail!("`{flag}` is not offered: {instead}");
+            }
+        }
+        let options = Options {
+            load_restrictor: match self.load_restrictor.as_str() {
+                "LoadRestrictionsRootOnly" | "rootOnly" | "" => LoadRestrictor::RootOnly,
+                "LoadRestrictionsNone" | "none" => LoadRestrictor::None,
+                other => bail!(
+                    "illegal flag value --load-restrictor {other}; legal values: LoadRestrictionsRootOnly, LoadRestrictionsNone"
+                ),
+            },
+            reorder: match self.reorder.as_str() {
+                "legacy" => Reorder::Legacy,
+                "none" => Reorder::None,
+                other => bail!("illegal flag value --reorder {other}; legal values: legacy, none"),
+            },
+            managed_by_label: self.enable_managedby_label,
+            ..Options::default()
+        };
+        let output = fl_kustomize::build(&Disk, &self.directory, &options)?;
+        for warning in &output.warnings {
+            anstream::eprintln!("warning: {warning}");
+        }
+        let text = output.to_yaml().map_err(anyhow::Error::msg)?;
+        match &self.output {
+            None => std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write the output"),
+            Some(path) if path.is_dir() => write_each(path, &output.objects),
+            Some(path) => {
+                std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+            }
+        }
+    }
+}
+
+/// One file for each object, named as kustomize names them: by group, version, kind and name.
+fn write_each(directory: &std::path::Path, objects: &[fl_yaml::Node]) -> anyhow::Result<()> {
+    for object in objects {
+        let field = |path: &[&str]| object.at(path).and_then(fl_yaml::Node::as_text).unwrap_or_default();
+        let group_version = field(&["apiVersion"]).replace('/', "_");
+        let parts = [group_version.as_str(), field(&["kind"]), field(&["metadata", "name"])];
+        let name = format!("{}.yaml", parts.join("_").to_lowercase());
+        // A name cannot lead out of the directory: the API server allows no slash in it, and neither do we.
+        let name = name.replace(['/', '\\'], "_");
+        let namespace = field(&["metadata", "namespace"]);
+        let name = if namespace.is_empty() { name } else { format!("{}_{name}", namespace.replace('/', "_")) };
+        let text = fl_yaml::to_sigs_yaml(object, fl_yaml::Dialect::V3)?;
+        let path = directory.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
