@@ -1,8 +1,8 @@
 //! Typed reading of kustomizations and plugin configurations with the rules of Go's JSON decoder: names match without regard to
 //! case, null leaves a field empty, and a wrong type is refused at its line.
 
-use fl_yaml::{Dialect, Node, Scalar};
 use fl_yaml::SmolStr;
+use fl_yaml::{Dialect, Node, Scalar};
 
 use crate::config::FieldSpec;
 use crate::error::{Error, ErrorKind, Place};
@@ -89,9 +89,10 @@ impl Decoder {
             Scalar::Timestamp(s) => Ok(s),
             Scalar::Null => Ok(String::new()),
             Scalar::Binary(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            other if self.mode == Mode::Strict => {
-                Err(self.refuse(node, format!("cannot use {} where a string is wanted: put it in quotes", name_of(&other))))
-            }
+            other if self.mode == Mode::Strict => Err(self.refuse(
+                node,
+                format!("cannot use {} where a string is wanted: put it in quotes", name_of(&other)),
+            )),
             Scalar::Bool(b) => Ok(b.to_string()),
             Scalar::Int(i) => Ok(i.to_string()),
             Scalar::Uint(u) => Ok(u.to_string()),
@@ -148,7 +149,11 @@ impl Decoder {
 
 /// Group, version and kind among the fields of something.
 pub(crate) fn gvk(f: &Fields<'_>) -> Result<Gvk> {
-    Ok(Gvk { group: f.text("group")?.into(), version: f.text("version")?.into(), kind: f.text("kind")?.into() })
+    Ok(Gvk {
+        group: f.text("group")?.into(),
+        version: f.text("version")?.into(),
+        kind: f.text("kind")?.into(),
+    })
 }
 
 impl<'a> Fields<'a> {

@@ -99,7 +99,9 @@ pub enum ErrorKind {
         reason: String,
     },
     /// A file outside the root of its kustomization.
-    #[error("security: file `{path}` is not in or below `{root}`; --load-restrictor LoadRestrictionsNone allows it")]
+    #[error(
+        "security: file `{path}` is not in or below `{root}`; --load-restrictor LoadRestrictionsNone allows it"
+    )]
     Restricted {
         /// The file after resolving links.
         path: String,
@@ -115,7 +117,9 @@ pub enum ErrorKind {
         boundary: String,
     },
     /// No directory with a kustomization.
-    #[error("unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory `{0}`")]
+    #[error(
+        "unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory `{0}`"
+    )]
     NoKustomization(String),
     /// More than one kustomization file.
     #[error("found multiple kustomization files in `{0}`: keep one")]

@@ -1,7 +1,7 @@
 //! Walks to the fields of a specification and lets a setter change them.
 
-use fl_yaml::{Node, Style, Tag, Value};
 use fl_yaml::SmolStr;
+use fl_yaml::{Node, Style, Tag, Value};
 
 use crate::config::{FieldSpec, split_path};
 use crate::ident::Gvk;
@@ -75,7 +75,12 @@ impl Walker {
     }
 
     /// Lets `set` change every node the path leads to.
-    pub(crate) fn walk(&self, object: &mut Node, make: Create, set: &mut Setter<'_>) -> Result<(), WalkError> {
+    pub(crate) fn walk(
+        &self,
+        object: &mut Node,
+        make: Create,
+        set: &mut Setter<'_>,
+    ) -> Result<(), WalkError> {
         self.step(object, 0, make, set)
     }
 

@@ -140,7 +140,10 @@ mod tests {
     fn links_are_resolved_in_memory() {
         let mut files = Memory::new();
         files.add("/a/b/file", "x").link("/a/link", "b").link("/a/loop", "loop").link("/out", "/a/b/file");
-        assert_eq!(files.resolve(Path::new("/a/link/file")).expect("there"), (PathBuf::from("/a/b/file"), false));
+        assert_eq!(
+            files.resolve(Path::new("/a/link/file")).expect("there"),
+            (PathBuf::from("/a/b/file"), false)
+        );
         assert_eq!(files.resolve(Path::new("/a/link/..")).expect("there"), (PathBuf::from("/a"), true));
         assert_eq!(files.read(Path::new("/out")).expect("there"), b"x");
         assert!(files.resolve(Path::new("/a/loop")).is_err());

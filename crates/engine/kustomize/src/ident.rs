@@ -111,8 +111,7 @@ impl ResId {
     /// Whether every part that `selector` names is the same here.
     pub(crate) fn is_selected_by(&self, selector: &ResId) -> bool {
         (selector.name.is_empty() || selector.name == self.name)
-            && (selector.namespace.is_empty()
-                || selector.effective_namespace() == self.effective_namespace())
+            && (selector.namespace.is_empty() || selector.effective_namespace() == self.effective_namespace())
             && self.gvk.is_selected_by(&selector.gvk)
     }
 }

@@ -8,11 +8,7 @@ use crate::tree::{self, is_nil_or_empty, metadata_text, text};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InputError {
     /// It is not YAML.
-    Yaml {
-        line: u32,
-        column: u32,
-        message: String,
-    },
+    Yaml { line: u32, column: u32, message: String },
     /// It holds something that is no object.
     Object { line: u32, column: u32, message: String },
 }
@@ -20,7 +16,9 @@ pub(crate) enum InputError {
 impl InputError {
     pub(crate) fn at(&self) -> (u32, u32) {
         match self {
-            InputError::Yaml { line, column, .. } | InputError::Object { line, column, .. } => (*line, *column),
+            InputError::Yaml { line, column, .. } | InputError::Object { line, column, .. } => {
+                (*line, *column)
+            }
         }
     }
 
@@ -94,7 +92,8 @@ pub(crate) fn read_objects(bytes: &[u8], meant: Meant) -> Result<Vec<Node>, Inpu
 
 fn is_list(document: &Node) -> bool {
     let kind = document.get("kind").map(text).unwrap_or_default();
-    matches!(kind, "List" | "ResourceList") && (document.get("items").is_some() || document.get("functionConfig").is_some())
+    matches!(kind, "List" | "ResourceList")
+        && (document.get("items").is_some() || document.get("functionConfig").is_some())
 }
 
 fn replace_crlf(bytes: &[u8]) -> Vec<u8> {
@@ -119,7 +118,8 @@ fn split(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, InputError> {
         let after = bytes[at + 4..end].trim_ascii();
         let line = start_line + count_lines(&bytes[start..=at]);
         if after.first().is_some_and(|b| *b != b'#') {
-            let message = format!("invalid document separator: ---{}", String::from_utf8_lossy(&bytes[at + 4..end]));
+            let message =
+                format!("invalid document separator: ---{}", String::from_utf8_lossy(&bytes[at + 4..end]));
             return Err(InputError::Yaml { line: line + 1, column: 1, message });
         }
         // The line feed before the separator belongs to the piece.
@@ -150,7 +150,10 @@ fn objects(nodes: Vec<(Node, u32)>) -> Result<Vec<Node>, InputError> {
             done.push(node);
             continue;
         }
-        let (at, kind) = ((node.line() + offset, node.column()), node.get("kind").map(text).unwrap_or_default().to_owned());
+        let (at, kind) = (
+            (node.line() + offset, node.column()),
+            node.get("kind").map(text).unwrap_or_default().to_owned(),
+        );
         let Some(items) = node.as_map_mut().and_then(|m| m.remove("items")) else { continue };
         if tree::is_null(&items) {
             continue;
@@ -170,7 +173,8 @@ fn objects(nodes: Vec<(Node, u32)>) -> Result<Vec<Node>, InputError> {
                 continue;
             }
             check(&item, offset)?;
-            if matches!(item.get("kind").map(text), Some("List" | "ResourceList")) && is_list_of_items(&item) {
+            if matches!(item.get("kind").map(text), Some("List" | "ResourceList")) && is_list_of_items(&item)
+            {
                 let inner = item.as_map_mut().and_then(|m| m.remove("items"));
                 for node in inner.map(into_items).unwrap_or_default() {
                     check(&node, offset)?;
@@ -234,7 +238,11 @@ mod tests {
     fn documents_and_lists() {
         let object = |kind: &str| format!("kind: {kind}\nmetadata: {{name: x}}\n");
         assert_eq!(kinds(&format!("---\n{}---\n# nothing\n---\n{}", object("A"), object("B"))), ["A", "B"]);
-        assert_eq!(kinds("kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: B, metadata: {name: b}}\n").len(), 2);
+        assert_eq!(
+            kinds("kind: List\nitems:\n- {kind: A, metadata: {name: a}}\n- {kind: B, metadata: {name: b}}\n")
+                .len(),
+            2
+        );
         assert_eq!(kinds("kind: FooList\nitems:\n").len(), 0);
     }
 

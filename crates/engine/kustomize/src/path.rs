@@ -192,9 +192,8 @@ fn matching_index(
         items.push(make.before(rest.first()).node());
     }
     let count = items.len();
-    let item = items
-        .get_mut(at)
-        .ok_or_else(|| format!("index {at} specified but only {count} elements found"))?;
+    let item =
+        items.get_mut(at).ok_or_else(|| format!("index {at} specified but only {count} elements found"))?;
     matching(item, rest, make, visit)
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use rustc_hash::FxBuildHasher;
 use fl_yaml::SmolStr;
+use rustc_hash::FxBuildHasher;
 
 use crate::ident::ResId;
 use crate::resource::Resource;

@@ -75,6 +75,8 @@ pub(crate) struct Resource {
     pub(crate) notes: Notes,
     /// Variables that read from this object.
     pub(crate) variables: Vec<SmolStr>,
+    /// Texts of nodes that stand at several places of the tree; see [`tree::sync_twins`].
+    pub(crate) twins: Vec<SmolStr>,
     /// The file it came from, for messages.
     pub(crate) source: Option<Rc<str>>,
 }
@@ -114,6 +116,7 @@ impl Resource {
             id: ResId::default(),
             notes: Notes::default(),
             variables: Vec::new(),
+            twins: Vec::new(),
             source: None,
         };
         resource.refresh(schemas);
@@ -140,6 +143,13 @@ impl Resource {
             self.id.gvk = Gvk::new(api_version, kind);
         }
         self.id.cluster_scoped = schemas.namespaced(api_version, kind) == Some(false);
+    }
+
+    /// Brings twins in line after a step that may have changed one of them.
+    pub(crate) fn sync_twins(&mut self) {
+        if !self.twins.is_empty() {
+            tree::sync_twins(&mut self.node, &mut self.twins);
+        }
     }
 
     /// Whether a patch deleted it.
@@ -257,9 +267,7 @@ impl Resource {
         if pairs.is_empty() {
             return;
         }
-        if tree::metadata(&self.node)
-            .and_then(|m| m.get("annotations"))
-            .is_some_and(tree::is_null)
+        if tree::metadata(&self.node).and_then(|m| m.get("annotations")).is_some_and(tree::is_null)
             && let Some(metadata) = ensure_map(&mut self.node, &["metadata"])
         {
             metadata.remove("annotations");
@@ -279,7 +287,8 @@ impl Resource {
         let list = |key: &str| {
             get(key).map(|csv| csv.split(',').map(SmolStr::new).collect::<Vec<_>>()).unwrap_or_default()
         };
-        let (names, namespaces, kinds) = (list("previousNames"), list("previousNamespaces"), list("previousKinds"));
+        let (names, namespaces, kinds) =
+            (list("previousNames"), list("previousNamespaces"), list("previousKinds"));
         if names.len() == namespaces.len() && names.len() == kinds.len() {
             notes.former = names
                 .into_iter()
@@ -313,7 +322,8 @@ impl Resource {
     pub(crate) fn inherit_metadata(&mut self, other: &Resource) {
         for field in ["labels", "annotations"] {
             let mut pairs: Vec<(SmolStr, SmolStr)> = Vec::new();
-            let both = tree::metadata_pairs(&other.node, field).chain(tree::metadata_pairs(&self.node, field));
+            let both =
+                tree::metadata_pairs(&other.node, field).chain(tree::metadata_pairs(&self.node, field));
             for (key, value) in both {
                 match pairs.iter_mut().find(|(k, _)| k == key) {
                     Some(pair) => pair.1 = value.into(),

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use fl_types::Selector as LabelSelector;
-use regex::Regex;
 use fl_yaml::SmolStr;
+use regex::Regex;
 
 use crate::ident::{Gvk, ResId};
 use crate::resource::Resource;

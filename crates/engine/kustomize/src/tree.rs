@@ -1,7 +1,7 @@
 //! Small operations on nodes with the meaning they have in kustomize's tree library.
 
-use fl_yaml::{Dialect, Node, Style, Tag, Value};
 use fl_yaml::SmolStr;
+use fl_yaml::{Dialect, Node, Style, Tag, Value};
 
 /// Whether a node is null.
 pub(crate) fn is_null(node: &Node) -> bool {
@@ -31,7 +31,8 @@ pub(crate) fn untagged(text: &str) -> Node {
 pub(crate) fn set_text(node: &mut Node, text: impl Into<SmolStr>) {
     if node.tag == Tag::Auto {
         // What the library resolved when it read the node sticks to it.
-        node.tag = if node.line() == 0 && !node.is_quoted() { Tag::Auto } else { node.short_tag(Dialect::V3) };
+        node.tag =
+            if node.line() == 0 && !node.is_quoted() { Tag::Auto } else { node.short_tag(Dialect::V3) };
     }
     node.value = Value::Scalar(text.into());
 }
@@ -44,7 +45,7 @@ pub(crate) fn replace_scalar(node: &mut Node, text: impl Into<SmolStr>, tag: Tag
     let style = if node.is_scalar() { node.style } else { Style::Plain };
     let mut new = Node::plain(text);
     (new.tag, new.style) = (tag, style);
-    *node = new;
+    overwrite(node, new);
     Ok(())
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn shape(node: &Node) -> &'static str {
 pub(crate) fn set_field(map: &mut fl_yaml::Map, name: &str, mut value: Node) {
     if let Some(old) = map.get_mut(name) {
         value.style = old.style;
-        *old = value;
+        overwrite(old, value);
         return;
     }
     let stringy = matches!(value.tag, Tag::Auto | Tag::Str);
@@ -179,12 +180,88 @@ fn json_scalar(scalar: &fl_yaml::Scalar<'_>) -> Node {
         Scalar::Bool(b) => Node::bool(*b),
         Scalar::Int(i) if i.unsigned_abs() <= EXACT => Node::int(*i),
         #[allow(clippy::cast_precision_loss)] // losing it is what the detour through JSON does
-        Scalar::Int(i) => Node::float(*i as f64),
+        Scalar::Int(i) => number(*i as f64),
         #[allow(clippy::cast_precision_loss)]
-        Scalar::Uint(u) => Node::float(*u as f64),
-        Scalar::Float(f) => Node::float(*f),
+        Scalar::Uint(u) => number(*u as f64),
+        Scalar::Float(f) => number(*f),
         Scalar::Str(s) => Node::string(*s),
         Scalar::Timestamp(t) => Node::string(t.as_str()),
         Scalar::Binary(bytes) => Node::string(String::from_utf8_lossy(bytes)),
+    }
+}
+
+/// A number as JSON writes it, typed by its text: whole ones are integers again.
+fn number(value: f64) -> Node {
+    Node::plain(text(&Node::float(value)))
+}
+
+/// Kustomize adds one and the same node to several places when it sets a label, so what later changes one of them changes all.
+/// Such twins carry a mark: an anchor of a name that no document can have.
+const TWIN: char = '\u{0}';
+
+/// Marks a node as one of the twins of number `id`.
+pub(crate) fn mark_twin(node: &mut Node, id: usize) {
+    node.extra_mut().anchor = smol_str::format_smolstr!("{TWIN}{id}");
+}
+
+/// The mark of a twin.
+pub(crate) fn twin_mark(node: &Node) -> Option<&SmolStr> {
+    node.extra().map(|e| &e.anchor).filter(|a| a.starts_with(TWIN))
+}
+
+/// Puts a node in the place of another, which may have twins.
+pub(crate) fn overwrite(old: &mut Node, mut new: Node) {
+    if new.is_scalar()
+        && let Some(mark) = twin_mark(old)
+    {
+        new.extra_mut().anchor = mark.clone();
+    }
+    *old = new;
+}
+
+/// Forgets all twins: what is copied has none.
+pub(crate) fn forget_twins(node: &mut Node) {
+    if twin_mark(node).is_some() {
+        node.extra_mut().anchor = SmolStr::default();
+    }
+    match &mut node.value {
+        Value::Map(map) => map.iter_mut().for_each(|e| forget_twins(&mut e.value)),
+        Value::Seq(items) => items.iter_mut().for_each(forget_twins),
+        Value::Scalar(_) => {}
+    }
+}
+
+/// Makes all twins equal to the one among them that changed. `known` has the text of each group, by number.
+pub(crate) fn sync_twins(root: &mut Node, known: &mut [SmolStr]) {
+    let mut changed: Vec<(usize, Node)> = Vec::new();
+    each_twin(root, &mut |id, node| {
+        if known.get(id).is_some_and(|text| *text != self::text(node))
+            && !changed.iter().any(|(i, _)| *i == id)
+        {
+            changed.push((id, node.clone()));
+        }
+    });
+    if changed.is_empty() {
+        return;
+    }
+    for (id, node) in &changed {
+        known[*id] = text(node).into();
+    }
+    each_twin(root, &mut |id, node| {
+        if let Some((_, new)) = changed.iter().find(|(i, _)| *i == id) {
+            *node = new.clone();
+        }
+    });
+}
+
+fn each_twin(node: &mut Node, visit: &mut dyn FnMut(usize, &mut Node)) {
+    match &mut node.value {
+        Value::Map(map) => map.iter_mut().for_each(|e| each_twin(&mut e.value, visit)),
+        Value::Seq(items) => items.iter_mut().for_each(|item| each_twin(item, visit)),
+        Value::Scalar(_) => {
+            if let Some(id) = twin_mark(node).and_then(|mark| mark[1..].parse().ok()) {
+                visit(id, node);
+            }
+        }
     }
 }

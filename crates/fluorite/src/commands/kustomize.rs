@@ -1,6 +1,5 @@
 //! `fluorite kustomize build`: the engine on a directory, with the flags of `kustomize build` that it honours.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -88,7 +87,7 @@ impl Build {
         }
         let text = output.to_yaml().map_err(anyhow::Error::msg)?;
         match &self.output {
-            None => std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write the output"),
+            None => crate::output::data(text.as_bytes()),
             Some(path) if path.is_dir() => write_each(path, &output.objects),
             Some(path) => {
                 std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
@@ -97,17 +96,24 @@ impl Build {
     }
 }
 
-/// One file for each object, named as kustomize names them: by group, version, kind and name.
+/// One file for each object, named as kustomize names them: by group, version, kind and name, and by namespace when there are several.
 fn write_each(directory: &std::path::Path, objects: &[fl_yaml::Node]) -> anyhow::Result<()> {
+    let field = |object: &fl_yaml::Node, path: &[&str]| {
+        object.at(path).and_then(fl_yaml::Node::as_text).unwrap_or_default().to_owned()
+    };
+    let namespaces: std::collections::BTreeSet<String> =
+        objects.iter().map(|o| field(o, &["metadata", "namespace"])).collect();
     for object in objects {
-        let field = |path: &[&str]| object.at(path).and_then(fl_yaml::Node::as_text).unwrap_or_default();
-        let group_version = field(&["apiVersion"]).replace('/', "_");
-        let parts = [group_version.as_str(), field(&["kind"]), field(&["metadata", "name"])];
-        let name = format!("{}.yaml", parts.join("_").to_lowercase());
-        // A name cannot lead out of the directory: the API server allows no slash in it, and neither do we.
-        let name = name.replace(['/', '\\'], "_");
-        let namespace = field(&["metadata", "namespace"]);
-        let name = if namespace.is_empty() { name } else { format!("{}_{name}", namespace.replace('/', "_")) };
+        let api_version = field(object, &["apiVersion"]);
+        let parts =
+            [api_version.replace('/', "_"), field(object, &["kind"]), field(object, &["metadata", "name"])];
+        let mut name = format!("{}.yaml", parts.join("_"));
+        let namespace = field(object, &["metadata", "namespace"]);
+        if namespaces.len() > 1 && !namespace.is_empty() {
+            name = format!("{namespace}_{name}");
+        }
+        // A name must not lead out of the directory.
+        let name = name.to_lowercase().replace(['/', '\\'], "_");
         let text = fl_yaml::to_sigs_yaml(object, fl_yaml::Dialect::V3)?;
         let path = directory.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;

@@ -4,6 +4,7 @@ mod apiserver;
 mod completion;
 mod helm;
 mod install;
+mod kustomize;
 
 /// Every command of the binary. What does not exist yet is not listed.
 #[derive(Debug, clap::Subcommand)]
@@ -16,6 +17,8 @@ pub(crate) enum Command {
     Helm(helm::Args),
     /// Print the manifests that install Fluorite
     Install(install::Args),
+    /// Build kustomizations as `kustomize` does
+    Kustomize(kustomize::Args),
 }
 
 impl Command {
@@ -25,6 +28,7 @@ impl Command {
             Command::Completion(args) => args.run(),
             Command::Helm(args) => args.run(),
             Command::Install(args) => args.run(),
+            Command::Kustomize(args) => args.run(),
         }
     }
 }

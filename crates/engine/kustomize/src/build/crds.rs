@@ -44,7 +44,8 @@ fn read(
     for entry in properties(document, name).and_then(Node::as_map).into_iter().flatten() {
         let Some(property) = entry.name() else { continue };
         path.push(property.to_owned());
-        let spec = |steps: &[String]| FieldSpec { gvk: gvk.clone(), path: steps.join("/").into(), create: false };
+        let spec =
+            |steps: &[String]| FieldSpec { gvk: gvk.clone(), path: steps.join("/").into(), create: false };
         let extension = |key: &str| entry.value.get(key).map(text);
         if extension("x-kubernetes-annotation").is_some() {
             merge_one(&mut config.common_annotations, &spec(path), "commonAnnotations")?;
@@ -55,10 +56,9 @@ fn read(
         if extension("x-kubernetes-identity").is_some() {
             merge_one(&mut config.name_prefix, &spec(path), "namePrefix")?;
         }
-        if let (Some(version), Some(kind)) = (
-            extension("x-kubernetes-object-ref-api-version"),
-            extension("x-kubernetes-object-ref-kind"),
-        ) {
+        if let (Some(version), Some(kind)) =
+            (extension("x-kubernetes-object-ref-api-version"), extension("x-kubernetes-object-ref-kind"))
+        {
             path.push(extension("x-kubernetes-object-ref-name-key").unwrap_or("name").to_owned());
             let target = Gvk { version: version.into(), kind: kind.into(), ..Gvk::default() };
             let referrer = spec(path);

@@ -130,7 +130,8 @@ pub fn build(files: &dyn Files, directory: &Path, options: &Options<'_>) -> Resu
         pairs::set(map, "LabelTransformer", &[(MANAGED_BY.0.into(), MANAGED_BY.1.into())], &[spec])
             .map_err(|kind| Error::new(place.clone(), kind))?;
     }
-    let keep = Keep { origin: metadata("originAnnotations"), transformations: metadata("transformerAnnotations") };
+    let keep =
+        Keep { origin: metadata("originAnnotations"), transformations: metadata("transformerAnnotations") };
     let list = std::mem::take(map).into_list();
     Ok(Output {
         objects: list.into_iter().map(|resource| bare(resource, keep)).collect(),

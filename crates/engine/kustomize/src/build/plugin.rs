@@ -26,16 +26,34 @@ enum Step {
     /// Strategic merges of the older field: each finds its object by name.
     Merge(Vec<Resource>),
     /// An entry of `patches`.
-    Patch { patch: Kinds, target: Option<Selector>, source: String },
+    Patch {
+        patch: Kinds,
+        target: Option<Selector>,
+        source: String,
+    },
     /// An entry of `patchesJson6902`.
-    Json { patch: JsonPatch, target: Selector },
+    Json {
+        patch: JsonPatch,
+        target: Selector,
+    },
     Namespace(Settings),
-    Name { end: End, affix: String, specs: Vec<FieldSpec> },
-    Pairs { name: &'static str, pairs: Vec<(SmolStr, SmolStr)>, specs: Vec<FieldSpec> },
+    Name {
+        end: End,
+        affix: String,
+        specs: Vec<FieldSpec>,
+    },
+    Pairs {
+        name: &'static str,
+        pairs: Vec<(SmolStr, SmolStr)>,
+        specs: Vec<FieldSpec>,
+    },
     Replica(Replica, Vec<FieldSpec>),
     Image(Image, Vec<FieldSpec>),
     Replacement(Vec<Replacement>),
-    ValueAdd { value: String, targets: Vec<value_add::Target> },
+    ValueAdd {
+        value: String,
+        targets: Vec<value_add::Target>,
+    },
     Hash,
 }
 
@@ -76,8 +94,11 @@ impl Transformer {
             push("PatchTransformer", load_patch(target, session, patch)?, patch.at);
         }
         if !k.namespace.is_empty() {
-            let settings =
-                Settings { namespace: k.namespace.as_str().into(), specs: config.namespace.clone(), ..Settings::default() };
+            let settings = Settings {
+                namespace: k.namespace.as_str().into(),
+                specs: config.namespace.clone(),
+                ..Settings::default()
+            };
             push("NamespaceTransformer", Step::Namespace(settings), (0, 0));
         }
         for (name, end, affix, specs) in [
@@ -93,13 +114,21 @@ impl Transformer {
         }
         if !k.common_annotations.is_empty() {
             let (pairs, specs) = (k.common_annotations.clone(), config.common_annotations.clone());
-            push("AnnotationsTransformer", Step::Pairs { name: "AnnotationsTransformer", pairs, specs }, (0, 0));
+            push(
+                "AnnotationsTransformer",
+                Step::Pairs { name: "AnnotationsTransformer", pairs, specs },
+                (0, 0),
+            );
         }
         for patch in &k.patches_json6902 {
             push("PatchJson6902Transformer", load_json(target, session, patch)?, patch.at);
         }
         for replica in &k.replicas {
-            push("ReplicaCountTransformer", Step::Replica(replica.clone(), config.replicas.clone()), replica.at);
+            push(
+                "ReplicaCountTransformer",
+                Step::Replica(replica.clone(), config.replicas.clone()),
+                replica.at,
+            );
         }
         for image in &k.images {
             push("ImageTagTransformer", Step::Image(image.clone(), config.images.clone()), (0, 0));
@@ -118,17 +147,23 @@ impl Transformer {
             Step::Merge(patches) => {
                 patches.iter().try_for_each(|p| transform::patch::merge_into_named(map, p, false, schemas))
             }
-            Step::Patch { patch: Kinds::Merges(patches), target, source } => match (target, patches.as_slice()) {
-                (_, []) => Ok(()),
-                (None, all) => {
-                    all.iter().try_for_each(|p| transform::patch::merge_into_named(map, p, true, schemas))
+            Step::Patch { patch: Kinds::Merges(patches), target, source } => {
+                match (target, patches.as_slice()) {
+                    (_, []) => Ok(()),
+                    (None, all) => {
+                        all.iter().try_for_each(|p| transform::patch::merge_into_named(map, p, true, schemas))
+                    }
+                    (Some(target), [patch]) => {
+                        transform::patch::merge_into_selected(map, patch, target, schemas)
+                    }
+                    (Some(_), _) => Err(ErrorKind::Invalid {
+                        what: "patch".to_owned(),
+                        reason: format!(
+                            "several strategic merge patches in one entry cannot have a target: {source}"
+                        ),
+                    }),
                 }
-                (Some(target), [patch]) => transform::patch::merge_into_selected(map, patch, target, schemas),
-                (Some(_), _) => Err(ErrorKind::Invalid {
-                    what: "patch".to_owned(),
-                    reason: format!("several strategic merge patches in one entry cannot have a target: {source}"),
-                }),
-            },
+            }
             Step::Patch { patch: Kinds::Json(patch), target, source } => match target {
                 None => Err(ErrorKind::Invalid {
                     what: "patch".to_owned(),
@@ -156,7 +191,10 @@ impl Transformer {
 type LabelSet = (Vec<(SmolStr, SmolStr)>, Vec<FieldSpec>);
 
 /// The labels of the `labels` entries and of `commonLabels`, with the fields they go to.
-fn labels(k: &kustomization::Kustomization, config: &Config) -> std::result::Result<Vec<LabelSet>, ErrorKind> {
+fn labels(
+    k: &kustomization::Kustomization,
+    config: &Config,
+) -> std::result::Result<Vec<LabelSet>, ErrorKind> {
     let mut all = Vec::new();
     for label in &k.labels {
         let mut specs = label.fields.clone();
@@ -201,7 +239,8 @@ fn load_merges(
                 let (path, content) = session.load_entry(target, entry)?;
                 read_objects(&content, Meant::Patches).map_err(|e| {
                     let place = crate::error::Place::file(path.display().to_string()).at(e.at());
-                    Error::new(place, ErrorKind::Yaml(e.message().to_owned())).through(target.place.at(entry.at))
+                    Error::new(place, ErrorKind::Yaml(e.message().to_owned()))
+                        .through(target.place.at(entry.at))
                 })?
             }
         };
@@ -291,7 +330,8 @@ fn load_replacements(
         };
         let (path, content) = session.load_entry(target, entry)?;
         let (node, place) = target.parse_one(&path, &content, entry)?;
-        let decoder = Decoder { place, what: "replacement".to_owned(), mode: Mode::Lenient, dialect: Dialect::Sigs };
+        let decoder =
+            Decoder { place, what: "replacement".to_owned(), mode: Mode::Lenient, dialect: Dialect::Sigs };
         all.extend(
             kustomization::replacements(&decoder, &node).map_err(|e| e.through(target.place.at(entry.at)))?,
         );
@@ -318,7 +358,10 @@ impl Plugin {
         if gvk.group.is_empty() && gvk.version == "builtin" {
             return Ok(&gvk.kind);
         }
-        let what = format!("plugin {} is not built in: exec, container and other functions never run here", self.config.id);
+        let what = format!(
+            "plugin {} is not built in: exec, container and other functions never run here",
+            self.config.id
+        );
         Err(Error::new(target.place.at(self.at), ErrorKind::Refused(what)))
     }
 
@@ -372,7 +415,11 @@ impl Plugin {
     }
 
     /// The transformers it stands for.
-    pub(super) fn transformers(&self, session: &mut Session<'_>, target: &Target) -> Result<Vec<Transformer>> {
+    pub(super) fn transformers(
+        &self,
+        session: &mut Session<'_>,
+        target: &Target,
+    ) -> Result<Vec<Transformer>> {
         let kind = self.check(target)?;
         let steps = self.steps(kind, session, target)?;
         let origin = Origin::of_plugin(&self.config);

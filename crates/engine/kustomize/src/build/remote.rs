@@ -68,10 +68,11 @@ mod tests {
             "ssh://git@example.com/org/repo.git",
             "https://example.com/org/repo.git",
             "git::https://github.com/org/repo",
+            "package@v1.28.0.example/configs/base",
         ] {
             assert!(is_repository(yes), "{yes}");
         }
-        for no in ["../base", "base", "a/b/c.yaml", "package@v1.28.0.example/configs/base", "/abs/dir", "https://example.com/x.yaml"] {
+        for no in ["../base", "base", "a/b/c.yaml", "/abs/dir", "https://example.com/x.yaml"] {
             assert!(!is_repository(no), "{no}");
         }
         assert!(is_file_address("https://example.com/x.yaml") && !is_file_address("x.yaml"));

@@ -86,7 +86,10 @@ impl<'a> Session<'a> {
             .resolve(directory)
             .map_err(|e| Error::new(place.clone(), read(format!("must build at directory: {e}"))))?;
         if !is_dir {
-            return Err(Error::new(place.clone(), read("must build at directory, this is a file".to_owned())));
+            return Err(Error::new(
+                place.clone(),
+                read("must build at directory, this is a file".to_owned()),
+            ));
         }
         self.inside(&dir).map_err(|kind| Error::new(place, kind))?;
         Ok(Rc::new(Root { dir, parent: None, depth: 0 }))
@@ -107,9 +110,7 @@ impl<'a> Session<'a> {
         let read = |reason: String| ErrorKind::Read { path: path.to_owned(), reason };
         let wanted = if remote::is_repository(path) {
             let fetcher = self.options.fetcher.ok_or_else(|| ErrorKind::RemoteOff(path.to_owned()))?;
-            fetcher
-                .directory(path)
-                .map_err(|reason| ErrorKind::Fetch { url: path.to_owned(), reason })?
+            fetcher.directory(path).map_err(|reason| ErrorKind::Fetch { url: path.to_owned(), reason })?
         } else {
             if path.is_empty() {
                 return Err(read("new root cannot be empty".to_owned()));
@@ -138,9 +139,9 @@ impl<'a> Session<'a> {
             let Some(fetcher) = self.options.fetcher else {
                 return Err(LoadError::Refused(ErrorKind::RemoteOff(path.to_owned())));
             };
-            let content = fetcher.file(path).map_err(|reason| {
-                LoadError::Missing(ErrorKind::Fetch { url: path.to_owned(), reason })
-            })?;
+            let content = fetcher
+                .file(path)
+                .map_err(|reason| LoadError::Missing(ErrorKind::Fetch { url: path.to_owned(), reason }))?;
             return Ok((PathBuf::from(path), content.into()));
         }
         let wanted = clean(&root.dir.join(path));
@@ -167,7 +168,11 @@ impl<'a> Session<'a> {
     }
 
     /// As [`Session::load`], for a field of a kustomization.
-    pub(super) fn load_entry(&mut self, target: &Target, entry: &Located<String>) -> Result<(PathBuf, Rc<[u8]>)> {
+    pub(super) fn load_entry(
+        &mut self,
+        target: &Target,
+        entry: &Located<String>,
+    ) -> Result<(PathBuf, Rc<[u8]>)> {
         let (path, content) = self
             .load(&target.root, &entry.value)
             .map_err(|e| Error::new(target.place.at(entry.at), e.into_kind()))?;
@@ -208,10 +213,15 @@ impl<'a> Session<'a> {
             match self.load(root, name) {
                 Ok((path, content)) => {
                     if found.replace((name.to_owned(), path, content)).is_some() {
-                        return Err(Error::new(place, ErrorKind::ManyKustomizations(root.dir.display().to_string())));
+                        return Err(Error::new(
+                            place,
+                            ErrorKind::ManyKustomizations(root.dir.display().to_string()),
+                        ));
                     }
                 }
-                Err(LoadError::Refused(kind @ (ErrorKind::Restricted { .. } | ErrorKind::Boundary { .. }))) => {
+                Err(LoadError::Refused(
+                    kind @ (ErrorKind::Restricted { .. } | ErrorKind::Boundary { .. }),
+                )) => {
                     return Err(Error::new(place, kind));
                 }
                 Err(_) => {}

@@ -80,7 +80,12 @@ impl Target {
     }
 
     /// Adds a file of objects, or what another kustomization builds.
-    fn add_entry(&self, session: &mut Session<'_>, done: &mut Accumulator, entry: &Located<String>) -> Result<()> {
+    fn add_entry(
+        &self,
+        session: &mut Session<'_>,
+        done: &mut Accumulator,
+        entry: &Located<String>,
+    ) -> Result<()> {
         let file = match session.load(&self.root, &entry.value) {
             Ok((path, content)) => return self.add_file(session, done, entry, &path, &content),
             Err(LoadError::Directory(_)) => None,
@@ -129,7 +134,13 @@ impl Target {
     }
 
     /// The kustomization of a directory below; components and others may not stand for each other.
-    fn descend(&self, session: &mut Session<'_>, root: &Rc<Root>, path: &str, component: bool) -> Result<Target> {
+    fn descend(
+        &self,
+        session: &mut Session<'_>,
+        root: &Rc<Root>,
+        path: &str,
+        component: bool,
+    ) -> Result<Target> {
         let mut below = Target::load(session, root)?;
         below.origin = self.origin.as_ref().map(|o| o.append(path));
         if self.origin.is_none() {
@@ -148,7 +159,8 @@ impl Target {
     fn absorb(&self, done: &mut Accumulator, built: Accumulator, at: (u32, u32)) -> Result<()> {
         done.map.append_all(built.map).map_err(|clash| self.error(at, clash))?;
         Config::merge_shared(&mut done.config, &built.config).map_err(|e| self.error(at, e))?;
-        variable::merge(&mut done.variables, built.variables.into_values()).map_err(|kind| self.error(at, kind))
+        variable::merge(&mut done.variables, built.variables.into_values())
+            .map_err(|kind| self.error(at, kind))
     }
 
     /// A component works on what its parent has so far.
@@ -187,7 +199,8 @@ impl Target {
             let (node, _) = self.parse_one(&path, &content, entry)?;
             let more = super::crds::configuration(&node).map_err(|e| self.error(entry.at, e))?;
             if more != Config::default() {
-                Config::merge_shared(&mut done.config, &Rc::new(more)).map_err(|e| self.error(entry.at, e))?;
+                Config::merge_shared(&mut done.config, &Rc::new(more))
+                    .map_err(|e| self.error(entry.at, e))?;
             }
         }
         Ok(())
@@ -201,7 +214,8 @@ impl Target {
     ) -> Result<(Node, Place)> {
         let place = Place::file(path.display().to_string());
         let node = crate::input::read_one(content).map_err(|e| {
-            Error::new(place.at(e.at()), ErrorKind::Yaml(e.message().to_owned())).through(self.place.at(entry.at))
+            Error::new(place.at(e.at()), ErrorKind::Yaml(e.message().to_owned()))
+                .through(self.place.at(entry.at))
         })?;
         Ok((node, place))
     }
@@ -286,7 +300,10 @@ impl Target {
                 let before: Vec<Node> = done.map.list().iter().map(|r| r.node.clone()).collect();
                 step.run(&mut done.map, &mut session.schemas).map_err(|kind| self.error(step.at, kind))?;
                 let same = before.len() == done.map.len()
-                    && before.iter().zip(done.map.list()).all(|(old, new)| *old == without_validated_by(&new.node));
+                    && before
+                        .iter()
+                        .zip(done.map.list())
+                        .all(|(old, new)| without_validated_by(&new.node).is_some_and(|new| *old == new));
                 if !same {
                     let reason = "validator shouldn't modify the resource map".to_owned();
                     return Err(self.error(plugin.at, ErrorKind::Invalid { what: plugin.kind(), reason }));
@@ -325,22 +342,27 @@ impl Target {
     }
 }
 
-fn without_validated_by(node: &Node) -> Node {
+/// The object without the label of a validator. Taking it out of other labels rewrites them, which kustomize counts as a change: then
+/// there is none.
+fn without_validated_by(node: &Node) -> Option<Node> {
     let mut node = node.clone();
     if let Some(metadata) = node.get_mut("metadata").and_then(Node::as_map_mut)
         && let Some(labels) = metadata.get_mut("labels").and_then(Node::as_map_mut)
         && labels.remove("validated-by").is_some()
-        && labels.is_empty()
     {
+        if !labels.is_empty() {
+            return None;
+        }
         metadata.remove("labels");
     }
-    node
+    Some(node)
 }
 
 /// Adds a generated object, or lets it replace or merge with the one that is there.
 fn absorb_generated(map: &mut ResMap, mut new: Resource, session: &mut Session<'_>) -> Result<(), ErrorKind> {
     let behavior = new.notes.behavior.unwrap_or_default();
-    let refuse = |id: &crate::ident::ResId, reason: String| ErrorKind::Generator { id: id.to_string(), reason };
+    let refuse =
+        |id: &crate::ident::ResId, reason: String| ErrorKind::Generator { id: id.to_string(), reason };
     let found = map.with_any_id(&new.id);
     let at = match (found.as_slice(), behavior) {
         ([], Behavior::Merge | Behavior::Replace) => {
@@ -349,7 +371,8 @@ fn absorb_generated(map: &mut ResMap, mut new: Resource, session: &mut Session<'
         ([], _) => return map.append(new).map_err(ErrorKind::from),
         ([_], Behavior::Create | Behavior::Unspecified) => {
             let word = behavior.word();
-            let reason = format!("it exists; cannot use behavior '{word}', behavior must be merge or replace");
+            let reason =
+                format!("it exists; cannot use behavior '{word}', behavior must be merge or replace");
             return Err(refuse(&new.id, reason));
         }
         ([at], _) => *at,

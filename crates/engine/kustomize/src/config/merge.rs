@@ -18,7 +18,11 @@ pub struct Conflict {
 }
 
 /// Adds one specification unless one that covers it is there.
-pub(crate) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec, name: &'static str) -> Result<(), Conflict> {
+pub(crate) fn merge_one(
+    list: &mut Vec<FieldSpec>,
+    spec: &FieldSpec,
+    name: &'static str,
+) -> Result<(), Conflict> {
     // An incoming specification without kind is covered by any of the same path: this is how kustomize compares.
     match list.iter().find(|have| have.path == spec.path && have.gvk.is_selected_by(&spec.gvk)) {
         Some(have) if have.create != spec.create => {
@@ -94,12 +98,14 @@ impl Config {
         if Rc::ptr_eq(into, more) || **into == **more {
             return Ok(());
         }
-        if **into == Config::default() {
-            *into = more.clone();
-            return Ok(());
-        }
-        if Rc::ptr_eq(more, &Config::builtin()) && into.has_builtin() {
-            return Ok(());
+        if Rc::ptr_eq(more, &Config::builtin()) {
+            if **into == Config::default() {
+                *into = more.clone();
+                return Ok(());
+            }
+            if into.has_builtin() {
+                return Ok(());
+            }
         }
         let mut merged = (**into).clone();
         merged.merge(more)?;

@@ -178,7 +178,6 @@ pub(crate) fn split_field_path(path: &str) -> Vec<SmolStr> {
     steps
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

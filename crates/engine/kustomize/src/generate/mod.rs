@@ -105,7 +105,10 @@ fn base64_lines(bytes: &[u8]) -> String {
 }
 
 /// Lays the options of the kustomization under those of one generator.
-pub(crate) fn with_global_options(mut args: GeneratorArgs, global: Option<&GeneratorOptions>) -> GeneratorArgs {
+pub(crate) fn with_global_options(
+    mut args: GeneratorArgs,
+    global: Option<&GeneratorOptions>,
+) -> GeneratorArgs {
     let Some(global) = global else { return args };
     let options = args.options.get_or_insert_default();
     for (local, global) in

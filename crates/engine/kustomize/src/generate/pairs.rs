@@ -33,11 +33,10 @@ pub(crate) fn load(
         }
     }
     for literal in &args.literals {
-        let (key, value) = split_literal(&literal.value)
-            .ok_or_else(|| PairError::Entry {
-                at: literal.at,
-                reason: format!("invalid literal source `{}`, expected key=value", literal.value),
-            })?;
+        let (key, value) = split_literal(&literal.value).ok_or_else(|| PairError::Entry {
+            at: literal.at,
+            reason: format!("invalid literal source `{}`, expected key=value", literal.value),
+        })?;
         put(key.to_owned(), value.as_bytes().to_vec(), literal.at)?;
     }
     for file in &args.files {
@@ -55,7 +54,8 @@ fn env_lines(content: &[u8]) -> Result<Vec<(String, String)>, String> {
     let content = content.strip_suffix(b"\n").unwrap_or(content);
     for (number, line) in content.split(|b| *b == b'\n').enumerate() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let mut line = std::str::from_utf8(line).map_err(|_| format!("line {} has invalid utf8 bytes", number + 1))?;
+        let mut line =
+            std::str::from_utf8(line).map_err(|_| format!("line {} has invalid utf8 bytes", number + 1))?;
         if number == 0 {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
@@ -73,9 +73,7 @@ fn env_lines(content: &[u8]) -> Result<Vec<(String, String)>, String> {
 
 fn split_literal(literal: &str) -> Option<(&str, &str)> {
     let (key, value) = literal.split_once('=').filter(|(key, _)| !key.is_empty())?;
-    let quoted = |quote: char| {
-        value.len() >= 2 && value.starts_with(quote) && value.ends_with(quote)
-    };
+    let quoted = |quote: char| value.len() >= 2 && value.starts_with(quote) && value.ends_with(quote);
     Some((key, if quoted('"') || quoted('\'') { &value[1..value.len() - 1] } else { value }))
 }
 

@@ -5,9 +5,7 @@ mod replacement;
 
 use fl_yaml::SmolStr;
 
-pub(crate) use read::{
-    configuration, generator_args, image, patch_options, read, replica, selector,
-};
+pub(crate) use read::{configuration, generator_args, image, patch_options, read, replica, selector};
 pub(crate) use replacement::{FieldOptions, Replacement, Source, Target};
 pub(crate) use replacement::{replacement_entry, replacements};
 

@@ -3,8 +3,8 @@
 use fl_yaml::{Dialect, Node};
 
 use super::{
-    GeneratorArgs, GeneratorOptions, Image, Kustomization, Label, OpenApi, Pairs, Patch, Replica, SortOptions,
-    Variable, plain_id, replacement_entry,
+    GeneratorArgs, GeneratorOptions, Image, Kustomization, Label, OpenApi, Pairs, Patch, Replica,
+    SortOptions, Variable, plain_id, replacement_entry,
 };
 use crate::config::{Config, FieldSpec, NameReference};
 use crate::decode::{Decoder, Fields, Mode, gvk};
@@ -15,11 +15,40 @@ use crate::selector::Selector;
 type Result<T> = std::result::Result<T, Error>;
 
 const FIELDS: &[&str] = &[
-    "kind", "apiVersion", "metadata", "openapi", "namePrefix", "nameSuffix", "namespace", "commonLabels", "labels",
-    "commonAnnotations", "patchesStrategicMerge", "patchesJson6902", "patches", "images", "imageTags",
-    "replacements", "replicas", "vars", "sortOptions", "resources", "components", "crds", "bases",
-    "configMapGenerator", "secretGenerator", "helmGlobals", "helmCharts", "helmChartInflationGenerator",
-    "generatorOptions", "configurations", "generators", "transformers", "validators", "buildMetadata",
+    "kind",
+    "apiVersion",
+    "metadata",
+    "openapi",
+    "namePrefix",
+    "nameSuffix",
+    "namespace",
+    "commonLabels",
+    "labels",
+    "commonAnnotations",
+    "patchesStrategicMerge",
+    "patchesJson6902",
+    "patches",
+    "images",
+    "imageTags",
+    "replacements",
+    "replicas",
+    "vars",
+    "sortOptions",
+    "resources",
+    "components",
+    "crds",
+    "bases",
+    "configMapGenerator",
+    "secretGenerator",
+    "helmGlobals",
+    "helmCharts",
+    "helmChartInflationGenerator",
+    "generatorOptions",
+    "configurations",
+    "generators",
+    "transformers",
+    "validators",
+    "buildMetadata",
 ];
 
 const VERSION: &str = "kustomize.config.k8s.io/v1beta1";
@@ -27,7 +56,12 @@ const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 
 /// Reads and checks a kustomization.
 pub(crate) fn read(root: &Node, place: &Place) -> Result<Kustomization> {
-    let d = Decoder { place: place.clone(), what: "Kustomization".to_owned(), mode: Mode::Strict, dialect: Dialect::Sigs };
+    let d = Decoder {
+        place: place.clone(),
+        what: "Kustomization".to_owned(),
+        mode: Mode::Strict,
+        dialect: Dialect::Sigs,
+    };
     let f = d.fields(root, FIELDS)?;
     if let Some(node) = f.get("metadata") {
         let meta = d.fields(node, &["name", "namespace", "labels", "annotations"])?;
@@ -244,8 +278,7 @@ fn generator_options(d: &Decoder, node: &Node) -> Result<GeneratorOptions> {
 
 /// The arguments of a generator of config maps or secrets.
 pub(crate) fn generator_args(d: &Decoder, node: &Node, secret: bool) -> Result<GeneratorArgs> {
-    let mut known =
-        vec!["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"];
+    let mut known = vec!["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"];
     if secret {
         known.push("type");
     }
@@ -277,16 +310,41 @@ fn helm_charts(d: &Decoder, f: &Fields<'_>) -> Result<Option<(u32, u32)>> {
         (
             "helmCharts",
             &[
-                "name", "version", "repo", "releaseName", "namespace", "additionalValuesFiles", "valuesFile",
-                "valuesInline", "valuesMerge", "includeCRDs", "skipHooks", "apiVersions", "kubeVersion",
-                "nameTemplate", "skipTests", "debug", "devel",
+                "name",
+                "version",
+                "repo",
+                "releaseName",
+                "namespace",
+                "additionalValuesFiles",
+                "valuesFile",
+                "valuesInline",
+                "valuesMerge",
+                "includeCRDs",
+                "skipHooks",
+                "apiVersions",
+                "kubeVersion",
+                "nameTemplate",
+                "skipTests",
+                "debug",
+                "devel",
             ][..],
         ),
         (
             "helmChartInflationGenerator",
             &[
-                "chartName", "chartVersion", "chartRepoUrl", "chartHome", "chartRepoName", "helmBin", "helmHome",
-                "values", "valuesLocal", "valuesMerge", "releaseName", "releaseNamespace", "extraArgs",
+                "chartName",
+                "chartVersion",
+                "chartRepoUrl",
+                "chartHome",
+                "chartRepoName",
+                "helmBin",
+                "helmHome",
+                "values",
+                "valuesLocal",
+                "valuesMerge",
+                "releaseName",
+                "releaseNamespace",
+                "extraArgs",
             ][..],
         ),
     ] {
@@ -306,12 +364,26 @@ fn helm_globals(d: &Decoder, f: &Fields<'_>) -> Result<()> {
 
 /// Reads a transformer configuration (`configurations`).
 pub(crate) fn configuration(root: &Node, place: &Place) -> Result<Config> {
-    let d = Decoder { place: place.clone(), what: "configuration".to_owned(), mode: Mode::StrictNames, dialect: Dialect::Sigs };
+    let d = Decoder {
+        place: place.clone(),
+        what: "configuration".to_owned(),
+        mode: Mode::StrictNames,
+        dialect: Dialect::Sigs,
+    };
     let f = d.fields(
         root,
         &[
-            "namePrefix", "nameSuffix", "namespace", "commonLabels", "labels", "templateLabels",
-            "commonAnnotations", "nameReference", "varReference", "images", "replicas",
+            "namePrefix",
+            "nameSuffix",
+            "namespace",
+            "commonLabels",
+            "labels",
+            "templateLabels",
+            "commonAnnotations",
+            "nameReference",
+            "varReference",
+            "images",
+            "replicas",
         ],
     )?;
     let mut config = Config {

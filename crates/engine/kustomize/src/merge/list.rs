@@ -1,7 +1,7 @@
 //! Lists that merge by keys.
 
-use fl_yaml::{Node, Style, Value};
 use fl_yaml::ThinVec;
+use fl_yaml::{Node, Style, Value};
 
 use super::directive::{Directive, take_directive};
 use super::{MergeError, Walk, Walked, is_null};
@@ -89,7 +89,8 @@ impl Walk<'_> {
         self.path.push("[]".to_owned());
         for tuple in &tuples {
             let (valid_keys, valid_values) = valid(&tuples, tuple, keys);
-            let (find_keys, find_values) = valid(std::slice::from_ref(&valid_values), &valid_values, &valid_keys);
+            let (find_keys, find_values) =
+                valid(std::slice::from_ref(&valid_values), &valid_values, &valid_keys);
             let ours = find(&items, &find_keys, &find_values);
             let theirs = patch.as_ref().and_then(|p| find(p, &find_keys, &find_values));
             let walked = match (ours, theirs) {
@@ -117,7 +118,8 @@ impl Walk<'_> {
         }
         let result = if tuples.is_empty() { items } else { append(added, items, &used_keys, &self.path)? };
         self.path.pop();
-        let mut list = Node { value: Value::Seq(result), ..list };
+        // The result is a new list: how the old one was written is forgotten.
+        let mut list = Node::from(Value::Seq(result));
         list.style = Style::Plain;
         Ok(Some(list))
     }
@@ -188,7 +190,9 @@ pub(super) fn items_are_distinct(items: &[Node], keys: &[String]) -> bool {
     tuples.len() == items.len()
         && items.iter().all(|i| i.as_map().is_some_and(|m| !m.is_empty()))
         && full
-        && (keys.len() == 1 || tuples.iter().all(alike) || tuples.iter().all(|t| t.iter().all(|v| !v.is_empty())))
+        && (keys.len() == 1
+            || tuples.iter().all(alike)
+            || tuples.iter().all(|t| t.iter().all(|v| !v.is_empty())))
 }
 
 /// With several keys, items that agree where both have a value are the same item: one fills the gaps of the other.
@@ -278,10 +282,12 @@ pub(super) fn set_item(
             if !is_map {
                 return Err(MergeError::Item { path: path.join(".") });
             }
-            values.len() >= keys.len()
-                && keys.iter().zip(values).all(|(key, value)| {
-                    old.get(key).is_some_and(|n| value.is_empty() || text(n) == value)
-                })
+            // With fewer values than keys, those that are there decide.
+            !values.is_empty()
+                && keys
+                    .iter()
+                    .zip(values)
+                    .all(|(key, value)| old.get(key).is_some_and(|n| value.is_empty() || text(n) == value))
         } else {
             if is_map || old.as_seq().is_some() {
                 return Err(MergeError::Item { path: path.join(".") });

@@ -240,12 +240,18 @@ impl Walk<'_> {
                 continue;
             }
             let ours = std::mem::take(&mut map.entries_mut()[at].value);
+            let twin = crate::tree::twin_mark(&ours).cloned();
             let kept_null = is_null(&ours) && theirs.is_none();
             self.path.push(name);
             let walked = self.walk(Some(ours), theirs, field_schema)?;
             self.path.pop();
             match walked.node.filter(|n| kept_null || !is_null(n)) {
-                Some(node) => map.entries_mut()[at].value = node,
+                Some(mut node) => {
+                    if let Some(mark) = twin.filter(|_| node.is_scalar()) {
+                        node.extra_mut().anchor = mark;
+                    }
+                    map.entries_mut()[at].value = node;
+                }
                 None => drop(map.entries_mut().remove(at)),
             }
         }
@@ -263,7 +269,8 @@ impl Walk<'_> {
                 if entry.value.is_scalar() {
                     return self.is_settled(&entry.value, None, depth + 1);
                 }
-                let commented = self.schemas.from_comment(&entry.value).or_else(|| self.schemas.from_comment(&entry.key));
+                let commented =
+                    self.schemas.from_comment(&entry.value).or_else(|| self.schemas.from_comment(&entry.key));
                 let schema = commented.or_else(|| self.schemas.field(schema?, entry.name()?));
                 let schema = self.schema_of(Some(&entry.value), None, schema);
                 self.is_settled(&entry.value, schema.as_ref(), depth + 1)

@@ -34,7 +34,9 @@ impl CustomNode {
             .get("properties")
             .and_then(Node::as_map)
             .map(|all| {
-                all.iter().filter_map(|e| Some((e.name()?.to_owned(), child(&e.value)?))).collect::<HashMap<_, _>>()
+                all.iter()
+                    .filter_map(|e| Some((e.name()?.to_owned(), child(&e.value)?)))
+                    .collect::<HashMap<_, _>>()
             })
             .unwrap_or_default();
         let is_array = match map.get("type") {
@@ -81,7 +83,9 @@ impl Custom {
         let root = crate::input::read_one(document).map_err(|e| format!("invalid schema file: {e}"))?;
         let mut custom = Self::default();
         for entry in root.get("definitions").and_then(Node::as_map).into_iter().flatten() {
-            let (Some(name), Some(schema)) = (entry.name(), CustomNode::read(&entry.value, 0)) else { continue };
+            let (Some(name), Some(schema)) = (entry.name(), CustomNode::read(&entry.value, 0)) else {
+                continue;
+            };
             let schema = Rc::new(schema);
             for gvk in entry.value.get(GVK).and_then(Node::as_seq).into_iter().flatten() {
                 if let Some(kind) = type_meta(gvk) {

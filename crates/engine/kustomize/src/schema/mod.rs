@@ -124,7 +124,8 @@ impl Schemas {
                 .ok()
                 .map(|i| SchemaNode::Object(table::KINDS[i].2))
         };
-        let custom = || self.custom.as_ref().and_then(|c| c.of_kind(api_version, kind)).map(SchemaNode::Custom);
+        let custom =
+            || self.custom.as_ref().and_then(|c| c.of_kind(api_version, kind)).map(SchemaNode::Custom);
         match (self.uses_table(), self.custom_wins) {
             (false, _) => custom(),
             (true, true) => custom().or_else(table),
@@ -240,8 +241,12 @@ mod tests {
             node = schemas.field(&node, field).expect("a known field");
         }
         assert_eq!(Schemas::merge_keys(&node), Some(vec!["name".to_owned()]));
-        let ports = schemas.field(&schemas.elements(&node).expect("a container"), "ports").expect("its ports");
-        assert_eq!(Schemas::merge_keys(&ports), Some(vec!["containerPort".to_owned(), "protocol".to_owned()]));
+        let ports =
+            schemas.field(&schemas.elements(&node).expect("a container"), "ports").expect("its ports");
+        assert_eq!(
+            Schemas::merge_keys(&ports),
+            Some(vec!["containerPort".to_owned(), "protocol".to_owned()])
+        );
     }
 
     #[test]

@@ -8,133 +8,644 @@ const NONE: u16 = u16::MAX;
 
 /// Type rows, sorted by definition name; fields sorted by name.
 pub(super) static TYPES: &[Row] = &[
-    Row { name: "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.admissionregistration.v1beta1.MutatingWebhookConfiguration", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.apps.v1.ControllerRevision", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.DaemonSet", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 6, list: false, keys: &[] }, FieldRow { name: "status", target: 7, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.DaemonSetSpec", fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.DaemonSetStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.apps.v1.Deployment", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 9, list: false, keys: &[] }, FieldRow { name: "status", target: 10, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.DeploymentSpec", fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.DeploymentStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.apps.v1.Kustomization", fields: &[FieldRow { name: "configMapGenerator", target: NONE, list: true, keys: &["name"] }, FieldRow { name: "secretGenerator", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.apps.v1.ReplicaSet", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 13, list: false, keys: &[] }, FieldRow { name: "status", target: 14, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.ReplicaSetSpec", fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.ReplicaSetStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.apps.v1.StatefulSet", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 16, list: false, keys: &[] }, FieldRow { name: "status", target: 17, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.StatefulSetSpec", fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.apps.v1.StatefulSetStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.authentication.v1.TokenRequest", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authentication.v1.TokenReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authentication.v1beta1.TokenReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1.LocalSubjectAccessReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1.SelfSubjectAccessReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1.SelfSubjectRulesReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1.SubjectAccessReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1beta1.LocalSubjectAccessReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1beta1.SelfSubjectAccessReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1beta1.SelfSubjectRulesReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.authorization.v1beta1.SubjectAccessReview", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.autoscaling.v1.Scale", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.autoscaling.v2beta1.HorizontalPodAutoscaler", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.autoscaling.v2beta2.HorizontalPodAutoscaler", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1.CronJob", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 34, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1.CronJobSpec", fields: &[FieldRow { name: "jobTemplate", target: 38, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1.Job", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 36, list: false, keys: &[] }, FieldRow { name: "status", target: 37, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1.JobSpec", fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1.JobStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.batch.v1.JobTemplateSpec", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 36, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1beta1.CronJob", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 40, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1beta1.CronJobSpec", fields: &[FieldRow { name: "jobTemplate", target: 41, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.batch.v1beta1.JobTemplateSpec", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 36, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.certificates.v1.CertificateSigningRequest", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.certificates.v1beta1.CertificateSigningRequest", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.coordination.v1.Lease", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.coordination.v1beta1.Lease", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Binding", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.ComponentStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }, FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.ConfigMap", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Container", fields: &[FieldRow { name: "env", target: NONE, list: true, keys: &["name"] }, FieldRow { name: "ports", target: NONE, list: true, keys: &["containerPort", "protocol"] }, FieldRow { name: "volumeDevices", target: NONE, list: true, keys: &["devicePath"] }, FieldRow { name: "volumeMounts", target: NONE, list: true, keys: &["mountPath"] }] },
-    Row { name: "io.k8s.api.core.v1.Endpoints", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.EphemeralContainer", fields: &[FieldRow { name: "env", target: NONE, list: true, keys: &["name"] }, FieldRow { name: "volumeDevices", target: NONE, list: true, keys: &["devicePath"] }, FieldRow { name: "volumeMounts", target: NONE, list: true, keys: &["mountPath"] }] },
-    Row { name: "io.k8s.api.core.v1.EphemeralVolumeSource", fields: &[FieldRow { name: "volumeClaimTemplate", target: 63, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Event", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.LimitRange", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Namespace", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "status", target: 56, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.NamespaceStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.core.v1.Node", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 58, list: false, keys: &[] }, FieldRow { name: "status", target: 59, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.NodeSpec", fields: &[FieldRow { name: "podCIDRs", target: NONE, list: true, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.NodeStatus", fields: &[FieldRow { name: "addresses", target: NONE, list: true, keys: &["type"] }, FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.core.v1.PersistentVolume", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.PersistentVolumeClaim", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "status", target: 62, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.PersistentVolumeClaimStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.core.v1.PersistentVolumeClaimTemplate", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Pod", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 65, list: false, keys: &[] }, FieldRow { name: "status", target: 66, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.PodSpec", fields: &[FieldRow { name: "containers", target: 49, list: true, keys: &["name"] }, FieldRow { name: "ephemeralContainers", target: 51, list: true, keys: &["name"] }, FieldRow { name: "hostAliases", target: NONE, list: true, keys: &["ip"] }, FieldRow { name: "imagePullSecrets", target: NONE, list: true, keys: &["name"] }, FieldRow { name: "initContainers", target: 49, list: true, keys: &["name"] }, FieldRow { name: "topologySpreadConstraints", target: NONE, list: true, keys: &["topologyKey", "whenUnsatisfiable"] }, FieldRow { name: "volumes", target: 78, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.core.v1.PodStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }, FieldRow { name: "podIPs", target: NONE, list: true, keys: &["ip"] }] },
-    Row { name: "io.k8s.api.core.v1.PodTemplate", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.PodTemplateSpec", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 65, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.ReplicationController", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 70, list: false, keys: &[] }, FieldRow { name: "status", target: 71, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.ReplicationControllerSpec", fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.ReplicationControllerStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.core.v1.ResourceQuota", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Secret", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.Service", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 76, list: false, keys: &[] }, FieldRow { name: "status", target: 77, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.core.v1.ServiceAccount", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "secrets", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.core.v1.ServiceSpec", fields: &[FieldRow { name: "ports", target: NONE, list: true, keys: &["port", "protocol"] }] },
-    Row { name: "io.k8s.api.core.v1.ServiceStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.core.v1.Volume", fields: &[FieldRow { name: "ephemeral", target: 52, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.discovery.v1.EndpointSlice", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.discovery.v1beta1.EndpointSlice", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.events.v1.Event", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.events.v1beta1.Event", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.extensions.v1beta1.Ingress", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.flowcontrol.v1beta1.FlowSchema", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.flowcontrol.v1beta1.PriorityLevelConfiguration", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.networking.v1.Ingress", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.networking.v1.IngressClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.networking.v1.NetworkPolicy", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.networking.v1beta1.Ingress", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.networking.v1beta1.IngressClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.node.v1.RuntimeClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.node.v1beta1.RuntimeClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.policy.v1.PodDisruptionBudget", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "status", target: 94, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.policy.v1.PodDisruptionBudgetStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.policy.v1beta1.Eviction", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.policy.v1beta1.PodDisruptionBudget", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "status", target: 97, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.policy.v1beta1.PodDisruptionBudgetStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.api.policy.v1beta1.PodSecurityPolicy", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1.ClusterRole", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1.ClusterRoleBinding", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1.Role", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1.RoleBinding", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1beta1.ClusterRole", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1beta1.ClusterRoleBinding", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1beta1.Role", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.rbac.v1beta1.RoleBinding", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.scheduling.v1.PriorityClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.scheduling.v1beta1.PriorityClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1.CSIDriver", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1.CSINode", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 111, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1.CSINodeSpec", fields: &[FieldRow { name: "drivers", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.storage.v1.StorageClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1.VolumeAttachment", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1beta1.CSIDriver", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1beta1.CSINode", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "spec", target: 116, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1beta1.CSINodeSpec", fields: &[FieldRow { name: "drivers", target: NONE, list: true, keys: &["name"] }] },
-    Row { name: "io.k8s.api.storage.v1beta1.CSIStorageCapacity", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1beta1.StorageClass", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.api.storage.v1beta1.VolumeAttachment", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }] },
-    Row { name: "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", fields: &[FieldRow { name: "finalizers", target: NONE, list: true, keys: &[] }, FieldRow { name: "ownerReferences", target: NONE, list: true, keys: &["uid"] }] },
-    Row { name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "status", target: 124, list: false, keys: &[] }] },
-    Row { name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
-    Row { name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1beta1.APIService", fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }, FieldRow { name: "status", target: 126, list: false, keys: &[] }] },
-    Row { name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1beta1.APIServiceStatus", fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }] },
+    Row {
+        name: "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.admissionregistration.v1beta1.MutatingWebhookConfiguration",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.admissionregistration.v1beta1.ValidatingWebhookConfiguration",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "webhooks", target: NONE, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.ControllerRevision",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.DaemonSet",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 6, list: false, keys: &[] },
+            FieldRow { name: "status", target: 7, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.DaemonSetSpec",
+        fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.DaemonSetStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.Deployment",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 9, list: false, keys: &[] },
+            FieldRow { name: "status", target: 10, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.DeploymentSpec",
+        fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.DeploymentStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.Kustomization",
+        fields: &[
+            FieldRow { name: "configMapGenerator", target: NONE, list: true, keys: &["name"] },
+            FieldRow { name: "secretGenerator", target: NONE, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.ReplicaSet",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 13, list: false, keys: &[] },
+            FieldRow { name: "status", target: 14, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.ReplicaSetSpec",
+        fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.ReplicaSetStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.StatefulSet",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 16, list: false, keys: &[] },
+            FieldRow { name: "status", target: 17, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.StatefulSetSpec",
+        fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.apps.v1.StatefulSetStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.authentication.v1.TokenRequest",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authentication.v1.TokenReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authentication.v1beta1.TokenReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1.LocalSubjectAccessReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1.SelfSubjectAccessReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1.SelfSubjectRulesReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1.SubjectAccessReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1beta1.LocalSubjectAccessReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1beta1.SelfSubjectAccessReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1beta1.SelfSubjectRulesReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.authorization.v1beta1.SubjectAccessReview",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.autoscaling.v1.Scale",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.autoscaling.v2beta1.HorizontalPodAutoscaler",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.autoscaling.v2beta2.HorizontalPodAutoscaler",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1.CronJob",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 34, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1.CronJobSpec",
+        fields: &[FieldRow { name: "jobTemplate", target: 38, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1.Job",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 36, list: false, keys: &[] },
+            FieldRow { name: "status", target: 37, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1.JobSpec",
+        fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1.JobStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1.JobTemplateSpec",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 36, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1beta1.CronJob",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 40, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1beta1.CronJobSpec",
+        fields: &[FieldRow { name: "jobTemplate", target: 41, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.batch.v1beta1.JobTemplateSpec",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 36, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.certificates.v1.CertificateSigningRequest",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.certificates.v1beta1.CertificateSigningRequest",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.coordination.v1.Lease",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.coordination.v1beta1.Lease",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Binding",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ComponentStatus",
+        fields: &[
+            FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] },
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ConfigMap",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Container",
+        fields: &[
+            FieldRow { name: "env", target: NONE, list: true, keys: &["name"] },
+            FieldRow { name: "ports", target: NONE, list: true, keys: &["containerPort", "protocol"] },
+            FieldRow { name: "volumeDevices", target: NONE, list: true, keys: &["devicePath"] },
+            FieldRow { name: "volumeMounts", target: NONE, list: true, keys: &["mountPath"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Endpoints",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.EphemeralContainer",
+        fields: &[
+            FieldRow { name: "env", target: NONE, list: true, keys: &["name"] },
+            FieldRow { name: "volumeDevices", target: NONE, list: true, keys: &["devicePath"] },
+            FieldRow { name: "volumeMounts", target: NONE, list: true, keys: &["mountPath"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.EphemeralVolumeSource",
+        fields: &[FieldRow { name: "volumeClaimTemplate", target: 63, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Event",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.LimitRange",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Namespace",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "status", target: 56, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.NamespaceStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Node",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 58, list: false, keys: &[] },
+            FieldRow { name: "status", target: 59, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.NodeSpec",
+        fields: &[FieldRow { name: "podCIDRs", target: NONE, list: true, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.NodeStatus",
+        fields: &[
+            FieldRow { name: "addresses", target: NONE, list: true, keys: &["type"] },
+            FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PersistentVolume",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PersistentVolumeClaim",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "status", target: 62, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PersistentVolumeClaimStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PersistentVolumeClaimTemplate",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Pod",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 65, list: false, keys: &[] },
+            FieldRow { name: "status", target: 66, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PodSpec",
+        fields: &[
+            FieldRow { name: "containers", target: 49, list: true, keys: &["name"] },
+            FieldRow { name: "ephemeralContainers", target: 51, list: true, keys: &["name"] },
+            FieldRow { name: "hostAliases", target: NONE, list: true, keys: &["ip"] },
+            FieldRow { name: "imagePullSecrets", target: NONE, list: true, keys: &["name"] },
+            FieldRow { name: "initContainers", target: 49, list: true, keys: &["name"] },
+            FieldRow {
+                name: "topologySpreadConstraints",
+                target: NONE,
+                list: true,
+                keys: &["topologyKey", "whenUnsatisfiable"],
+            },
+            FieldRow { name: "volumes", target: 78, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PodStatus",
+        fields: &[
+            FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] },
+            FieldRow { name: "podIPs", target: NONE, list: true, keys: &["ip"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PodTemplate",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "template", target: 68, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.PodTemplateSpec",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 65, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ReplicationController",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 70, list: false, keys: &[] },
+            FieldRow { name: "status", target: 71, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ReplicationControllerSpec",
+        fields: &[FieldRow { name: "template", target: 68, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ReplicationControllerStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ResourceQuota",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Secret",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Service",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 76, list: false, keys: &[] },
+            FieldRow { name: "status", target: 77, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ServiceAccount",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "secrets", target: NONE, list: true, keys: &["name"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ServiceSpec",
+        fields: &[FieldRow { name: "ports", target: NONE, list: true, keys: &["port", "protocol"] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.ServiceStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.core.v1.Volume",
+        fields: &[FieldRow { name: "ephemeral", target: 52, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.discovery.v1.EndpointSlice",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.discovery.v1beta1.EndpointSlice",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.events.v1.Event",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.events.v1beta1.Event",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.extensions.v1beta1.Ingress",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.flowcontrol.v1beta1.FlowSchema",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.flowcontrol.v1beta1.PriorityLevelConfiguration",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.networking.v1.Ingress",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.networking.v1.IngressClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.networking.v1.NetworkPolicy",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.networking.v1beta1.Ingress",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.networking.v1beta1.IngressClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.node.v1.RuntimeClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.node.v1beta1.RuntimeClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.policy.v1.PodDisruptionBudget",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "status", target: 94, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.policy.v1beta1.Eviction",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.policy.v1beta1.PodDisruptionBudget",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "status", target: 97, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.policy.v1beta1.PodDisruptionBudgetStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.api.policy.v1beta1.PodSecurityPolicy",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1.ClusterRole",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1.ClusterRoleBinding",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1.Role",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1.RoleBinding",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1beta1.ClusterRole",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1beta1.ClusterRoleBinding",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1beta1.Role",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.rbac.v1beta1.RoleBinding",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.scheduling.v1.PriorityClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.scheduling.v1beta1.PriorityClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1.CSIDriver",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1.CSINode",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 111, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1.CSINodeSpec",
+        fields: &[FieldRow { name: "drivers", target: NONE, list: true, keys: &["name"] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1.StorageClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1.VolumeAttachment",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1beta1.CSIDriver",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1beta1.CSINode",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "spec", target: 116, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1beta1.CSINodeSpec",
+        fields: &[FieldRow { name: "drivers", target: NONE, list: true, keys: &["name"] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1beta1.CSIStorageCapacity",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1beta1.StorageClass",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.api.storage.v1beta1.VolumeAttachment",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1beta1.CustomResourceDefinition",
+        fields: &[FieldRow { name: "metadata", target: 122, list: false, keys: &[] }],
+    },
+    Row {
+        name: "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+        fields: &[
+            FieldRow { name: "finalizers", target: NONE, list: true, keys: &[] },
+            FieldRow { name: "ownerReferences", target: NONE, list: true, keys: &["uid"] },
+        ],
+    },
+    Row {
+        name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "status", target: 124, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
+    Row {
+        name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1beta1.APIService",
+        fields: &[
+            FieldRow { name: "metadata", target: 122, list: false, keys: &[] },
+            FieldRow { name: "status", target: 126, list: false, keys: &[] },
+        ],
+    },
+    Row {
+        name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1beta1.APIServiceStatus",
+        fields: &[FieldRow { name: "conditions", target: NONE, list: true, keys: &["type"] }],
+    },
 ];
 
 /// (apiVersion, kind, row in [`TYPES`]), sorted.

@@ -21,7 +21,8 @@ enum Match {
 
 impl Match {
     fn new(name: &str) -> Result<Self, String> {
-        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/' | b':' | b'.'));
+        let plain =
+            name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/' | b':' | b'.'));
         if plain {
             return Ok(Match::Plain(name.to_owned()));
         }

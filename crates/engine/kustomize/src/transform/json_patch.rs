@@ -289,7 +289,11 @@ mod tests {
             ("{a/b: 1, c~d: 2}", "- {op: remove, path: /a~1b}\n- {op: remove, path: /c~0d}", "{}"),
             ("{a: 1}", "- {op: move, from: /a, path: /b}", r#"{"b":1}"#),
             ("{a: {x: 1}}", "- {op: copy, from: /a, path: /b}", r#"{"a":{"x":1},"b":{"x":1}}"#),
-            ("{a: 1}", "- {op: test, path: /a, value: 1}\n- {op: replace, path: /a, value: yes}", r#"{"a":true}"#),
+            (
+                "{a: 1}",
+                "- {op: test, path: /a, value: 1}\n- {op: replace, path: /a, value: yes}",
+                r#"{"a":true}"#,
+            ),
             ("{a: 1}", "- {op: test, path: /b}", r#"{"a":1}"#),
         ];
         for (object, patch, want) in cases {

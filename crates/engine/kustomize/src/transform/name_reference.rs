@@ -99,7 +99,15 @@ pub(crate) fn update(map: &mut ResMap, references: &[NameReference]) -> Outcome 
         let list = map.list();
         let role = role_reference(&node);
         let result = known.iter().try_for_each(|reference| {
-            let pass = Pass { list, index: &index, namespaces: &namespaces, referrer: &list[at], scope: &scope, reference, role: role.as_ref() };
+            let pass = Pass {
+                list,
+                index: &index,
+                namespaces: &namespaces,
+                referrer: &list[at],
+                scope: &scope,
+                reference,
+                role: role.as_ref(),
+            };
             reference.walker.walk(&mut node, Create::No, &mut |field| pass.update(field))
         });
         map.get_mut(at).node = node;
@@ -257,7 +265,12 @@ impl Pass<'_> {
     }
 
     /// The object that is meant, when there is one.
-    fn select(&self, name: &str, candidates: Vec<u32>, with_namespace: bool) -> Result<Option<&Resource>, String> {
+    fn select(
+        &self,
+        name: &str,
+        candidates: Vec<u32>,
+        with_namespace: bool,
+    ) -> Result<Option<&Resource>, String> {
         let was = |resource: &Resource, gvk: &Gvk| resource.former_ids().any(|id| id.gvk.is_selected_by(gvk));
         let role = self.role.filter(|_| self.reference.walker.path.ends_with("roleRef/name"));
         let mut found: Vec<&Resource> = candidates
@@ -274,9 +287,9 @@ impl Pass<'_> {
             found.retain(|r| same_affixes(r, self.referrer, false));
         }
         let Some((first, others)) = found.split_first() else { return Ok(None) };
-        let same = others.iter().all(|r| {
-            r.id.name == first.id.name && (!with_namespace || r.id.namespace == first.id.namespace)
-        });
+        let same = others
+            .iter()
+            .all(|r| r.id.name == first.id.name && (!with_namespace || r.id.namespace == first.id.namespace));
         if same {
             return Ok(Some(first));
         }

@@ -88,6 +88,7 @@ fn merge_one(map: &mut ResMap, at: usize, patch: Resource, schemas: &mut Schemas
     })?;
     let Some(merged) = merged else { return Ok(()) };
     target.node = merged;
+    target.sync_twins();
     if touches_notes {
         target.absorb_notes();
     }
@@ -116,7 +117,9 @@ fn touches_annotations(patch: &Node) -> bool {
     match patch.get("metadata") {
         None => false,
         Some(metadata) => {
-            tree::is_null(metadata) || metadata.get("annotations").is_some() || metadata.get("$patch").is_some()
+            tree::is_null(metadata)
+                || metadata.get("annotations").is_some()
+                || metadata.get("$patch").is_some()
         }
     }
 }
@@ -146,6 +149,8 @@ pub(crate) fn json_into_selected(
         if target.node.as_map().is_none() {
             return Err(failed("JSON patch", target, "the result is no object"));
         }
+        // What came back from JSON shares nothing.
+        target.twins.clear();
         target.strip_notes();
         tree::normalise_pairs(&mut target.node, "annotations");
         target.refresh(schemas);

@@ -37,11 +37,8 @@ pub(crate) fn replace(map: &mut ResMap, replacement: &Replacement, schemas: &mut
 
 fn read(map: &mut ResMap, source: &Source) -> Result<Node, ErrorKind> {
     let selector = &source.id;
-    let found: Vec<usize> = if selector.name.is_empty() {
-        (0..map.len()).collect()
-    } else {
-        map.with_any_name(&selector.name)
-    };
+    let found: Vec<usize> =
+        if selector.name.is_empty() { (0..map.len()).collect() } else { map.with_any_name(&selector.name) };
     let mut found = found.into_iter().filter(|at| {
         let resource = &map.list()[*at];
         resource.id.is_selected_by(selector) || resource.former_ids().any(|id| id.is_selected_by(selector))
@@ -56,11 +53,13 @@ fn read(map: &mut ResMap, source: &Source) -> Result<Node, ErrorKind> {
         .filter(|n| !is_nil_or_empty(n))
         .ok_or_else(|| invalid(format!("fieldPath `{path}` is missing for replacement source {selector}")))?;
     let mut value = value.clone();
+    tree::forget_twins(&mut value);
     let Some(options) = source.options.as_ref().filter(|o| !o.delimiter.is_empty()) else { return Ok(value) };
     if !value.is_scalar() {
         return Err(invalid("delimiter option can only be used with scalar nodes"));
     }
-    let part = usize::try_from(options.index).ok().and_then(|i| text(&value).split(&options.delimiter).nth(i));
+    let part =
+        usize::try_from(options.index).ok().and_then(|i| text(&value).split(&options.delimiter).nth(i));
     let part = part.map(SmolStr::new).ok_or_else(|| {
         invalid(format!("options.index {} is out of bounds for value {}", options.index, text(&value)))
     })?;
@@ -95,6 +94,7 @@ fn write(map: &mut ResMap, target: &Target, value: &Node, schemas: &mut Schemas)
             object: resource.id.to_string(),
             reason,
         })?;
+        resource.sync_twins();
         let before = resource.id.clone();
         resource.refresh(schemas);
         if resource.id != before {
@@ -160,10 +160,9 @@ fn put(field: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result
 /// Writes into JSON or YAML that a text field holds. `None` when the path does not lead into a text, or nothing is there.
 fn write_into_text(root: &mut Node, steps: &[SmolStr], value: &Node, make: Make) -> Option<()> {
     let holder = (1..steps.len()).find(|i| {
-        lookup(root, &steps[..*i])
-            .ok()
-            .flatten()
-            .is_some_and(|n| n.is_scalar() && fl_yaml::parse_first(text(n).as_bytes(), &fl_yaml::Options::editing()).is_ok())
+        lookup(root, &steps[..*i]).ok().flatten().is_some_and(|n| {
+            n.is_scalar() && fl_yaml::parse_first(text(n).as_bytes(), &fl_yaml::Options::editing()).is_ok()
+        })
     })?;
     let field = lookup_mut(root, &steps[..holder])?;
     let original = text(field).to_owned();

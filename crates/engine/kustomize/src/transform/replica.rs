@@ -21,7 +21,9 @@ pub(crate) fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec]) -> O
         for at in &candidates {
             let resource = map.get_mut(*at);
             let fits = (resource.id.name == replica.name && resource.id.gvk.is_selected_by(&spec.gvk))
-                || resource.former_ids().any(|id| id.name == replica.name && id.gvk.is_selected_by(&spec.gvk));
+                || resource
+                    .former_ids()
+                    .any(|id| id.name == replica.name && id.gvk.is_selected_by(&spec.gvk));
             if !fits {
                 continue;
             }
@@ -30,9 +32,8 @@ pub(crate) fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec]) -> O
                 continue;
             }
             let count = replica.count.to_string();
-            let mut set = |node: &mut Node| {
-                replace_scalar(node, count.as_str(), Tag::Int).map_err(|e| e.to_string())
-            };
+            let mut set =
+                |node: &mut Node| replace_scalar(node, count.as_str(), Tag::Int).map_err(|e| e.to_string());
             walker
                 .walk(&mut resource.node, Create::Scalar(Tag::Int), &mut set)
                 .map_err(|e| failed(NAME, resource, e))?;

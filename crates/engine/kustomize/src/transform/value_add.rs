@@ -27,10 +27,8 @@ pub(crate) fn add(map: &mut ResMap, value: &str, targets: &[Target], schemas: &m
         let chosen = match &target.selector {
             None => (0..map.len()).collect(),
             Some(selector) => {
-                let matcher = Matcher::new(selector).map_err(|reason| ErrorKind::Invalid {
-                    what: NAME.to_owned(),
-                    reason,
-                })?;
+                let matcher = Matcher::new(selector)
+                    .map_err(|reason| ErrorKind::Invalid { what: NAME.to_owned(), reason })?;
                 map.select(&matcher)
             }
         };
@@ -61,7 +59,8 @@ fn write(root: &mut Node, value: &str, target: &Target) -> Result<(), String> {
             at = items.get_mut(index).ok_or_else(|| format!("the list has no item {index}"))?;
             continue;
         }
-        let map = at.as_map_mut().ok_or_else(|| format!("wrong node kind: expected a mapping but got {shape}"))?;
+        let map =
+            at.as_map_mut().ok_or_else(|| format!("wrong node kind: expected a mapping but got {shape}"))?;
         let make = || if last { Node::plain("") } else { Node::map() };
         at = map.get_or_insert_with(step.trim(), make);
     }

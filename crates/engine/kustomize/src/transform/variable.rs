@@ -11,7 +11,7 @@ use crate::fieldspec::{Create, Walker, walkers};
 use crate::kustomization::Variable;
 use crate::path::lookup;
 use crate::resmap::ResMap;
-use crate::tree::{is_null, text};
+use crate::tree::{is_null, overwrite, text};
 
 /// The variables of an accumulator, by name.
 pub(crate) type Variables = BTreeMap<SmolStr, Variable>;
@@ -33,7 +33,10 @@ pub(crate) fn declare(map: &mut ResMap, variables: &mut Variables, more: &[Varia
             }
         });
         if found.len() > 1 {
-            return Err(wrong(variable, format!("found {} resId matches (unable to disambiguate)", found.len())));
+            return Err(wrong(
+                variable,
+                format!("found {} resId matches (unable to disambiguate)", found.len()),
+            ));
         }
         for at in found {
             map.get_mut(at).variables.push(variable.name.clone());
@@ -89,6 +92,7 @@ pub(crate) fn resolve(
             let walked = walker.walk(&mut resource.node, Create::No, &mut set);
             walked.map_err(|e| failed("variables", resource, e))?;
         }
+        resource.sync_twins();
     }
     Ok(values.into_keys().filter(|name| !used.contains(name)).collect())
 }
@@ -99,7 +103,8 @@ fn value(map: &ResMap, variable: &Variable) -> Result<Option<Found>, ErrorKind> 
         .iter()
         .find(|r| r.variables.contains(&variable.name))
         .ok_or_else(|| wrong(variable, "cannot be mapped to a field in the set of known resources"))?;
-    let steps: Vec<SmolStr> = split_field_path(&variable.field_path).iter().flat_map(|s| indexed(s)).collect();
+    let steps: Vec<SmolStr> =
+        split_field_path(&variable.field_path).iter().flat_map(|s| indexed(s)).collect();
     let missing = || wrong(variable, format!("field {} not found in {}", variable.field_path, resource.id));
     let node = lookup(&resource.node, &steps).map_err(|e| wrong(variable, e))?.ok_or_else(missing)?;
     if !node.is_scalar() {
@@ -132,7 +137,8 @@ fn expand(node: &mut Node, values: &Values, used: &mut HashSet<SmolStr>) -> Resu
     match &mut node.value {
         Value::Scalar(_) => {
             if is_string(node) {
-                *node = expanded(text(node), values, used);
+                let new = expanded(text(node), values, used);
+                overwrite(node, new);
             }
             Ok(())
         }
@@ -142,7 +148,8 @@ fn expand(node: &mut Node, values: &Values, used: &mut HashSet<SmolStr>) -> Resu
                     return Err(format!("invalid map key `{}`: not a string", text(&entry.key)));
                 }
                 if is_string(&entry.value) {
-                    entry.value = expanded(text(&entry.value), values, used);
+                    let new = expanded(text(&entry.value), values, used);
+                    overwrite(&mut entry.value, new);
                 }
             }
             Ok(())
@@ -228,8 +235,15 @@ mod tests {
         values.insert("A".into(), Some(Found { text: "1".into(), tag: Tag::Int }));
         values.insert("B".into(), Some(Found { text: "x".into(), tag: Tag::Str }));
         let mut used = HashSet::new();
-        let cases =
-            [("$(A)", "1"), ("a$(A)$(B)", "a1x"), ("$$(A)", "$(A)"), ("$(C)", "$(C)"), ("$(", "$("), ("$x$", "$x$"), ("é$(B)é", "éxé")];
+        let cases = [
+            ("$(A)", "1"),
+            ("a$(A)$(B)", "a1x"),
+            ("$$(A)", "$(A)"),
+            ("$(C)", "$(C)"),
+            ("$(", "$("),
+            ("$x$", "$x$"),
+            ("é$(B)é", "éxé"),
+        ];
         for (input, want) in cases {
             assert_eq!(text(&expanded(input, &values, &mut used)), want);
         }
