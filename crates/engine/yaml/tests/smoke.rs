@@ -1,5 +1,7 @@
 //! First contact: the shapes of ordinary manifests.
 
+#![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
 use fl_yaml::{Dialect, Options, parse_all, to_sigs_yaml};
 
 fn round(text: &str) -> String {
