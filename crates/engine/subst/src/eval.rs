@@ -19,7 +19,11 @@ pub enum Missing {
 ///
 /// # Errors
 /// The text has an expression that is none, or a variable is missing.
-pub fn expand(text: &str, missing: Missing, lookup: impl Fn(&str) -> Option<String>) -> Result<String, Error> {
+pub fn expand(
+    text: &str,
+    missing: Missing,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<String, Error> {
     String::from_utf8(expand_bytes(text, missing, lookup)?).map_err(|_| Error::NotText)
 }
 
@@ -44,7 +48,11 @@ impl Template {
     ///
     /// # Errors
     /// A variable is missing, or a substring has a negative length.
-    pub fn expand_bytes(&self, missing: Missing, lookup: impl Fn(&str) -> Option<String>) -> Result<Vec<u8>, Error> {
+    pub fn expand_bytes(
+        &self,
+        missing: Missing,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<u8>, Error> {
         let mut run = Run { lookup: &lookup, missing, unset: Vec::new() };
         let mut out = Vec::new();
         for part in &self.parts {
@@ -111,8 +119,8 @@ fn apply(op: Op, value: String, args: &[Vec<u8>]) -> Vec<u8> {
         Op::Upper => value.chars().map(upper).collect::<String>().into_bytes(),
         Op::LowerFirst => first(&value, lower),
         Op::UpperFirst => first(&value, upper),
-        Op::ShortestPrefix => glob::without_prefix(&value, &arg(0), false).as_bytes().to_vec(),
-        Op::LongestPrefix => glob::without_prefix(&value, &arg(0), true).as_bytes().to_vec(),
+        Op::ShortestPrefix => glob::without_prefix(value.as_bytes(), &arg(0), false).to_vec(),
+        Op::LongestPrefix => glob::without_prefix(value.as_bytes(), &arg(0), true).to_vec(),
         Op::ShortestSuffix => without_suffix(&value, &arg(0), false),
         Op::LongestSuffix => without_suffix(&value, &arg(0), true),
         Op::ReplaceFirst => value.replacen(&*arg(0), &arg(1), 1).into_bytes(),
@@ -149,7 +157,7 @@ fn first(value: &str, map: fn(char) -> char) -> Vec<u8> {
 fn without_suffix(value: &str, pattern: &str, longest: bool) -> Vec<u8> {
     let reverse = |s: &str| s.chars().rev().collect::<String>();
     let (value, pattern) = (reverse(value), reverse(pattern));
-    reverse(glob::without_prefix(&value, &pattern, longest)).into_bytes()
+    reverse(&text(glob::without_prefix(value.as_bytes(), &pattern, longest))).into_bytes()
 }
 
 /// Bytes, not characters; a position or length that is no number leaves the value alone, a negative one counts from

@@ -4,11 +4,13 @@
 struct BadPattern;
 
 /// `value` without the shortest or longest prefix that matches `pattern`.
-pub(crate) fn without_prefix<'a>(value: &'a str, pattern: &str, longest: bool) -> &'a str {
+///
+/// Prefixes are counted in bytes as upstream counts them, so a `?` can take a part of a wide character.
+pub(crate) fn without_prefix<'a>(value: &'a [u8], pattern: &str, longest: bool) -> &'a [u8] {
     let mut found = None;
     // Prefixes of every length in bytes, longest first, never the empty one.
     for end in (1..=value.len()).rev() {
-        match matches(pattern.as_bytes(), &value.as_bytes()[..end]) {
+        match matches(pattern.as_bytes(), &value[..end]) {
             Err(BadPattern) => return value,
             Ok(false) => {}
             Ok(true) => {
@@ -19,7 +21,7 @@ pub(crate) fn without_prefix<'a>(value: &'a str, pattern: &str, longest: bool) -
             }
         }
     }
-    found.and_then(|end| value.get(end..)).unwrap_or(value)
+    found.map_or(value, |end| &value[end..])
 }
 
 fn matches(mut pattern: &[u8], mut name: &[u8]) -> Result<bool, BadPattern> {

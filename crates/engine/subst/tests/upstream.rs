@@ -3,8 +3,6 @@
 //! `=` before a result means it is one, `!` that it is an error text. Variables: see `lookup`. To record more, run the
 //! texts through the Go module `github.com/fluxcd/pkg/envsubst` (v1.8.0) with the same variables.
 
-#![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
-
 use fl_subst::{Error, Missing, expand, expand_bytes};
 
 fn lookup(name: &str) -> Option<String> {
@@ -41,7 +39,8 @@ fn results_equal_the_recorded_ones() {
 
 #[test]
 fn strict_mode_names_every_variable_with_its_line() {
-    let error = expand("a: ${x}\nb: ${no} ${no}\n\nc: ${#gone} ${d:=${deep}}\n", Missing::Refuse, lookup).unwrap_err();
+    let error = expand("a: ${x}\nb: ${no} ${no}\n\nc: ${#gone} ${d:=${deep}}\n", Missing::Refuse, lookup)
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "variable not set (strict mode): \"no\" (line 2), \"gone\" (line 4), \"deep\" (line 4)"
@@ -52,7 +51,10 @@ fn strict_mode_names_every_variable_with_its_line() {
 
 #[test]
 fn errors_name_the_line() {
-    assert_eq!(expand("\n\n${x", Missing::Empty, lookup).unwrap_err(), Error::MissingClosingBrace { line: 3 });
+    assert_eq!(
+        expand("\n\n${x", Missing::Empty, lookup).unwrap_err(),
+        Error::MissingClosingBrace { line: 3 }
+    );
 }
 
 #[test]
@@ -63,7 +65,15 @@ fn nesting_is_bounded() {
 
 #[test]
 fn names_are_checked_as_flux_does() {
-    for (name, valid) in [("a", true), ("_", true), ("A1_b", true), ("1a", false), ("", false), ("my-var", false), ("\u{e9}", false)] {
+    for (name, valid) in [
+        ("a", true),
+        ("_", true),
+        ("A1_b", true),
+        ("1a", false),
+        ("", false),
+        ("my-var", false),
+        ("\u{e9}", false),
+    ] {
         assert_eq!(fl_subst::is_valid_name(name), valid, "{name}");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 
 use fl_yaml::{Dialect, JsonStyle, Map, Node, Options, Style, Tag, Value};
 
-fn run(mode: &str, input: &[u8]) -> Result<String, String> {
+pub(crate) fn run(mode: &str, input: &[u8]) -> Result<String, String> {
     let dialect = if matches!(mode, "tree" | "kust") { Dialect::V3 } else { Dialect::Sigs };
     let text = |e: fl_yaml::Error| e.go_text(dialect);
     let json = |options: &Options| {

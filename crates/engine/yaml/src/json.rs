@@ -89,7 +89,8 @@ pub(crate) fn key_text(key: &Node, dialect: Dialect, root: bool) -> Result<&str,
     let refuse = |message| Err(at(key, message));
     match key.as_text() {
         None => refuse("invalid map key: only scalars can be keys"),
-        Some(text) if root || text.is_empty() || dialect == Dialect::Sigs => Ok(text),
+        Some(text) if text.is_empty() || dialect == Dialect::Sigs => Ok(text),
+        Some(text) if root && !key.is_null(dialect) => Ok(text),
         Some(text) => match resolve_node(key, dialect)? {
             Scalar::Str(_) => Ok(text),
             _ => refuse("json: unsupported type: map[interface {}]interface {} (a key that is no string)"),
@@ -145,8 +146,11 @@ pub(crate) fn push_json_string(out: &mut String, text: &str, escape_html: bool) 
 
 fn push_escaped(out: &mut String, text: &str, escape_html: bool) {
     use std::fmt::Write;
-    let mut clean = 0;
-    for (i, b) in text.bytes().enumerate() {
+    let bytes = text.as_bytes();
+    let (mut clean, mut i) = (0, 0);
+    while let Some(step) = bytes[i..].iter().position(|b| MAY_ESCAPE[*b as usize]) {
+        i += step;
+        let b = bytes[i];
         let escape: &str = match b {
             b'"' => "\\\"",
             b'\\' => "\\\\",
@@ -158,13 +162,17 @@ fn push_escaped(out: &mut String, text: &str, escape_html: bool) {
             0..0x20 => "",
             b'<' | b'>' | b'&' if escape_html => "",
             // Line and paragraph separators are valid JSON but not valid JavaScript; Go always escapes them.
-            0xE2 if matches!(text.as_bytes()[i..], [_, 0x80, 0xA8 | 0xA9, ..]) => {
+            0xE2 if matches!(bytes[i..], [_, 0x80, 0xA8 | 0xA9, ..]) => {
                 out.push_str(&text[clean..i]);
-                out.push_str(if text.as_bytes()[i + 2] == 0xA8 { "\\u2028" } else { "\\u2029" });
-                clean = i + 3;
+                out.push_str(if bytes[i + 2] == 0xA8 { "\\u2028" } else { "\\u2029" });
+                i += 3;
+                clean = i;
                 continue;
             }
-            _ => continue,
+            _ => {
+                i += 1;
+                continue;
+            }
         };
         out.push_str(&text[clean..i]);
         if escape.is_empty() {
@@ -172,7 +180,19 @@ fn push_escaped(out: &mut String, text: &str, escape_html: bool) {
         } else {
             out.push_str(escape);
         }
-        clean = i + 1;
+        i += 1;
+        clean = i;
     }
     out.push_str(&text[clean..]);
 }
+
+/// The bytes that may need an escape; all others are copied in runs.
+static MAY_ESCAPE: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 256 {
+        table[b] = b < 0x20 || matches!(b as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xE2);
+        b += 1;
+    }
+    table
+};

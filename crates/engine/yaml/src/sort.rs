@@ -68,13 +68,9 @@ fn is_digit(c: char) -> bool {
 
 /// Sorts indexes by key. Go's order is not a total one for every set of keys, which the standard sort may answer
 /// with a panic; a plain merge sort takes any order.
-pub(crate) fn sort_indexes(keys: &[&str], order: &mut Vec<u32>) {
-    order.clear();
-    order.extend(0..keys.len() as u32);
+pub(crate) fn sorted_indexes(keys: &[&str]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
     let before = |x: u32, y: u32| less(keys[x as usize], keys[y as usize]);
-    if order.windows(2).all(|w| !before(w[1], w[0])) {
-        return;
-    }
     if order.len() <= 16 {
         for i in 1..order.len() {
             let mut j = i;
@@ -83,7 +79,7 @@ pub(crate) fn sort_indexes(keys: &[&str], order: &mut Vec<u32>) {
                 j -= 1;
             }
         }
-        return;
+        return order;
     }
     let mut scratch = order.clone();
     let mut width = 1;
@@ -99,7 +95,8 @@ pub(crate) fn sort_indexes(keys: &[&str], order: &mut Vec<u32>) {
                 *from += 1;
             }
         }
-        std::mem::swap(order, &mut scratch);
+        std::mem::swap(&mut order, &mut scratch);
         width *= 2;
     }
+    order
 }

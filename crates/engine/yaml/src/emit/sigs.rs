@@ -7,8 +7,10 @@ use std::borrow::Cow;
 
 use super::analyze::analyze;
 use super::scalar::Writer;
+use crate::chars::{CLASS, PLAIN_START};
 use crate::error::Error;
 use crate::json::{self, JsonStyle, key_text};
+use crate::map::Map;
 use crate::node::{Node, Style, Tag, Value};
 use crate::options::Options;
 use crate::resolve::{Dialect, Scalar, resolve_node, resolve_plain, tag_of};
@@ -73,6 +75,8 @@ struct Emitter<'o> {
     in_flow: bool,
 }
 
+/// Mappings up to this size are sorted without asking for memory.
+const FEW_KEYS: usize = 16;
 /// Keys up to this length (in bytes) can be simple ones; beyond it they are written with `?`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 /// From this length on a key may be too long for the JSON detour.
@@ -127,21 +131,34 @@ impl<'o> Emitter<'o> {
                 self.writer.indent = before;
                 Ok(())
             }
-            Value::Map(map) => {
-                let before = self.writer.deeper(false, false);
-                let mut keys = Vec::with_capacity(map.len());
-                for entry in map {
-                    keys.push(key_text(&entry.key, self.dialect, root)?);
-                }
-                let mut order = Vec::with_capacity(keys.len());
-                sort::sort_indexes(&keys, &mut order);
-                for at in order {
-                    self.entry(keys[at as usize], &map.entries()[at as usize].value)?;
-                }
-                self.writer.indent = before;
-                Ok(())
+            Value::Map(map) => self.mapping(map, root),
+        }
+    }
+
+    fn mapping(&mut self, map: &Map, root: bool) -> Result<(), Stop> {
+        let before = self.writer.deeper(false, false);
+        let mut few = [""; FEW_KEYS];
+        let mut many = Vec::new();
+        let keys = if map.len() <= FEW_KEYS {
+            &mut few[..map.len()]
+        } else {
+            many.resize(map.len(), "");
+            &mut many[..]
+        };
+        for (slot, entry) in keys.iter_mut().zip(map) {
+            *slot = key_text(&entry.key, self.dialect, root)?;
+        }
+        if keys.windows(2).all(|pair| !sort::less(pair[1], pair[0])) {
+            for (key, entry) in keys.iter().zip(map) {
+                self.entry(key, &entry.value)?;
+            }
+        } else {
+            for at in sort::sorted_indexes(keys) {
+                self.entry(keys[at as usize], &map.entries()[at as usize].value)?;
             }
         }
+        self.writer.indent = before;
+        Ok(())
     }
 
     fn entry(&mut self, key: &str, value: &Node) -> Result<(), Stop> {
@@ -149,8 +166,8 @@ impl<'o> Emitter<'o> {
         if key.len() > LONGEST_SAFE_KEY && self.detour == Detour::WhereNeeded {
             return Err(Stop::NeedsDetour);
         }
-        let simple =
-            key.len() <= LONGEST_SIMPLE_KEY && (is_simple_text(key) || !analyze(key, false).multiline);
+        let simple = key.len() <= LONGEST_SIMPLE_KEY
+            && (plainness(key) != Plainness::Unknown || !analyze(key, false).multiline);
         if simple {
             self.string(key, true)?;
             self.writer.indicator(":", false, false, false);
@@ -191,7 +208,13 @@ impl<'o> Emitter<'o> {
     }
 
     fn string(&mut self, text: &str, simple_key: bool) -> Result<(), Stop> {
-        if is_simple_text(text) && tag_of(text, Dialect::Sigs) == Tag::Str {
+        let short = || simple_key || self.writer.column + text.len() < FOLDING_STARTS;
+        let plain = match plainness(text) {
+            Plainness::OneWord => true,
+            Plainness::Words => short(),
+            Plainness::Unknown => false,
+        };
+        if plain && tag_of(text, Dialect::Sigs) == Tag::Str && !is_base60(text) {
             self.writer.bare(text);
             return Ok(());
         }
@@ -241,11 +264,43 @@ fn refolded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Letters, digits and a few signs that mean nothing to YAML anywhere, not starting like a number or a marker.
-fn is_simple_text(text: &str) -> bool {
+/// A text that ends before this column is not folded.
+const FOLDING_STARTS: usize = 78;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Plainness {
+    /// No blanks, nothing that block YAML cares about.
+    OneWord,
+    /// The same with blanks between words.
+    Words,
+    /// Needs a full look.
+    Unknown,
+}
+
+/// A quick look that settles most texts: printable ASCII that begins harmlessly, without `: ` and ` #`.
+fn plainness(text: &str) -> Plainness {
     let b = text.as_bytes();
-    b.first().is_some_and(|c| c.is_ascii_alphabetic() || *c == b'/' || *c == b'_')
-        && b.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'/' | b'_'))
+    let harmless = |c: &u8| CLASS[*c as usize] & PLAIN_START != 0 && *c < 0x7F;
+    if !b.first().is_some_and(harmless) {
+        return Plainness::Unknown;
+    }
+    let mut words = false;
+    let mut before = 0;
+    for &c in b {
+        match c {
+            b' ' if before == b':' => return Plainness::Unknown,
+            b' ' => words = true,
+            b'#' if before == b' ' => return Plainness::Unknown,
+            0x21..=0x7E => {}
+            _ => return Plainness::Unknown,
+        }
+        before = c;
+    }
+    match before {
+        b' ' | b':' => Plainness::Unknown,
+        _ if words => Plainness::Words,
+        _ => Plainness::OneWord,
+    }
 }
 
 /// Whether Go's YAML reader gives a text back unchanged out of a JSON string.
@@ -257,6 +312,7 @@ fn survives_json(text: &str) -> bool {
 /// `190:20:30` and its like: base 60 numbers of YAML 1.1, quoted for other readers.
 fn is_base60(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    // Nearly every text leaves here.
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return false;
     }

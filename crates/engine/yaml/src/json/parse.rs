@@ -15,7 +15,8 @@ const MAX_DEPTH: usize = 1000;
 /// # Errors
 /// The text is not JSON, or nests too deeply.
 pub fn from_json(text: &str) -> Result<Node, Error> {
-    let mut reader = Reader { text, bytes: text.as_bytes(), pos: 0, line: 0, line_start: 0 };
+    let mut reader =
+        Reader { text, bytes: text.as_bytes(), pos: 0, line: 0, line_start: 0, ascii: text.is_ascii() };
     let node = reader.tree()?;
     reader.skip_space();
     if reader.pos < text.len() {
@@ -30,6 +31,7 @@ struct Reader<'a> {
     pos: usize,
     line: u32,
     line_start: usize,
+    ascii: bool,
 }
 
 enum Open {
@@ -43,7 +45,10 @@ impl Reader<'_> {
     }
 
     fn place(&self) -> (u32, u32) {
-        let column = self.text.get(self.line_start..self.pos).map_or(0, |s| s.chars().count());
+        let column = match self.ascii {
+            true => self.pos - self.line_start,
+            false => self.text.get(self.line_start..self.pos).map_or(0, |s| s.chars().count()),
+        };
         (self.line, u32::try_from(column).unwrap_or(u32::MAX - 1))
     }
 

@@ -152,11 +152,11 @@ impl<'a> Parser<'a> {
         self.visited += 1;
         match self.anchors.get(name) {
             None => Err(problem(format!("unknown anchor '{name}' referenced"))),
-            Some(Anchored::Unfinished) => Err(problem(format!("anchor '{name}' value contains itself"))),
-            Some(Anchored::Finished { .. }) if self.options.aliases == Aliases::Keep => {
+            Some(_) if self.options.aliases == Aliases::Keep => {
                 let text = Value::Scalar(SmolStr::new(name));
                 Ok(Node::read(text, mark.line + 1, mark.column + 1, Style::Alias, Tag::Auto))
             }
+            Some(Anchored::Unfinished) => Err(problem(format!("anchor '{name}' value contains itself"))),
             Some(Anchored::Finished { node, visits }) => {
                 self.visited += visits;
                 self.through_aliases += visits;
@@ -194,6 +194,10 @@ impl<'a> Parser<'a> {
             }
             frame.merges = true;
             self.entries.push(Entry { key, value });
+            return Ok(());
+        }
+        if options.merge_keys && options.dialect == Dialect::V3 && key.as_text() == Some("<<") {
+            // kustomize clears the key by its name when it has looked for merges, quoted or not.
             return Ok(());
         }
         if options.dialect == Dialect::Sigs {
