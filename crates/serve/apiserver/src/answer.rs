@@ -71,15 +71,19 @@ pub(crate) fn write_object(value: &Value) -> Vec<u8> {
         out.push(b':');
         let _ = serde_json::to_writer(&mut out, value);
     };
-    for key in ["kind", "apiVersion"] {
-        if let Some(value) = map.get(key) {
+    // The order of Go's types, as far as it shows: the type, then metadata; a Status has its own.
+    let leading: &[&str] = if map.get("kind").is_some_and(|k| k == "Status") {
+        &["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"]
+    } else {
+        &["kind", "apiVersion", "metadata"]
+    };
+    for key in leading {
+        if let Some(value) = map.get(*key) {
             put(key, value);
         }
     }
-    for (key, value) in map {
-        if key != "kind" && key != "apiVersion" {
-            put(key, value);
-        }
+    for (key, value) in map.iter().filter(|(key, _)| !leading.contains(&key.as_str())) {
+        put(key, value);
     }
     out.push(b'}');
     out

@@ -198,7 +198,6 @@ fn aggregated(registry: &Registry, legacy: bool, version: &str) -> Answer {
         if !group.name.is_empty() {
             metadata["name"] = json!(group.name);
         }
-        metadata["creationTimestamp"] = Value::Null;
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
     let api_version = format!("apidiscovery.k8s.io/{version}");

@@ -145,6 +145,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         self.schema()
     }
 
+    /// The schema as a definition wrote it, for OpenAPI documents.
+    fn openapi(&self) -> Option<Value> {
+        None
+    }
+
     /// Brings an object into the form its Go type would be written in: no empty optional fields, no missing
     /// mandatory ones. Called after decoding and again before storing.
     fn normalize(&self, _object: &mut Value) {}

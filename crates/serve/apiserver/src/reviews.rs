@@ -89,11 +89,7 @@ fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) ->
     }
     if !errors.is_empty() {
         // Upstream forgets the kind in this refusal.
-        let mut error = ApiError::invalid_kind("authorization.k8s.io", "", "", &errors);
-        if let Some(details) = error.details.as_mut().and_then(Value::as_object_mut) {
-            details.remove("kind");
-        }
-        return Err(error);
+        return Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &errors));
     }
     let from = resource.filter(|r| !r.is_null()).or(path).cloned().unwrap_or_default();
     let text = |field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -71,9 +71,7 @@ fn show(token: &Token) -> &str {
 impl LabelSelector {
     /// Reads the query form: `a=b,c!=d,e in (x,y),!f`.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        Self::requirements(text)
-            .map(Self)
-            .map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why}")))
+        Self::requirements(text).map(Self).map_err(ApiError::bad_request)
     }
 
     fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
@@ -84,7 +82,11 @@ impl LabelSelector {
         }
         loop {
             match lexer.peek() {
-                Token::Word(_) | Token::Sign("!") => out.push(requirement(&mut lexer)?),
+                Token::Word(_) | Token::Sign("!") => {
+                    let read = requirement(&mut lexer)
+                        .map_err(|why| format!("unable to parse requirement: {why}"))?;
+                    out.push(read);
+                }
                 other => {
                     return Err(format!(
                         "found '{}', expected: !, identifier, or 'end of string'",
@@ -176,8 +178,11 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, String> {
         Token::Word(word) if word == "notin" => made(Operator::NotIn(values(lexer)?)),
         Token::Sign(sign @ (">" | "<")) => {
             let text = value(lexer)?;
-            let n: i64 =
-                text.parse().map_err(|_| format!("values[0][{key}]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer"))?;
+            let n: i64 = text.parse().map_err(|_| {
+                format!(
+                    "<nil>: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                )
+            })?;
             made(if sign == ">" { Operator::Greater(n) } else { Operator::Less(n) })
         }
         other => Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", show(&other))),
@@ -198,8 +203,9 @@ fn value(lexer: &mut Lexer<'_>) -> Result<String, String> {
 }
 
 fn values(lexer: &mut Lexer<'_>) -> Result<Vec<String>, String> {
-    if lexer.next() != Token::Sign("(") {
-        return Err("found '', expected: '('".into());
+    let open = lexer.next();
+    if open != Token::Sign("(") {
+        return Err(format!("found '{}' expected: '('", show(&open)));
     }
     let mut out = Vec::new();
     loop {
@@ -254,7 +260,11 @@ fn check_label_key(key: &str) -> Result<(), String> {
     if !qualified(name) {
         wrong.push("name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')".to_owned());
     }
-    if wrong.is_empty() { Ok(()) } else { Err(format!("key: Invalid value: {key:?}: {}", wrong.join("; "))) }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("<nil>: Invalid value: {key:?}: {}", wrong.join("; ")))
+    }
 }
 
 fn qualified(text: &str) -> bool {
@@ -267,13 +277,13 @@ fn qualified(text: &str) -> bool {
 
 fn check_label_value(value: &str) -> Result<(), String> {
     if value.len() > 63 {
-        return Err(format!("values[0][]: Invalid value: {value:?}: must be no more than 63 bytes"));
+        return Err(format!("<nil>: Invalid value: {value:?}: must be no more than 63 bytes"));
     }
     if value.is_empty() || qualified(value) {
         return Ok(());
     }
     Err(format!(
-        "values[0][]: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+        "<nil>: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     ))
 }
 

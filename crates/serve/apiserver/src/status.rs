@@ -103,7 +103,10 @@ impl ApiError {
             .iter()
             .map(|e| json!({"reason": e.kind.reason(), "message": e.body(), "field": e.field}))
             .collect();
-        let mut details = json!({"kind": kind});
+        let mut details = json!({});
+        if !kind.is_empty() {
+            details["kind"] = json!(kind);
+        }
         if !name.is_empty() {
             details["name"] = json!(name);
         }

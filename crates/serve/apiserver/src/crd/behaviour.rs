@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fl_schema::{FieldError, Schema};
+use fl_schema::{FieldError, FieldErrorKind, Schema};
 use serde_json::Value;
 
 use super::columns::{self, PrinterColumn};
@@ -16,9 +16,11 @@ pub(crate) struct CustomBehaviour {
     storage_version: String,
     kind: String,
     schema: Arc<Schema>,
+    /// The schema as it was written, as text: rarely needed and large when parsed.
+    source: String,
     served: Arc<Schema>,
     rules: Option<fl_cel::Validator>,
-    status_rules: Option<fl_cel::Validator>,
+    storage_schema: Option<Arc<Schema>>,
     has_defaults: bool,
     has_status: bool,
     columns: Vec<PrinterColumn>,
@@ -59,23 +61,14 @@ impl CustomBehaviour {
             storage_version: format!("{group}/{storage}"),
             kind: kind.to_owned(),
             has_defaults: json_has_default(&json),
+            source: json.to_string(),
+            storage_schema: (name != storage)
+                .then(|| storage_schema(definition, storage))
+                .flatten()
+                .map(Arc::new),
             has_status: version.pointer("/subresources/status").is_some_and(|s| !s.is_null()),
             served: Arc::new(schema.served()),
             rules: fl_cel::Validator::new(&fl_schema::Node::new(schema.clone())),
-            status_rules: schema.property("status").and_then(|_| {
-                // Through `status` only the rules of the status run.
-                let mut only = schema.clone();
-                only.rules = None;
-                only.properties = Arc::new(
-                    schema
-                        .properties
-                        .iter()
-                        .filter(|(name, _)| *name == "status")
-                        .map(|(name, node)| (fl_schema::Name::Owned(name.to_owned()), node.clone()))
-                        .collect(),
-                );
-                fl_cel::Validator::new(&fl_schema::Node::new(only))
-            }),
             schema: Arc::new(schema),
             columns: columns::read(version),
             scale,
@@ -99,34 +92,50 @@ impl CustomBehaviour {
 
     fn check(&self, object: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        match prefix {
-            "status" => {
-                let none = Value::Null;
-                let (status, old_status) =
-                    (object.get("status"), old.and_then(|o| o.get("status")).unwrap_or(&none));
-                if let (Some(status), Some(schema)) = (status, self.schema.property("status")) {
-                    let old_status = (!old_status.is_null()).then_some(old_status);
-                    errors.extend(fl_schema::validate(status, old_status, schema.schema(), "status"));
-                }
-                if errors.is_empty()
-                    && let Some(rules) = &self.status_rules
-                {
-                    errors.extend(rules.validate(object, old).0);
-                }
+        if prefix == "status" {
+            let none = Value::Null;
+            let (status, old_status) =
+                (object.get("status"), old.and_then(|o| o.get("status")).unwrap_or(&none));
+            if let (Some(status), Some(schema)) = (status, self.schema.property("status")) {
+                let old_status = (!old_status.is_null()).then_some(old_status);
+                errors.extend(fl_schema::validate(status, old_status, schema.schema(), "status"));
             }
-            _ => {
-                errors.extend(fl_schema::validate(object, old, &self.schema, ""));
-                errors.extend(fl_schema::check_list_types(object, &self.schema));
-                errors.extend(fl_schema::check_embedded(object, &self.schema));
-                if errors.is_empty()
-                    && let Some(rules) = &self.rules
-                {
-                    errors.extend(rules.validate(object, old).0);
-                }
-            }
+        } else {
+            errors.extend(fl_schema::validate(object, old, &self.schema, ""));
+            errors.extend(fl_schema::check_list_types(object, &self.schema));
+            errors.extend(fl_schema::check_embedded(object, &self.schema));
+        }
+        let Some(rules) = &self.rules else { return errors };
+        if errors.iter().any(|e| blocks_rules(e.kind)) {
+            errors.push(FieldError {
+                kind: FieldErrorKind::Invalid,
+                field: "<nil>".to_owned(),
+                value: Some("null".to_owned()),
+                detail: "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".to_owned(),
+            });
+        } else {
+            errors.extend(rules.validate(object, old).0);
         }
         errors
     }
+}
+
+/// Errors after which rules would only produce noise.
+fn blocks_rules(kind: FieldErrorKind) -> bool {
+    matches!(
+        kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
+}
+
+fn storage_schema(definition: &Value, storage: &str) -> Option<Schema> {
+    let versions = definition.pointer("/spec/versions")?.as_array()?;
+    let stored = versions.iter().find(|v| v["name"] == storage)?;
+    Schema::from_json(stored.pointer("/schema/openAPIV3Schema")?).ok()
 }
 
 fn default_warning(definition: &Value, group: &str, version: &str, kind: &str) -> String {
@@ -167,6 +176,10 @@ impl Behaviour for CustomBehaviour {
         Some(self.schema.clone())
     }
 
+    fn openapi(&self) -> Option<Value> {
+        serde_json::from_str(&self.source).ok()
+    }
+
     fn merge_schema(&self) -> Option<Arc<Schema>> {
         Some(self.served.clone())
     }
@@ -174,6 +187,22 @@ impl Behaviour for CustomBehaviour {
     fn default(&self, object: &mut Value) {
         if self.has_defaults {
             fl_schema::default(object, &self.schema);
+        }
+    }
+
+    fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
+        if cx.resource.has_status() {
+            crate::resource::remove_status(object);
+            // The status comes back with its defaults when it is read.
+            self.default(object);
+        }
+    }
+
+    fn warnings(&self, _cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        // Errors in parts that did not change are only mentioned.
+        match (&self.rules, old) {
+            (Some(rules), Some(_)) => rules.validate(object, old).1,
+            _ => Vec::new(),
         }
     }
 
@@ -281,6 +310,9 @@ impl Behaviour for CustomBehaviour {
     fn to_storage(&self, mut object: Value) -> Value {
         if let Some(map) = object.as_object_mut() {
             map.insert("apiVersion".to_owned(), Value::from(self.storage_version.as_str()));
+        }
+        if let Some(schema) = &self.storage_schema {
+            fl_schema::prune(&mut object, schema);
         }
         object
     }

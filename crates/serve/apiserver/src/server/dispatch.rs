@@ -242,7 +242,15 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
     let inside = !path.namespace.is_empty() && path.resource != "namespaces";
     let misplaced = !rt.namespaced && inside || (rt.namespaced && !inside && !path.name.is_empty());
     if misplaced || !path.rest.is_empty() {
-        return Err(ApiError::no_such_resource());
+        return Err(if rt.is_custom() { ApiError::page_not_found() } else { ApiError::no_such_resource() });
+    }
+    let include = call.query.get("includeObject");
+    if call.accept.view == crate::negotiate::View::Table
+        && !matches!(include, "" | "None" | "Metadata" | "Object")
+    {
+        return Err(ApiError::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', 'Object', 'None', or empty"
+        )));
     }
     let target = Target {
         rt: rt.clone(),

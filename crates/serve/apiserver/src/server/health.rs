@@ -8,6 +8,7 @@ use super::Inner;
 use super::dispatch::Call;
 use crate::answer::{Answer, respond};
 use crate::auth::authenticate::ISSUER;
+use crate::negotiate::Form;
 use crate::status::{ApiError, Outcome};
 
 const CHECKS: [&str; 6] = [
@@ -22,6 +23,11 @@ const CHECKS: [&str; 6] = [
 pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer> {
     match path {
         "" => Ok(Answer::document(json!({"paths": paths(inner)}))),
+        "/version" if call.accept.form != Form::Json => Err(ApiError::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json",
+        )),
         "/version" => Ok(Answer::document(version())),
         "/metrics" => Ok(Answer::Raw(respond(
             200,

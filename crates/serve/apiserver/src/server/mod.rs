@@ -36,7 +36,6 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Authorizer,
     pub(crate) webhooks: crate::admission::Webhooks,
     pub(crate) custom: crate::crd::Custom,
-    pub(crate) documents: crate::openapi::Documents,
     pub(crate) addresses: crate::allocate::Allocator,
     pub(crate) options: Options,
     /// Ends the background work and open watches when the server goes away.
@@ -105,7 +104,6 @@ impl ApiServer {
             authorizer: Authorizer::new(&store),
             webhooks: crate::admission::Webhooks::new(&store),
             custom: crate::crd::Custom::default(),
-            documents: crate::openapi::Documents::default(),
             addresses: crate::allocate::Allocator::new(&store),
             registry: RwLock::new(Arc::new(Registry::new(crate::builtin_types::all()))),
             store,

@@ -64,7 +64,7 @@ pub(crate) fn prepare_update(
             services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")
         }
         Special::Rbac => rbac::check(inner, call, target, object, Some(old)),
-        Special::Definition => {
+        Special::Definition if target.subresource.is_empty() => {
             crd::prepare(inner, object, Some(old), &call.now_text());
             Ok(())
         }

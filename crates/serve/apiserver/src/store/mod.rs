@@ -381,6 +381,12 @@ impl Store {
         state.tables.iter().map(|(name, table)| (name.clone(), *table.changed.borrow())).collect()
     }
 
+    /// The revision of the last change of a table, 0 if it never changed.
+    #[must_use]
+    pub fn last_change(&self, table: &str) -> u64 {
+        self.shared.read().tables.get(table).map_or(0, |t| *t.changed.borrow())
+    }
+
     /// Forgets the history of a table up to now: a type that begins to be served has none.
     pub fn begin_history(&self, table: &str) {
         let mut state = self.shared.write();

@@ -30,11 +30,16 @@ pub(crate) fn merge(rt: &ResourceType, form: Form, old: &Value, patch: &Value) -
     done.map_err(|e| match e {
         PatchError::BadRequest(message) => ApiError::bad_request(message),
         PatchError::TooLarge(message) => ApiError::too_large(&message),
-        PatchError::Unprocessable(message) => {
+        // Upstream keeps the reason to itself.
+        PatchError::Unprocessable(_) => {
+            let message = "the server rejected our request due to an error in our request";
             ApiError::new(422, "Invalid", message).with_details(serde_json::json!({}))
         }
         other => ApiError::new(500, "", other.to_string()),
     })?;
+    if !object.is_object() {
+        return Err(ApiError::bad_request("the patch does not make an object"));
+    }
     Ok(object)
 }
 
@@ -66,7 +71,7 @@ pub(crate) async fn run(
 ) -> Outcome<Answer> {
     let rt = &target.rt;
     let text = decode::yaml_to_json(&call.body)?;
-    let mut applied: Value = serde_json::from_slice(&text)
+    let applied: Value = serde_json::from_slice(&text)
         .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
     if !applied.is_object() {
         return Err(ApiError::bad_request("error decoding YAML: the document is not an object"));
@@ -85,13 +90,14 @@ pub(crate) async fn run(
             target.name
         )));
     }
-    check_namespace(&mut applied, target)?;
+    check_namespace(&mut applied.clone(), target)?;
     change::run(inner, call, target, options, Style::Patch, |old| {
         let registry = inner.registry();
         let now = call.now_text();
         let tracker =
             Tracker { registry: &registry, rt, options, subresource: &target.subresource, now: &now };
-        let object = tracker.apply(old, &applied)?;
+        let mut object = tracker.apply(old, &applied)?;
+        check_namespace(&mut object, target)?;
         let given = object::meta_str(&applied, "resourceVersion");
         let expected = (!given.is_empty()).then(|| given.to_owned());
         Ok(Proposal { object, tracking: Tracking::Done, expected })

@@ -7,12 +7,13 @@ use serde_json::Value;
 use super::create::{self, Tracking, check_namespace};
 use super::options::{self, WriteOptions};
 use super::{decode, fields, metadata, read};
+use crate::admission;
 use crate::answer::{Answer, to_bytes};
 use crate::object;
-use crate::resource::Hook;
+use crate::resource::{Hook, ResourceType};
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
-use crate::store::{Change, Expect, StoreError};
+use crate::store::{Change, Entry, Expect, StoreError};
 
 /// What a step of the loop makes of the current object.
 pub(crate) struct Proposal {
@@ -84,7 +85,7 @@ pub(crate) async fn run(
         let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
             Ok(entry) => {
-                let mut object = object;
+                let mut object = round_trip(rt, object, &entry);
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {
                     crate::special::after_delete(inner, target, &object).await;
@@ -97,6 +98,14 @@ pub(crate) async fn run(
             Err(other) => return Err(other.into()),
         }
     }
+}
+
+/// The object as it comes back from the store: a version that is not the storage version may have lost fields.
+pub(crate) fn round_trip(rt: &ResourceType, object: Value, entry: &Entry) -> Value {
+    if rt.is_custom() && rt.api_version() != rt.storage.api_version {
+        return rt.behaviour.from_storage(entry.value());
+    }
+    object
 }
 
 /// A deleted pod stays until its grace is over.
@@ -168,10 +177,14 @@ impl Step<'_> {
             tracker.track(old, &mut object);
         }
         let before = object.clone();
-        self.inner
-            .webhooks
-            .mutate(self.inner, self.call, target, "UPDATE", &mut object, Some(old), self.options.dry_run)
-            .await?;
+        let write = admission::Write {
+            call: self.call,
+            target,
+            operation: "UPDATE",
+            old: Some(old),
+            dry_run: self.options.dry_run,
+        };
+        self.inner.webhooks.mutate(self.inner, write, &mut object).await?;
         if tracking == Tracking::Update && object != before {
             tracker.track(old, &mut object);
         }
@@ -198,10 +211,7 @@ impl Step<'_> {
         for warning in rt.behaviour.warnings(hook, &object, Some(old)) {
             self.call.warn(warning);
         }
-        self.inner
-            .webhooks
-            .validate(self.inner, self.call, target, "UPDATE", Some(&object), Some(old), self.options.dry_run)
-            .await?;
+        self.inner.webhooks.validate(self.inner, write, Some(&object)).await?;
         if fields::same(&mut object, old) {
             return Ok(None);
         }
@@ -228,7 +238,8 @@ impl Step<'_> {
                     value: Some("0".to_owned()),
                     detail: "must be specified for an update".to_owned(),
                 };
-                Err(ApiError::invalid(rt, &self.target.name, &[error]))
+                // Upstream names the resource here, not the kind.
+                Err(ApiError::invalid_kind(&rt.group, &rt.plural, &self.target.name, &[error]))
             }
             Some("" | "0") | None => Ok(()),
             Some(wanted) if wanted == object::meta_str(old, "resourceVersion") => Ok(()),

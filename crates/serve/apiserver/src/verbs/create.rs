@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::options::{self, WriteOptions};
 use super::{decode, fields, lifecycle, metadata};
+use crate::admission;
 use crate::answer::{Answer, to_bytes};
 use crate::object;
 use crate::resource::Hook;
@@ -110,22 +111,26 @@ pub(crate) async fn store(
 
     let registry = inner.registry();
     let tracker = fields::Tracker { registry: &registry, rt, options, subresource: "", now: &now };
+    let nothing = fields::zero(rt);
     if tracking == Tracking::Update {
-        tracker.track(&Value::Null, &mut object);
+        tracker.track(&nothing, &mut object);
     }
     let before = object.clone();
     let target = Target { name: name.clone(), ..target.clone() };
-    inner.webhooks.mutate(inner, call, &target, "CREATE", &mut object, None, options.dry_run).await?;
+    let write =
+        admission::Write { call, target: &target, operation: "CREATE", old: None, dry_run: options.dry_run };
+    inner.webhooks.mutate(inner, write, &mut object).await?;
     if tracking == Tracking::Update && object != before {
-        tracker.track(&Value::Null, &mut object);
+        tracker.track(&nothing, &mut object);
     }
 
+    // Some kinds make names and labels of the UID.
+    object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
+    object::set_meta(&mut object, "creationTimestamp", now.as_str());
     rt.behaviour.prepare_for_create(hook, &mut object);
     if rt.behaviour.has_generation() {
         object::set_meta(&mut object, "generation", 1);
     }
-    object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
-    object::set_meta(&mut object, "creationTimestamp", now.as_str());
     crate::special::prepare_create(inner, call, &target, &mut object)?;
     rt.behaviour.normalize(&mut object);
 
@@ -139,7 +144,7 @@ pub(crate) async fn store(
     for warning in rt.behaviour.warnings(hook, &object, None) {
         call.warn(warning);
     }
-    inner.webhooks.validate(inner, call, &target, "CREATE", Some(&object), None, options.dry_run).await?;
+    inner.webhooks.validate(inner, write, Some(&object)).await?;
 
     let key = target.key();
     if options.dry_run {
@@ -152,6 +157,7 @@ pub(crate) async fn store(
     let stored = rt.behaviour.to_storage(object.clone());
     match inner.store.commit(target.table(), &key, Expect::Absent, Change::Put(stored)).await {
         Ok(entry) => {
+            let mut object = super::change::round_trip(rt, object, &entry);
             object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
             crate::special::after_write(inner, &target, &object).await;
             Ok(object)

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::lifecycle::IMMORTAL;
 use super::options::check_dry_run;
 use super::read::{self, Selection};
+use crate::admission;
 use crate::answer::{Answer, deleted, to_bytes};
 use crate::object;
 use crate::server::{Call, Inner, Target};
@@ -149,7 +150,14 @@ pub(crate) async fn remove(
         let old = read::served_value(rt, &entry);
         check_preconditions(target, &old, options)?;
         if !asked {
-            inner.webhooks.validate_delete(inner, call, target, &old, options.dry_run).await?;
+            let write = admission::Write {
+                call,
+                target,
+                operation: "DELETE",
+                old: Some(&old),
+                dry_run: options.dry_run,
+            };
+            inner.webhooks.validate(inner, write, None).await?;
             asked = true;
         }
         let mut object = old.clone();
@@ -215,6 +223,15 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
         None => rt.behaviour.default_grace_seconds(old).unwrap_or(0),
     };
     set_propagation_finalizers(object, options, rt.behaviour.default_propagation());
+    if target.table() == crate::crd::TABLE
+        && !object::is_deleting(old)
+        && !object::finalizers(object).contains(&crate::crd::CLEANUP)
+    {
+        // Its instances go first.
+        let mut list: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
+        list.push(crate::crd::CLEANUP.to_owned());
+        object::set_finalizers(object, &list);
+    }
     let waits = !object::finalizers(object).is_empty() || namespace && has_namespace_finalizer(object);
     let already = object::is_deleting(old);
     if already {

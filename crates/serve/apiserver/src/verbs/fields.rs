@@ -39,6 +39,16 @@ fn reset_fields(rt: &ResourceType, subresource: &str) -> Set {
     }
 }
 
+/// What a new object is compared with: Go's empty value of the type, whose mandatory fields nobody set.
+pub(crate) fn zero(rt: &ResourceType) -> Value {
+    if rt.is_custom() {
+        return Value::Null;
+    }
+    let mut empty = json!({"kind": rt.kind, "apiVersion": rt.api_version()});
+    rt.behaviour.normalize(&mut empty);
+    empty
+}
+
 /// What one write says about itself.
 pub(crate) struct Tracker<'a> {
     pub(crate) registry: &'a Registry,

@@ -10,6 +10,7 @@ use super::options::{self, FieldValidation, WriteOptions};
 use super::{apply, decode};
 use crate::answer::Answer;
 use crate::object;
+use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 
@@ -50,7 +51,7 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     let patch = read_patch(call, form)?;
     change::run(inner, call, target, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
-        let patched = patched(call, target, &options, form, &patch, old)?;
+        let patched = patched(inner, call, target, &options, form, &patch, old)?;
         let given = object::meta_str(&patched, "resourceVersion");
         let expected = (given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
         Ok(Proposal { object: patched, tracking: Tracking::Update, expected })
@@ -75,6 +76,7 @@ pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
 
 /// The current object with the patch applied and decoded again.
 fn patched(
+    inner: &Inner,
     call: &Call,
     target: &Target,
     options: &WriteOptions,
@@ -94,7 +96,7 @@ fn patched(
         };
         ApiError::invalid_kind("", "", "", &[error])
     };
-    let mut object = decode_patched(call, target, options.validation, merged, &invalid)?;
+    let mut object = decode_patched(inner, call, target, options.validation, merged, &invalid)?;
     let name = object::name(&object);
     if !name.is_empty() && name != target.name {
         return Err(ApiError::bad_request(format!(
@@ -106,7 +108,29 @@ fn patched(
     Ok(object)
 }
 
+/// Why an object that a patch turned into another kind is refused.
+fn foreign_kind(
+    inner: &Inner,
+    rt: &ResourceType,
+    kind: &str,
+    api_version: &str,
+    merged: &Value,
+) -> Option<String> {
+    let (group, version) = object::split_api_version(api_version);
+    let registry = inner.registry();
+    let other = registry.by_kind(group, version, kind).filter(|t| !t.is_custom())?;
+    let schema = other.behaviour.schema()?;
+    Some(match fl_schema::decode_value(merged.clone(), fl_schema::Shape::Typed(&schema)) {
+        Err(error) => decode::decode_message(&error),
+        Ok(_) => {
+            let package = decode::internal_package(&rt.group);
+            format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", rt.kind)
+        }
+    })
+}
+
 fn decode_patched(
+    inner: &Inner,
     call: &Call,
     target: &Target,
     validation: FieldValidation,
@@ -126,6 +150,11 @@ fn decode_patched(
         }
     } else {
         let (kind, api_version) = (object::kind(&merged).to_owned(), object::api_version(&merged).to_owned());
+        if (kind != rt.kind || api_version != rt.api_version())
+            && let Some(why) = foreign_kind(inner, rt, &kind, &api_version, &merged)
+        {
+            return Err(invalid(why));
+        }
         let shape = schema.as_ref().map_or(fl_schema::Shape::Free, |s| fl_schema::Shape::Typed(s));
         let decoded =
             fl_schema::decode_value(merged, shape).map_err(|e| invalid(decode::decode_message(&e)))?;

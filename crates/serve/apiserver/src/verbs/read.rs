@@ -141,7 +141,9 @@ fn decode_continue(text: &str) -> Outcome<Continue> {
     let bad = |why: String| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    // Go does not mind left-over bits at the end.
+    let lenient = base64::engine::general_purpose::NO_PAD.with_decode_allow_trailing_bits(true);
+    let engine = base64::engine::GeneralPurpose::new(&base64::alphabet::URL_SAFE, lenient);
     let bytes = engine.decode(text).map_err(|_| bad("illegal base64 data at input byte 0".to_owned()))?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|_| {
         let first = bytes.iter().copied().find(|b| !b.is_ascii_whitespace());

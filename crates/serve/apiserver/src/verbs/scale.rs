@@ -177,7 +177,15 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         set(&mut object, &paths.spec, json!(replicas));
         let written =
             scale.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
-        let merged = fl_ssa::scale_to_parent(&managed, &written, &rt.api_version(), &path_in);
+        let mut merged = fl_ssa::scale_to_parent(&managed, &written, &rt.api_version(), &path_in);
+        // Upstream forgets when a scale was written.
+        for entry in &mut merged {
+            if entry["subresource"] == "scale"
+                && let Some(entry) = entry.as_object_mut()
+            {
+                entry.remove("time");
+            }
+        }
         object::set_meta(&mut object, "managedFields", merged);
         let given = object::meta_str(&scale, "resourceVersion");
         let expected = (!given.is_empty() && given != object::meta_str(old, "resourceVersion"))

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Throughput, start time and memory of `fluorite apiserver` and of kube-apiserver + etcd, one after the other.
+
+usage: apiserver.py --fluorite BINARY --client BENCH_APISERVER_PY [--reference START_APISERVER_PY --bin-dir DIR] [-n 2000]
+
+The client is the shared `bench_apiserver.py`, the same for every server. Prints one JSON line per server.
+"""
+import argparse, json, os, signal, subprocess, sys, tempfile, time, urllib.request
+
+ap = argparse.ArgumentParser()
+ap.add_argument("--fluorite", required=True)
+ap.add_argument("--client", required=True)
+ap.add_argument("--reference")
+ap.add_argument("--bin-dir")
+ap.add_argument("-n", type=int, default=2000)
+a = ap.parse_args()
+TOKEN = "bench-token"
+
+
+def rss_mb(pid):
+    for line in open("/proc/%d/status" % pid):
+        if line.startswith("VmRSS"):
+            return round(int(line.split()[1]) / 1024, 1)
+
+
+def client(url, token, pids):
+    out = subprocess.run([sys.executable, a.client, "--server", url, "--token", token, "-n", str(a.n), "--pids", pids],
+                         capture_output=True, text=True)
+    return json.loads(out.stdout.splitlines()[-1]) if out.returncode == 0 else {"error": (out.stderr or out.stdout)[-300:]}
+
+
+def fluorite(sync):
+    with tempfile.TemporaryDirectory() as d:
+        started = time.time()
+        p = subprocess.Popen([a.fluorite, "apiserver", "--listen", "127.0.0.1:0", "--data-dir", d + "/data", "--token", TOKEN,
+                              "--kubeconfig-out", d + "/kubeconfig", "--sync", sync], stderr=subprocess.PIPE, text=True)
+        try:
+            url = p.stderr.readline().split()[-1]
+            import ssl
+            ctx = ssl._create_unverified_context()
+            while True:
+                try:
+                    urllib.request.urlopen(url + "/readyz", context=ctx).read()
+                    break
+                except OSError:
+                    time.sleep(0.002)
+            ready = time.time() - started
+            time.sleep(1)
+            idle = rss_mb(p.pid)
+            result = client(url, TOKEN, "fluorite=%d" % p.pid)
+            return {"server": "fluorite", "sync": sync, "ready_s": round(ready, 3), "idle_mb": idle, **result}
+        finally:
+            p.send_signal(signal.SIGTERM)
+            p.wait()
+
+
+def reference():
+    with tempfile.TemporaryDirectory() as d:
+        p = subprocess.Popen([sys.executable, a.reference, a.bin_dir, d, "--no-controllers"], stdout=subprocess.PIPE, text=True)
+        try:
+            info = json.loads(p.stdout.readline())
+            time.sleep(1)
+            pids = info["pids"]
+            idle = sum(rss_mb(pid) or 0 for pid in pids.values())
+            named = ",".join("%s=%d" % kv for kv in pids.items())
+            return {"server": "kube-apiserver+etcd", "ready_s": info["ready_seconds"], "idle_mb": idle,
+                    **client(info["server"], info["token"], named)}
+        finally:
+            p.send_signal(signal.SIGTERM)
+            p.wait()
+
+
+for sync in ("always", "relaxed"):
+    print(json.dumps(fluorite(sync)), flush=True)
+if a.reference:
+    print(json.dumps(reference()), flush=True)

@@ -1,0 +1,104 @@
+//! Endpoints of services, and addresses of load balancers.
+
+use serde_json::{Value, json};
+
+use super::world::{World, is_ready};
+use crate::object;
+use crate::selector::LabelSelector;
+
+pub(super) async fn run(world: &mut World<'_>) {
+    for service in world.list("/services", "") {
+        if object::is_deleting(&service) {
+            continue;
+        }
+        if service.pointer("/spec/type") == Some(&json!("LoadBalancer"))
+            && service.pointer("/status/loadBalancer/ingress").is_none()
+        {
+            world
+                .set_status(
+                    "/services",
+                    &service,
+                    json!({"loadBalancer": {"ingress": [{"ip": "127.0.0.1", "ipMode": "VIP"}]}}),
+                )
+                .await;
+        }
+        let selector =
+            service.pointer("/spec/selector").filter(|s| s.as_object().is_some_and(|m| !m.is_empty()));
+        if let Some(selector) = selector {
+            endpoints(world, &service, selector).await;
+        }
+    }
+}
+
+async fn endpoints(world: &World<'_>, service: &Value, selector: &Value) {
+    let Some(selector) = LabelSelector::from_object(&json!({"matchLabels": selector})) else { return };
+    let (namespace, name) = (object::namespace(service), object::name(service));
+    let mut pods = world.list("/pods", namespace);
+    pods.retain(|p| {
+        selector.matches(p.pointer("/metadata/labels"))
+            && p.pointer("/status/podIP").is_some()
+            && !object::is_deleting(p)
+    });
+    let port_of = |p: &Value| {
+        let number = p
+            .get("targetPort")
+            .and_then(Value::as_i64)
+            .or_else(|| p.get("port").and_then(Value::as_i64))
+            .unwrap_or(0);
+        let mut port =
+            json!({"port": number, "protocol": p.get("protocol").cloned().unwrap_or_else(|| json!("TCP"))});
+        if let Some(name) = p.get("name") {
+            port["name"] = name.clone();
+        }
+        port
+    };
+    let ports: Vec<Value> =
+        service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten().map(port_of).collect();
+    let reference = |p: &Value| json!({"kind": "Pod", "namespace": namespace, "name": object::name(p), "uid": object::uid(p)});
+    let addresses = |ready: bool| -> Vec<Value> {
+        pods.iter()
+            .filter(|p| is_ready(p) == ready)
+            .map(|p| json!({"ip": p["status"]["podIP"], "nodeName": p["spec"]["nodeName"], "targetRef": reference(p)}))
+            .collect()
+    };
+    let mut subset = json!({"ports": ports});
+    for (field, list) in [("addresses", addresses(true)), ("notReadyAddresses", addresses(false))] {
+        if !list.is_empty() {
+            subset[field] = json!(list);
+        }
+    }
+    let subsets = if pods.is_empty() { json!([]) } else { json!([subset]) };
+    let meta = json!({"name": name, "namespace": namespace});
+    put(
+        world,
+        "/endpoints",
+        json!({"kind": "Endpoints", "apiVersion": "v1", "metadata": meta, "subsets": subsets}),
+        "subsets",
+    )
+    .await;
+    let members: Vec<Value> = pods
+        .iter()
+        .map(|p| {
+            let ready = is_ready(p);
+            json!({"addresses": [p["status"]["podIP"]], "conditions": {"ready": ready, "serving": ready, "terminating": false},
+                "nodeName": p["spec"]["nodeName"], "targetRef": reference(p)})
+        })
+        .collect();
+    let meta = json!({
+        "name": format!("{name}-sim"), "namespace": namespace, "labels": {"kubernetes.io/service-name": name,
+        "endpointslice.kubernetes.io/managed-by": "fluorite"}, "ownerReferences": super::world::controlled_by(service, "v1", "Service")
+    });
+    let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "metadata": meta, "addressType": "IPv4",
+        "endpoints": members, "ports": ports});
+    put(world, "discovery.k8s.io/endpointslices", slice, "endpoints").await;
+}
+
+/// Creates an object, or changes its one interesting field.
+async fn put(world: &World<'_>, table: &str, object: Value, field: &str) {
+    let key = object::key(object::namespace(&object), object::name(&object));
+    match world.inner.store.latest(table, &key) {
+        None => world.create(table, object).await,
+        Some(entry) if entry.value().get(field) == object.get(field) => {}
+        Some(entry) => world.change(table, &entry.value(), |o| o[field] = object[field].clone()).await,
+    }
+}

@@ -1,0 +1,138 @@
+//! Reading and writing objects as the controllers of a cluster would.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::controllers::{delete_with, modify};
+use crate::object;
+use crate::server::{Inner, SimulateOptions, rfc3339};
+use crate::store::{Change, Expect};
+
+pub(super) struct World<'a> {
+    pub(super) inner: &'a Arc<Inner>,
+    pub(super) options: &'a SimulateOptions,
+    pub(super) now: jiff::Timestamp,
+    /// When to look again.
+    pub(super) due: Option<Duration>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(inner: &'a Arc<Inner>, options: &'a SimulateOptions) -> Self {
+        Self { inner, options, now: inner.now(), due: None }
+    }
+
+    pub(super) fn stamp(&self) -> String {
+        rfc3339(self.now)
+    }
+
+    pub(super) fn look_again_in(&mut self, wait: Duration) {
+        let wait = wait.max(Duration::from_millis(5));
+        self.due = Some(self.due.map_or(wait, |due| due.min(wait)));
+    }
+
+    pub(super) fn list(&self, table: &str, namespace: &str) -> Vec<Value> {
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        self.inner.store.list(table, &prefix, None, 0).1.iter().map(|(_, e)| e.value()).collect()
+    }
+
+    /// The objects an owner controls.
+    pub(super) fn owned(&self, table: &str, owner: &Value) -> Vec<Value> {
+        let uid = object::uid(owner);
+        let mut all = self.list(table, object::namespace(owner));
+        all.retain(|o| {
+            object::owner_references(o).iter().any(|r| r["uid"] == uid && r["controller"] == true)
+        });
+        all
+    }
+
+    pub(super) async fn create(&self, table: &str, mut object: Value) {
+        object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
+        object::set_meta(&mut object, "creationTimestamp", self.stamp());
+        object::set_meta(&mut object, "generation", 1);
+        if matches!(table, "/nodes" | "/endpoints" | "/persistentvolumeclaims") {
+            object::remove_meta(&mut object, "generation");
+        }
+        let key = object::key(object::namespace(&object), object::name(&object));
+        // Someone else may have been faster; the next look will tell.
+        let _ = self.inner.store.commit(table, &key, Expect::Absent, Change::Put(object)).await;
+    }
+
+    pub(super) async fn delete(&self, table: &str, object: &Value) {
+        let key = object::key(object::namespace(object), object::name(object));
+        delete_with(self.inner, table, &key, Some(object::uid(object)), |_| {}).await;
+    }
+
+    pub(super) async fn change(&self, table: &str, object: &Value, change: impl Fn(&mut Value) + Send) {
+        let key = object::key(object::namespace(object), object::name(object));
+        modify(self.inner, table, &key, change).await;
+    }
+
+    /// Replaces the status, if it differs.
+    pub(super) async fn set_status(&self, table: &str, object: &Value, status: Value) {
+        if object.get("status") != Some(&status) {
+            self.change(table, object, |o| o["status"] = status.clone()).await;
+        }
+    }
+}
+
+/// An owner reference of a controller.
+pub(super) fn controlled_by(owner: &Value, api_version: &str, kind: &str) -> Value {
+    json!([{"apiVersion": api_version, "kind": kind, "name": object::name(owner), "uid": object::uid(owner),
+        "controller": true, "blockOwnerDeletion": true}])
+}
+
+pub(super) fn number(object: &Value, pointer: &str, default: i64) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(default)
+}
+
+/// A pod of a template.
+pub(super) fn pod(template: &Value, namespace: &str, name: &str, owner: Value) -> Value {
+    let mut metadata =
+        template.get("metadata").cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+    metadata["name"] = json!(name);
+    metadata["namespace"] = json!(namespace);
+    metadata["ownerReferences"] = owner;
+    if let Some(map) = metadata.as_object_mut() {
+        map.remove("creationTimestamp");
+    }
+    json!({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})
+}
+
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    !object::is_deleting(pod)
+        && conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+/// A condition, with the time of its last change kept where its status did not change.
+pub(super) fn condition(
+    old: &Value,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: &str,
+) -> Value {
+    let list = old.pointer("/status/conditions").and_then(Value::as_array);
+    let before = list.and_then(|l| l.iter().find(|c| c["type"] == kind));
+    let since = match before {
+        Some(c) if c["status"] == status => c["lastTransitionTime"].clone(),
+        _ => json!(now),
+    };
+    let updated = match before {
+        Some(c) if c["status"] == status && c["reason"] == reason && c["message"] == message => {
+            c["lastUpdateTime"].clone()
+        }
+        _ => json!(now),
+    };
+    json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since, "lastUpdateTime": updated})
+}
+
+/// Eight characters that stand for a template, as names and labels carry them.
+pub(super) fn hash(value: &Value) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let digest = ring::digest::digest(&ring::digest::SHA256, value.to_string().as_bytes());
+    digest.as_ref().iter().take(10).map(|b| LETTERS[*b as usize % LETTERS.len()] as char).collect()
+}

@@ -1,0 +1,204 @@
+//! The server in process, request by request.
+
+use bytes::Bytes;
+use fl_apiserver::store::Store;
+use fl_apiserver::{ApiServer, Options, Peer, SimulateOptions, User};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+
+struct Client(ApiServer);
+
+impl Client {
+    async fn new(options: Options) -> Self {
+        Self(ApiServer::new(Store::in_memory(), options).await.expect("the server starts"))
+    }
+
+    async fn send(&self, method: &str, path: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
+        let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("content-type", content_type)
+            .header("user-agent", "test/1")
+            .body(Full::new(bytes))
+            .expect("a request");
+        let peer = Peer { user: Some(User::superuser("test")) };
+        let response = self.0.handle(request, peer).await;
+        let code = response.status();
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        (code, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, Value) {
+        self.send("GET", path, "application/json", &Value::Null).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        self.send("POST", path, "application/json", body).await
+    }
+
+    async fn until(&self, path: &str, done: impl Fn(StatusCode, &Value) -> bool) -> Value {
+        for _ in 0..400 {
+            let (code, body) = self.get(path).await;
+            if done(code, &body) {
+                return body;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        panic!("{path} never got there: {:?}", self.get(path).await);
+    }
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn map(name: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+#[tokio::test]
+async fn objects_live_and_die() {
+    let client = Client::new(Options::default()).await;
+    let (code, made) = client.post(MAPS, &map("a")).await;
+    assert_eq!(code, 201);
+    assert_eq!(made["metadata"]["managedFields"][0]["manager"], "test");
+    assert_eq!(client.post(MAPS, &map("a")).await.0, 409);
+    let patch = json!({"data": {"k": "w"}});
+    let (code, patched) =
+        client.send("PATCH", &format!("{MAPS}/a"), "application/merge-patch+json", &patch).await;
+    assert_eq!((code, &patched["data"]["k"]), (StatusCode::OK, &json!("w")));
+    let (_, same) = client.send("PATCH", &format!("{MAPS}/a"), "application/merge-patch+json", &patch).await;
+    assert_eq!(
+        same["metadata"]["resourceVersion"], patched["metadata"]["resourceVersion"],
+        "a no-op is silent"
+    );
+    assert_eq!(client.send("DELETE", &format!("{MAPS}/a"), "application/json", &Value::Null).await.0, 200);
+    assert_eq!(client.get(&format!("{MAPS}/a")).await.0, 404);
+}
+
+#[tokio::test]
+async fn pages_show_one_view() {
+    let client = Client::new(Options::default()).await;
+    for i in 0..5 {
+        client.post(MAPS, &map(&format!("m{i}"))).await;
+    }
+    let (_, first) = client.get(&format!("{MAPS}?limit=2")).await;
+    let token = first["metadata"]["continue"].as_str().expect("more to come");
+    client.send("DELETE", &format!("{MAPS}/m3"), "application/json", &Value::Null).await;
+    let (_, rest) = client.get(&format!("{MAPS}?limit=10&continue={token}")).await;
+    let names: Vec<&str> = rest["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|o| o["metadata"]["name"].as_str())
+        .collect();
+    assert_eq!(names, ["m2", "m3", "m4"], "the page is of the view the list began with");
+}
+
+/// I03: a watch from a revision that is gone ends with 410, one from the future is refused.
+#[tokio::test]
+async fn watches_know_their_history() {
+    let client = Client::new(Options::default()).await;
+    let (_, made) = client.post(MAPS, &map("a")).await;
+    let revision: u64 =
+        made["metadata"]["resourceVersion"].as_str().expect("a revision").parse().expect("a number");
+    client.post(MAPS, &map("b")).await;
+    client.0.store().compact(client.0.revision());
+    let (_, gone) = client.get(&format!("{MAPS}?watch=1&resourceVersion={revision}&timeoutSeconds=1")).await;
+    assert_eq!((&gone["type"], &gone["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    let future = client.0.revision() + 1000;
+    assert_eq!(client.get(&format!("{MAPS}?watch=1&resourceVersion={future}&timeoutSeconds=1")).await.0, 504);
+}
+
+/// I01: paths that try to leave their place.
+#[tokio::test]
+async fn odd_paths_lead_nowhere() {
+    let client = Client::new(Options::default()).await;
+    client
+        .post(
+            "/api/v1/namespaces/kube-system/secrets",
+            &json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}}),
+        )
+        .await;
+    for path in [
+        "/api/v1/namespaces/default/../kube-system/secrets/s",
+        "/api/v1/namespaces/default%2F..%2Fkube-system/secrets/s",
+        "/api/v1/namespaces/default/secrets/..%2F..%2Fkube-system%2Fs",
+        "/api/v1/namespaces/default/secrets/%252e%252e",
+        "/api/v1/namespaces//secrets/s",
+        "/api/v1/nodes/secrets/s",
+    ] {
+        let (code, _) = client.get(path).await;
+        assert!(code.is_client_error(), "{path} answered {code}");
+    }
+}
+
+/// I02: limits on size.
+#[tokio::test]
+async fn large_requests_are_refused() {
+    let client = Client::new(Options::default()).await;
+    client.post(MAPS, &map("a")).await;
+    let operations: Vec<Value> =
+        (0..10_001).map(|_| json!({"op": "test", "path": "/data/k", "value": "v"})).collect();
+    let (code, _) =
+        client.send("PATCH", &format!("{MAPS}/a"), "application/json-patch+json", &json!(operations)).await;
+    assert_eq!(code, 413);
+    let big = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "big"}, "data": {"k": "x".repeat(4 << 20)}});
+    assert_eq!(client.post(MAPS, &big).await.0, 413);
+}
+
+/// I04: nobody gets in without credentials, and RBAC decides about the rest.
+#[tokio::test]
+async fn strangers_stay_outside() {
+    let client = Client::new(Options { anonymous: false, ..Options::default() }).await;
+    let request =
+        Request::get(MAPS).header("host", "localhost").body(Full::new(Bytes::new())).expect("a request");
+    assert_eq!(client.0.handle(request, Peer::default()).await.status(), 401);
+    let request =
+        Request::get(MAPS).header("host", "evil.example").body(Full::new(Bytes::new())).expect("a request");
+    assert_eq!(client.0.handle(request, Peer { user: Some(User::superuser("x")) }).await.status(), 403);
+}
+
+#[tokio::test]
+async fn workloads_become_ready_or_fail() {
+    let simulate = SimulateOptions { ready_after: std::time::Duration::from_millis(30), nodes: 2 };
+    let client = Client::new(Options { simulate: Some(simulate), ..Options::default() }).await;
+    let deployment = |name: &str, image: &str| {
+        json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": name},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}}}})
+    };
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    assert_eq!(client.post(path, &deployment("good", "nginx:1")).await.0, 201);
+    assert_eq!(client.post(path, &deployment("bad", "nginx:fail")).await.0, 201);
+    let ready = client.until(&format!("{path}/good"), |_, d| d["status"]["readyReplicas"] == 2).await;
+    assert_eq!(ready["status"]["observedGeneration"], ready["metadata"]["generation"]);
+    let (_, bad) = client.get(&format!("{path}/bad")).await;
+    assert!(bad["status"]["readyReplicas"].is_null());
+    let job = json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}});
+    client.post("/apis/batch/v1/namespaces/default/jobs", &job).await;
+    client.until("/apis/batch/v1/namespaces/default/jobs/j", |_, j| j["status"]["succeeded"] == 1).await;
+}
+
+#[tokio::test]
+async fn dependents_follow_and_namespaces_empty() {
+    let client = Client::new(Options::default()).await;
+    let (_, owner) = client.post(MAPS, &map("owner")).await;
+    let mut dependent = map("dependent");
+    dependent["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
+    client.post(MAPS, &dependent).await;
+    client.send("DELETE", &format!("{MAPS}/owner"), "application/json", &Value::Null).await;
+    client.until(&format!("{MAPS}/dependent"), |code, _| code == 404).await;
+    client
+        .post(
+            "/api/v1/namespaces",
+            &json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n"}}),
+        )
+        .await;
+    client.post("/api/v1/namespaces/n/configmaps", &map("a")).await;
+    client.send("DELETE", "/api/v1/namespaces/n", "application/json", &Value::Null).await;
+    client.until("/api/v1/namespaces/n", |code, _| code == 404).await;
+}
