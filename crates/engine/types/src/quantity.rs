@@ -50,6 +50,8 @@ const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40)
 
 /// An exponent beyond this only fills memory with zeros; Kubernetes has no bound, but no cluster has such a quantity.
 const MAX_EXPONENT: i64 = 1_000;
+/// For the same reason; reading digits costs the square of their number.
+const MAX_DIGITS: usize = 1_000;
 
 fn pow10(n: u32) -> BigInt {
     BigInt::from(10).pow(n)
@@ -106,6 +108,9 @@ impl FromStr for Quantity {
             return Err(QuantityError::Format);
         }
         let (negative, whole, decimals, suffix_text) = split(text)?;
+        if whole.len() + decimals.len() > MAX_DIGITS {
+            return Err(QuantityError::Numeric);
+        }
         let suffix = suffix(suffix_text)?;
         // The leading zero stands in for missing digits: Kubernetes reads `.` and `Ki` as zero.
         let mut unscaled =

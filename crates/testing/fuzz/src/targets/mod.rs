@@ -4,11 +4,12 @@
 
 mod git;
 mod semver;
+mod types;
 
 /// Name and function of a target. A panic is its only failure.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, semver::TARGETS].into_iter().flatten().copied()
+    [git::TARGETS, semver::TARGETS, types::TARGETS].into_iter().flatten().copied()
 }
