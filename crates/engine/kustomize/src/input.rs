@@ -79,6 +79,7 @@ pub(crate) fn read_objects(bytes: &[u8], meant: Meant) -> Result<Vec<Node>, Inpu
             message: e.message,
         })?;
         let Some(mut document) = document.filter(|d| !tree::is_null(d)) else { continue };
+        note_schema_comments(&mut document, piece);
         if single && is_list(&document) {
             if let Some(items) = document.as_map_mut().and_then(|m| m.remove("items")) {
                 nodes.extend(into_items(items).into_iter().map(|item| (item, line)));
@@ -88,6 +89,42 @@ pub(crate) fn read_objects(bytes: &[u8], meant: Meant) -> Result<Vec<Node>, Inpu
         nodes.push((document, line));
     }
     objects(nodes)
+}
+
+/// Keeps the comments that hold JSON at the ends of lines: a merge reads them as schemas of the field on that line.
+fn note_schema_comments(document: &mut Node, text: &[u8]) {
+    if memchr::memmem::find(text, b"# {").is_none() && memchr::memmem::find(text, b"#{").is_none() {
+        return;
+    }
+    let mut comments: Vec<(u32, &str)> = Vec::new();
+    for (number, line) in (1..).zip(text.split(|b| *b == b'\n')) {
+        let Some(at) = memchr::memmem::find(line, b" #") else { continue };
+        let Ok(comment) = std::str::from_utf8(&line[at + 1..]) else { continue };
+        if comment.trim_start_matches('#').trim_start().starts_with('{') {
+            comments.push((number, comment.trim_end()));
+        }
+    }
+    if !comments.is_empty() {
+        attach_comments(document, &comments);
+    }
+}
+
+fn attach_comments(node: &mut Node, comments: &[(u32, &str)]) {
+    match &mut node.value {
+        fl_yaml::Value::Map(map) => {
+            for entry in map.iter_mut() {
+                let line = entry.key.line();
+                if let Ok(at) = comments.binary_search_by_key(&line, |(number, _)| *number) {
+                    let same_line = entry.value.is_scalar() && entry.value.line() == line;
+                    let holder = if same_line { &mut entry.value } else { &mut entry.key };
+                    holder.extra_mut().line_comment = comments[at].1.into();
+                }
+                attach_comments(&mut entry.value, comments);
+            }
+        }
+        fl_yaml::Value::Seq(items) => items.iter_mut().for_each(|item| attach_comments(item, comments)),
+        fl_yaml::Value::Scalar(_) => {}
+    }
 }
 
 fn is_list(document: &Node) -> bool {

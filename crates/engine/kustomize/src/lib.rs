@@ -35,6 +35,7 @@ mod schema;
 mod selector;
 mod transform;
 mod tree;
+mod written;
 
 pub use build::{Fetcher, LoadRestrictor, Options, Output, Reorder, build};
 pub use config::Conflict;

@@ -245,12 +245,7 @@ impl Make {
 
 /// A scalar as it is written in YAML: what conditions are compared with.
 fn written(node: &Node) -> String {
-    let body = match node.style {
-        fl_yaml::Style::DoubleQuoted => format!("{:?}", text(node)),
-        fl_yaml::Style::SingleQuoted => format!("'{}'", text(node).replace('\'', "''")),
-        _ if node.is_scalar() => text(node).to_owned(),
-        _ => fl_yaml::to_sigs_yaml(node, fl_yaml::Dialect::V3).unwrap_or_default().trim().to_owned(),
-    };
+    let body = crate::written::as_written(node);
     match node.extra() {
         Some(extra) if !extra.line_comment.is_empty() => format!("{body} {}", extra.line_comment),
         _ => body,

@@ -1,5 +1,5 @@
 //! Facts of the Kubernetes types that decide merging and scope, as kustomize 5.8 holds them (Kubernetes 1.21.2).
-//! A generated table: `scripts/schema_table.md` beside this crate says how it was made. Only fields that lead to a list with
+//! A generated table: `DATA.md` of this crate says how it was made. Only fields that lead to a list with
 //! a merge strategy are listed: for all others the absence of a row means the same as its presence.
 
 use super::{FieldRow, Row};

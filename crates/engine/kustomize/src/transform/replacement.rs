@@ -186,7 +186,7 @@ fn write_into_text(root: &mut Node, steps: &[SmolStr], value: &Node, make: Make)
             fl_yaml::to_json(&data, Dialect::V3, JsonStyle::GO).ok()?
         }
     } else {
-        fl_yaml::to_sigs_yaml(&data, Dialect::V3).ok()?.trim().to_owned()
+        crate::written::as_written(&data)
     };
     set_text(field, written);
     Some(())
