@@ -21,7 +21,8 @@ fn main() -> std::process::ExitCode {
             _ => directory = arg,
         }
     }
-    let text = build(&Disk, directory.as_ref(), &options).map_err(|e| e.to_string()).and_then(|o| o.to_yaml());
+    let text =
+        build(&Disk, directory.as_ref(), &options).map_err(|e| e.to_string()).and_then(|o| o.to_yaml());
     match text {
         Ok(text) => {
             let written = std::io::stdout().lock().write_all(text.as_bytes());

@@ -15,14 +15,18 @@ fn run(files: &Memory, options: &Options<'_>) -> Result<Output, fl_kustomize::Er
 /// C01: every field that names a file or directory, pointed outside by `..`, by an absolute path and through a link.
 #[test]
 fn no_field_reads_outside_its_root() {
-    let plugin = |kind: &str, body: &str| format!("|-\n  apiVersion: builtin\n  kind: {kind}\n  metadata: {{name: x}}\n  {body}\n");
+    let plugin = |kind: &str, body: &str| {
+        format!("|-\n  apiVersion: builtin\n  kind: {kind}\n  metadata: {{name: x}}\n  {body}\n")
+    };
     let fields: Vec<Box<dyn Fn(&str) -> String>> = vec![
         Box::new(|p| format!("resources: ['{p}']\n")),
         Box::new(|p| format!("bases: ['{p}']\n")),
         Box::new(|p| format!("resources: [r.yaml]\npatches: [{{path: '{p}'}}]\n")),
         Box::new(|p| format!("resources: [r.yaml]\npatchesStrategicMerge: ['{p}']\n")),
         Box::new(|p| {
-            format!("resources: [r.yaml]\npatchesJson6902: [{{path: '{p}', target: {{version: v1, kind: ConfigMap, name: a}}}}]\n")
+            format!(
+                "resources: [r.yaml]\npatchesJson6902: [{{path: '{p}', target: {{version: v1, kind: ConfigMap, name: a}}}}]\n"
+            )
         }),
         Box::new(|p| format!("configMapGenerator: [{{name: c, files: ['{p}']}}]\n")),
         Box::new(|p| format!("configMapGenerator: [{{name: c, files: ['k={p}']}}]\n")),
@@ -37,9 +41,17 @@ fn no_field_reads_outside_its_root() {
         Box::new(|p| format!("generators: ['{p}']\n")),
         Box::new(|p| format!("resources: [r.yaml]\ntransformers: ['{p}']\n")),
         Box::new(|p| format!("resources: [r.yaml]\nvalidators: ['{p}']\n")),
-        Box::new(move |p| format!("resources: [r.yaml]\ntransformers:\n- {}", plugin("PatchTransformer", &format!("path: '{p}'")))),
         Box::new(move |p| {
-            format!("resources: [r.yaml]\ntransformers:\n- {}", plugin("ValueAddTransformer", &format!("targetFilePath: '{p}'")))
+            format!(
+                "resources: [r.yaml]\ntransformers:\n- {}",
+                plugin("PatchTransformer", &format!("path: '{p}'"))
+            )
+        }),
+        Box::new(move |p| {
+            format!(
+                "resources: [r.yaml]\ntransformers:\n- {}",
+                plugin("ValueAddTransformer", &format!("targetFilePath: '{p}'"))
+            )
         }),
     ];
     for field in &fields {
@@ -64,9 +76,12 @@ fn no_field_reads_outside_its_root() {
 /// C01: with the restriction lifted, the boundary of the artifact still holds, for directories too.
 #[test]
 fn nothing_leaves_the_boundary() {
-    for kustomization in
-        ["resources: [../../out.yaml]\n", "resources: [../../out]\n", "components: [../../out]\n", "configMapGenerator: [{name: a, files: [../../out.yaml]}]\n"]
-    {
+    for kustomization in [
+        "resources: [../../out.yaml]\n",
+        "resources: [../../out]\n",
+        "components: [../../out]\n",
+        "configMapGenerator: [{name: a, files: [../../out.yaml]}]\n",
+    ] {
         let mut files = Memory::new();
         files
             .add("/w/app/kustomization.yaml", kustomization)
@@ -128,7 +143,10 @@ fn cycles_are_refused_and_named() {
     }
     let mut files = Memory::new();
     files.add("/w/app/kustomization.yaml", "resources: [link]\n").link("/w/app/link", ".");
-    assert!(matches!(&*run(&files, &Options::default()).expect_err("a circle").kind, ErrorKind::Cycle { .. }));
+    assert!(matches!(
+        &*run(&files, &Options::default()).expect_err("a circle").kind,
+        ErrorKind::Cycle { .. }
+    ));
 }
 
 /// C03: remote content is refused while no fetcher is given.
@@ -152,7 +170,9 @@ fn remote_content_is_off() {
 /// C04: exec, container and starlark functions and other plugins never run: the engine has no way to start anything.
 #[test]
 fn functions_never_run() {
-    for function in ["exec: {path: ./run.sh}", "container: {image: example.com/f}", "starlark: {path: f.star}"] {
+    for function in
+        ["exec: {path: ./run.sh}", "container: {image: example.com/f}", "starlark: {path: f.star}"]
+    {
         for field in ["generators", "transformers", "validators"] {
             let mut files = Memory::new();
             files
@@ -174,7 +194,10 @@ fn functions_never_run() {
 fn patched_tree(count: usize) -> Memory {
     let (mut objects, mut patches) = (String::new(), String::from("resources: [r.yaml]\npatches:\n"));
     for i in 0..count {
-        let _ = write!(objects, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{i}}}\ndata: {{k: v}}\n");
+        let _ = write!(
+            objects,
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{i}}}\ndata: {{k: v}}\n"
+        );
         let _ = write!(
             patches,
             "- patch: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {{name: c{i}}}\n    data: {{p: '{i}'}}\n"
@@ -219,7 +242,10 @@ fn deep_overlays_finish() {
         .add(format!("/w/k{DEPTH}/r.yaml"), CONFIG_MAP);
     let built = std::thread::Builder::new()
         .stack_size(64 << 20)
-        .spawn(move || run(&files, &Options::default()).map(|o| o.objects.len()).map_err(|e| e.to_string()))
+        .spawn(move || {
+            let options = Options { max_depth: Some(1100), ..Options::default() };
+            run(&files, &options).map(|o| o.objects.len()).map_err(|e| e.to_string())
+        })
         .expect("a thread")
         .join()
         .expect("no panic");
@@ -248,7 +274,7 @@ fn hostile_selectors() {
 #[test]
 fn namespaces_leave_cluster_scoped_objects_alone() {
     let mut files = Memory::new();
-    files.add("/w/app/kustomization.yaml", "namespace: n\nresources: [r.yaml]\n").add(
+    files.add("/w/app/kustomization.yaml", "namespace: target\nresources: [r.yaml]\n").add(
         "/w/app/r.yaml",
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n---\n\
          apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: s}\n---\n\
@@ -259,7 +285,7 @@ fn namespaces_leave_cluster_scoped_objects_alone() {
     for kept in ["kind: ClusterRole\nmetadata:\n  name: r\n", "metadata:\n  name: s\n", "name: theirs\n"] {
         assert!(yaml.contains(kept), "{yaml}");
     }
-    assert!(yaml.contains("name: c\n  namespace: n\n"), "{yaml}");
+    assert!(yaml.contains("name: c\n  namespace: target\n"), "{yaml}");
 }
 
 /// C09: the same input gives the same bytes, many times and on many threads.
@@ -315,7 +341,11 @@ fn errors_name_file_and_line() {
     for (kustomization, line, words) in [
         ("namePrefix: a\nresources:\n- none.yaml\n", 3, "none.yaml"),
         ("resources: [r.yaml]\nresourcez: []\n", 2, "resourcez"),
-        ("resources: [r.yaml]\npatches:\n- patch: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: z}\n", 3, "no matches"),
+        (
+            "resources: [r.yaml]\npatches:\n- patch: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: z}\n",
+            3,
+            "no matches",
+        ),
         ("resources:\n- r.yaml\n- r2.yaml\n", 3, "already registered"),
         ("resources: [r.yaml]\nconfigMapGenerator:\n- name: x\n  files:\n  - none.txt\n", 5, "none.txt"),
     ] {
@@ -326,6 +356,9 @@ fn errors_name_file_and_line() {
             .add("/w/app/r2.yaml", CONFIG_MAP);
         let error = run(&files, &Options::default()).expect_err(kustomization);
         let text = error.to_string();
-        assert!(text.starts_with(&format!("/w/app/kustomization.yaml:{line}")) && text.contains(words), "{text}");
+        assert!(
+            text.starts_with(&format!("/w/app/kustomization.yaml:{line}")) && text.contains(words),
+            "{text}"
+        );
     }
 }

@@ -54,8 +54,21 @@ impl Args {
     }
 }
 
+/// Deeper than any tree that was written by hand.
+const MAX_DEPTH: usize = 2000;
+
 impl Build {
+    /// A build recurses through nested kustomizations, so it gets a stack for the deepest allowed tree; unused pages cost nothing.
     fn run(self) -> anyhow::Result<()> {
+        let thread =
+            std::thread::Builder::new().stack_size(MAX_DEPTH * 64 * 1024).spawn(move || self.build());
+        match thread.context("cannot start a thread")?.join() {
+            Ok(result) => result,
+            Err(_) => bail!("the build ended unexpectedly; please report this kustomization"),
+        }
+    }
+
+    fn build(self) -> anyhow::Result<()> {
         for (asked, flag, instead) in [
             (self.enable_helm, "--enable-helm", "render the chart before, or use a HelmRelease"),
             (self.enable_exec, "--enable-exec", "exec functions never run here"),
@@ -79,6 +92,7 @@ impl Build {
                 other => bail!("illegal flag value --reorder {other}; legal values: legacy, none"),
             },
             managed_by_label: self.enable_managedby_label,
+            max_depth: Some(MAX_DEPTH),
             ..Options::default()
         };
         let output = fl_kustomize::build(&Disk, &self.directory, &options)?;

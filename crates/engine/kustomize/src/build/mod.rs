@@ -56,6 +56,8 @@ pub struct Options<'a> {
     pub fetcher: Option<&'a dyn Fetcher>,
     /// Add the label that names the tool to every object.
     pub managed_by_label: bool,
+    /// How deep kustomizations may nest; 128 by default. More needs a thread with more stack: allow 32 KiB a level.
+    pub max_depth: Option<usize>,
 }
 
 impl std::fmt::Debug for Options<'_> {
@@ -66,6 +68,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("boundary", &self.boundary)
             .field("fetcher", &self.fetcher.is_some())
             .field("managed_by_label", &self.managed_by_label)
+            .field("max_depth", &self.max_depth)
             .finish()
     }
 }

@@ -24,8 +24,8 @@ pub(super) struct Root {
     depth: usize,
 }
 
-/// More levels than any real tree has; a build recurses, so they are bounded.
-const MAX_DEPTH: usize = 1200;
+/// More levels than real trees have, and few enough for the stack of any thread: a build recurses.
+const MAX_DEPTH: usize = 128;
 
 /// A parsed kustomization and the name of its file.
 pub(super) type Loaded = (Rc<Kustomization>, Place, String);
@@ -126,8 +126,9 @@ impl<'a> Session<'a> {
         }
         self.inside(&dir)?;
         check_cycle(root, &dir)?;
-        if root.depth >= MAX_DEPTH {
-            return Err(ErrorKind::Depth(MAX_DEPTH));
+        let max_depth = self.options.max_depth.unwrap_or(MAX_DEPTH);
+        if root.depth >= max_depth {
+            return Err(ErrorKind::Depth(max_depth));
         }
         Ok(Rc::new(Root { dir, parent: Some(root.clone()), depth: root.depth + 1 }))
     }
