@@ -9,15 +9,17 @@ use fl_kustomize::{Disk, LoadRestrictor, Options, Reorder, build};
 fn main() -> std::process::ExitCode {
     let mut options = Options::default();
     let mut directory = ".".to_owned();
-    let mut args = std::env::args().skip(1).filter(|a| a != "kustomize" && a != "build");
-    while let Some(arg) = args.next() {
+    let args = std::env::args().skip(1).flat_map(|a| a.split('=').map(str::to_owned).collect::<Vec<_>>());
+    for arg in args {
         match arg.as_str() {
-            "--load-restrictor" if args.next().as_deref() == Some("LoadRestrictionsNone") => {
-                options.load_restrictor = LoadRestrictor::None;
-            }
-            "--load-restrictor" => {}
-            "--reorder" if args.next().as_deref() == Some("none") => options.reorder = Reorder::None,
-            "--reorder" => {}
+            "kustomize"
+            | "build"
+            | "--load-restrictor"
+            | "--reorder"
+            | "LoadRestrictionsRootOnly"
+            | "legacy" => {}
+            "LoadRestrictionsNone" => options.load_restrictor = LoadRestrictor::None,
+            "none" => options.reorder = Reorder::None,
             _ => directory = arg,
         }
     }
