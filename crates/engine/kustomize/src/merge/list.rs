@@ -15,7 +15,7 @@ impl Walk<'_> {
         &mut self,
         object: Option<Node>,
         patch: Option<Node>,
-        schema: Option<&SchemaNode>,
+        schema: Option<SchemaNode>,
         keys: &[String],
     ) -> Result<Walked, MergeError> {
         let gone = Walked { node: None, own: false };
@@ -44,7 +44,7 @@ impl Walk<'_> {
     pub(super) fn settle_list(
         &mut self,
         mut node: Node,
-        schema: Option<&SchemaNode>,
+        schema: Option<SchemaNode>,
         keys: &[String],
     ) -> Result<Option<Node>, MergeError> {
         match take_directive(&mut node, &self.path)? {
@@ -57,7 +57,7 @@ impl Walk<'_> {
         &mut self,
         list: Node,
         other: Other,
-        schema: Option<&SchemaNode>,
+        schema: Option<SchemaNode>,
         keys: &[String],
     ) -> Result<Option<Node>, MergeError> {
         let Value::Seq(mut items) = list.value else { return Ok(Some(list)) };
@@ -83,7 +83,7 @@ impl Walk<'_> {
         if keys.len() > 1 {
             unify(&mut tuples);
         }
-        let item_schema = schema.and_then(|s| self.schemas.elements(s));
+        let item_schema = schema.as_ref().and_then(|s| self.schemas.elements(s));
         let mut added: ThinVec<Node> = ThinVec::new();
         let mut used_keys: Vec<String> = Vec::new();
         self.path.push("[]".to_owned());

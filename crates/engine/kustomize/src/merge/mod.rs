@@ -129,9 +129,9 @@ impl Walk<'_> {
             [None, None] => Shape::Map,
         };
         match shape {
-            Shape::Map => self.walk_map(object, patch, schema.as_ref()),
+            Shape::Map => self.walk_map(object, patch, schema),
             Shape::Seq => match schema.as_ref().and_then(Schemas::merge_keys) {
-                Some(keys) => self.walk_list(object, patch, schema.as_ref(), &keys),
+                Some(keys) => self.walk_list(object, patch, schema, &keys),
                 // A list without merge strategy is replaced as a whole; null removes it.
                 None => Ok(prefer_patch(object, patch)),
             },
@@ -147,7 +147,7 @@ impl Walk<'_> {
         schema: Option<SchemaNode>,
     ) -> Option<SchemaNode> {
         let sources = || object.into_iter().chain(patch);
-        if let Some(commented) = sources().find_map(|n| self.schemas.commented(n)) {
+        if let Some(commented) = sources().find_map(|n| self.schemas.from_comment(n)) {
             return Some(commented);
         }
         schema.or_else(|| {
@@ -166,7 +166,7 @@ impl Walk<'_> {
         &mut self,
         object: Option<Node>,
         patch: Option<Node>,
-        schema: Option<&SchemaNode>,
+        schema: Option<SchemaNode>,
     ) -> Result<Walked, MergeError> {
         let gone = Walked { node: None, own: false };
         let Some(mut object) = object.filter(|o| patch.is_none() || !is_null(o)) else {
@@ -175,7 +175,7 @@ impl Walk<'_> {
             if matches!(take_directive(&mut patch, &self.path), Ok(Directive::Delete)) {
                 return Ok(gone);
             }
-            return Ok(Walked { node: self.settle_fields(patch, schema)?, own: false });
+            return Ok(Walked { node: self.settle_fields(patch, schema.as_ref())?, own: false });
         };
         if is_null(&object) {
             // A null that the object spelled out stays; an empty value does not survive a merge.
@@ -183,19 +183,21 @@ impl Walk<'_> {
             return Ok(Walked { node: spelled.then_some(object), own: true });
         }
         let Some(mut patch) = patch else {
-            return self.walk_fields(object, None, schema);
+            return self.walk_fields(object, None, schema.as_ref());
         };
         if is_null(&patch) {
             return Ok(gone);
         }
         match take_directive(&mut patch, &self.path)? {
             Directive::Delete => Ok(gone),
-            Directive::Replace => Ok(Walked { node: self.settle_fields(patch, schema)?, own: false }),
+            Directive::Replace => {
+                Ok(Walked { node: self.settle_fields(patch, schema.as_ref())?, own: false })
+            }
             Directive::Merge => {
                 if object.as_map().is_some_and(fl_yaml::Map::is_empty) {
                     object.style = patch.style;
                 }
-                self.walk_fields(object, Some(patch), schema)
+                self.walk_fields(object, Some(patch), schema.as_ref())
             }
         }
     }
@@ -215,10 +217,10 @@ impl Walk<'_> {
         names.dedup();
         for name in names {
             let patch_map = patch.as_mut().and_then(Node::as_map_mut);
-            let spelled_out = |node: &Node| self.schemas.commented(node);
+            let commented = |node: &Node| self.schemas.from_comment(node);
             let key_schema = |map: &fl_yaml::Map| {
                 let entry = &map.entries()[map.position(&name)?];
-                spelled_out(&entry.value).or_else(|| spelled_out(&entry.key))
+                commented(&entry.value).or_else(|| commented(&entry.key))
             };
             let field_schema = key_schema(map)
                 .or_else(|| key_schema(patch_map.as_deref()?))
@@ -268,7 +270,7 @@ impl Walk<'_> {
                     return self.is_settled(&entry.value, None, depth + 1);
                 }
                 let commented =
-                    self.schemas.commented(&entry.value).or_else(|| self.schemas.commented(&entry.key));
+                    self.schemas.from_comment(&entry.value).or_else(|| self.schemas.from_comment(&entry.key));
                 let schema = commented.or_else(|| self.schemas.field(schema?, entry.name()?));
                 let schema = self.schema_of(Some(&entry.value), None, schema);
                 self.is_settled(&entry.value, schema.as_ref(), depth + 1)
@@ -297,7 +299,7 @@ impl Walk<'_> {
         match Shape::of(&node) {
             Shape::Scalar => Ok(Some(node)),
             Shape::Seq => match schema.as_ref().and_then(Schemas::merge_keys) {
-                Some(keys) => Ok(self.settle_list(node, schema.as_ref(), &keys)?),
+                Some(keys) => Ok(self.settle_list(node, schema, &keys)?),
                 None => Ok(Some(node)),
             },
             Shape::Map => match take_directive(&mut node, &self.path)? {
@@ -319,8 +321,8 @@ impl Walk<'_> {
             let name = entry.name().unwrap_or_default().to_owned();
             let field_schema = self
                 .schemas
-                .commented(&entry.value)
-                .or_else(|| self.schemas.commented(&entry.key))
+                .from_comment(&entry.value)
+                .or_else(|| self.schemas.from_comment(&entry.key))
                 .or_else(|| self.schemas.field(schema?, &name));
             self.path.push(name);
             let settled = self.settle(entry.value, field_schema)?;

@@ -21,7 +21,6 @@ use crate::resource::Resource;
 pub(crate) type Outcome = Result<(), ErrorKind>;
 
 /// A transformer failed on an object.
-#[allow(clippy::needless_pass_by_value)] // callers hand over errors they have no more use for
 pub(crate) fn failed(transformer: &str, resource: &Resource, reason: impl ToString) -> ErrorKind {
     ErrorKind::Transform {
         transformer: transformer.to_owned(),
