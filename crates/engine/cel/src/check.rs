@@ -201,7 +201,7 @@ impl<'s> Checker<'s> {
                 let text = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                self.complain(at, text);
+                self.complain(call.range.at, text);
                 vec![Type::Dyn; call.vars.len()]
             }
         };

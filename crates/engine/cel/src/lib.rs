@@ -24,5 +24,5 @@ mod value;
 
 pub use error::{CompileError, EvalError, Issue};
 pub use expression::{DEFAULT_COST_LIMIT, Expression};
-pub use rules::{COST_BUDGET, Program, RuleError, Validator, compile, field_path};
+pub use rules::{COST_BUDGET, Program, RuleError, Validator, compile, field_path, uses_old_self};
 pub use value::Value;

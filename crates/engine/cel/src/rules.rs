@@ -14,6 +14,11 @@ use crate::error::EvalError;
 /// Cost all rules of one object may have together.
 pub const COST_BUDGET: u64 = 10_000_000;
 
+/// Whether a rule is about a change; false for one that does not parse.
+pub fn uses_old_self(rule: &str) -> bool {
+    crate::parser::parse(rule).is_ok_and(|expr| crate::check::uses(&expr, "oldSelf"))
+}
+
 /// The rules of a schema and of everything below it.
 #[derive(Debug)]
 pub struct Validator {
@@ -28,7 +33,12 @@ pub struct Validator {
 impl Validator {
     /// Compiles the rules of a resource's schema; `None` when it has none anywhere.
     pub fn new(schema: &Node) -> Option<Self> {
-        build(schema, schema, true)
+        Self::below(schema, true)
+    }
+
+    /// Compiles the rules of a part of a schema; `resource` where the part is a whole object's.
+    pub fn below(schema: &Node, resource: bool) -> Option<Self> {
+        build(schema, schema, resource)
     }
 
     /// Runs the rules. `old` is the object before the change; without it transition rules do not apply.

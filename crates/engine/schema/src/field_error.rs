@@ -137,7 +137,8 @@ impl fmt::Display for FieldError {
 fn print_value(value: &Value) -> String {
     match value {
         Value::String(s) => go_quote(s),
-        other => other.to_string(),
+        Value::Number(n) if n.is_f64() => crate::golang::float(n.as_f64().unwrap_or_default()),
+        other => crate::golang::escape_html(&other.to_string()),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod correlate;
 mod custom;
 mod decode;
 mod defaulting;
+mod definition;
 mod field_error;
 pub mod formats;
 mod golang;
@@ -30,6 +31,7 @@ mod validate;
 pub use custom::{check_embedded, coerce};
 pub use decode::{DecodeError, Decoded, Shape, StrictError, decode, decode_value};
 pub use defaulting::default;
+pub use definition::{RuleCheck, RuleVerdict, validate_definition};
 pub use field_error::{FieldError, FieldErrorKind, go_quote};
 pub use lists::check_list_types;
 pub use model::{

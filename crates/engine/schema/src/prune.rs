@@ -17,6 +17,11 @@ pub fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
     walk.found
 }
 
+/// Removes unspecified fields from a value that is not a whole resource.
+pub(crate) fn prune_below(value: &mut Value, schema: &Schema) {
+    Walk { path: String::new(), found: Vec::new() }.visit(value, Some(schema), schema.embedded_resource);
+}
+
 struct Walk {
     path: String,
     found: Vec<String>,

@@ -32,6 +32,8 @@ pub fn scale_to_parent(
     let before = Managed::decode_list(parent).unwrap_or_default();
     let mut written = Managed::decode_list(scale).unwrap_or_default();
     let mut out = Managed::default();
+    // A manager keeps the time of its entry in the parent; one that only wrote the scale has none.
+    let times: Vec<_> = before.entries.iter().map(|e| (e.identity.clone(), e.time.clone())).collect();
     for entry in before.entries {
         let Some(replicas) = path(&entry.version) else { continue };
         let at = elements(&replicas);
@@ -53,7 +55,8 @@ pub fn scale_to_parent(
         }
         let mut single = Set::new();
         single.insert(&elements(&replicas));
-        out.put(Entry::new(entry.identity.clone(), api_version, single, entry.time.clone()));
+        let time = times.iter().find(|(i, _)| *i == entry.identity).and_then(|(_, t)| t.clone());
+        out.put(Entry::new(entry.identity.clone(), api_version, single, time));
     }
     out.encode()
 }

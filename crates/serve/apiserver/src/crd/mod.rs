@@ -4,6 +4,7 @@ mod behaviour;
 mod columns;
 mod establish;
 mod jsonpath;
+mod rules;
 mod types;
 
 pub(crate) use establish::{changed, removed};
@@ -70,20 +71,9 @@ pub(crate) fn prepare(_inner: &Arc<Inner>, definition: &mut Value, old: Option<&
     }
 }
 
-/// Rules that need the other definitions or the server; those of the kind itself are with the built-in kinds.
-pub(crate) fn validate(_inner: &Arc<Inner>, definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if let Some(old) = old
-        && establish::is_established(old)
-    {
-        for (pointer, path) in [("/spec/scope", "spec.scope"), ("/spec/names/kind", "spec.names.kind")] {
-            let (new, before) = (definition.pointer(pointer), old.pointer(pointer));
-            if new != before {
-                errors.push(FieldError::invalid(path, new.unwrap_or(&Value::Null), "field is immutable"));
-            }
-        }
-    }
-    errors
+/// Rules on a definition as a whole; a write through `status` changes none of what they look at.
+pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    fl_schema::validate_definition(definition, old, &rules::Cel)
 }
 
 /// `plural.group` of a definition, and its group and plural.

@@ -74,13 +74,13 @@ pub(crate) fn prepare_update(
 
 /// Rules that need to know more than the object.
 pub(crate) fn validate(
-    inner: &Arc<Inner>,
+    _inner: &Arc<Inner>,
     target: &Target,
     object: &Value,
     old: Option<&Value>,
 ) -> Vec<FieldError> {
     match special(target) {
-        Special::Definition => crd::validate(inner, object, old),
+        Special::Definition if target.subresource.is_empty() => crd::validate(object, old),
         _ => Vec::new(),
     }
 }
