@@ -2,6 +2,7 @@
 
 mod apiserver;
 mod completion;
+mod envsubst;
 mod helm;
 mod install;
 mod kustomize;
@@ -13,6 +14,8 @@ pub(crate) enum Command {
     Apiserver(apiserver::Args),
     /// Print the completion script for a shell
     Completion(completion::Args),
+    /// Replace ${VAR} in stdin by environment variables
+    Envsubst(envsubst::Args),
     /// Work with Helm charts
     Helm(helm::Args),
     /// Print the manifests that install Fluorite
@@ -26,6 +29,7 @@ impl Command {
         match self {
             Command::Apiserver(args) => args.run(),
             Command::Completion(args) => args.run(),
+            Command::Envsubst(args) => args.run(),
             Command::Helm(args) => args.run(),
             Command::Install(args) => args.run(),
             Command::Kustomize(args) => args.run(),

@@ -5,12 +5,17 @@
 mod git;
 mod kustomize;
 mod semver;
+mod subst;
 mod types;
+mod yaml;
 
 /// Name and function of a target. A panic is its only failure.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, types::TARGETS].into_iter().flatten().copied()
+    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, types::TARGETS, yaml::TARGETS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
