@@ -3,6 +3,7 @@
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 
 mod git;
+mod helm;
 mod semver;
 mod types;
 
@@ -11,5 +12,5 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, semver::TARGETS, types::TARGETS].into_iter().flatten().copied()
+    [git::TARGETS, helm::TARGETS, semver::TARGETS, types::TARGETS].into_iter().flatten().copied()
 }
