@@ -3,6 +3,7 @@
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 
 mod git;
+mod helm;
 mod kustomize;
 mod semver;
 mod subst;
@@ -14,8 +15,16 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, types::TARGETS, yaml::TARGETS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        git::TARGETS,
+        helm::TARGETS,
+        kustomize::TARGETS,
+        semver::TARGETS,
+        subst::TARGETS,
+        types::TARGETS,
+        yaml::TARGETS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
