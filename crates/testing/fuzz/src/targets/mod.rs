@@ -4,6 +4,7 @@
 
 mod git;
 mod kustomize;
+mod merge;
 mod semver;
 mod types;
 
@@ -12,5 +13,8 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, types::TARGETS].into_iter().flatten().copied()
+    [git::TARGETS, kustomize::TARGETS, merge::TARGETS, semver::TARGETS, types::TARGETS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
