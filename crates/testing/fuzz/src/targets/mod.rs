@@ -5,6 +5,7 @@
 mod git;
 mod helm;
 mod kustomize;
+mod merge;
 mod semver;
 mod subst;
 mod types;
@@ -19,6 +20,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         git::TARGETS,
         helm::TARGETS,
         kustomize::TARGETS,
+        merge::TARGETS,
         semver::TARGETS,
         subst::TARGETS,
         types::TARGETS,
