@@ -2,6 +2,7 @@
 //!
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 
+mod apiserver;
 mod git;
 mod kustomize;
 mod semver;
@@ -14,7 +15,7 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, types::TARGETS, yaml::TARGETS]
+    [apiserver::TARGETS, git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, types::TARGETS, yaml::TARGETS]
         .into_iter()
         .flatten()
         .copied()
