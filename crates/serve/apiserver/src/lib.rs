@@ -29,6 +29,7 @@ mod special;
 mod status;
 pub mod store;
 mod verbs;
+mod wire;
 mod yaml;
 
 pub use answer::Body;

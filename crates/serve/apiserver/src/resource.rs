@@ -211,6 +211,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Why the type cannot be served at all, if so.
+    fn unavailable(&self) -> Option<&str> {
+        None
+    }
+
     /// A warning every request on the type gets.
     fn request_warning(&self) -> Option<&str> {
         None

@@ -53,7 +53,7 @@ async fn write(
     new: Value,
     gone: bool,
 ) -> Option<()> {
-    let change = if gone { Change::Delete(new.clone()) } else { Change::Put(new.clone()) };
+    let change = if gone { Change::Delete(entry.value()) } else { Change::Put(new.clone()) };
     match inner.store.commit(table, key, Expect::Revision(entry.revision), change).await {
         Ok(_) => {
             if gone {

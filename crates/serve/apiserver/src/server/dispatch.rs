@@ -258,6 +258,9 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
         name: path.name.clone(),
         subresource: path.subresource.clone(),
     };
+    if let Some(why) = rt.behaviour.unavailable() {
+        return Err(ApiError::internal(why));
+    }
     if let Some(warning) = rt.behaviour.request_warning() {
         call.warn(warning);
     }

@@ -81,17 +81,21 @@ pub(crate) async fn run(
         let gone = object::is_deleting(&object)
             && object::finalizers(&object).is_empty()
             && !still_in_grace(&object);
-        let stored = rt.behaviour.to_storage(object.clone());
-        let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
+        // The last event of an object shows it as it was stored, with the finalizer that was just taken off.
+        let change = if gone {
+            Change::Delete(entry.value())
+        } else {
+            Change::Put(rt.behaviour.to_storage(object.clone()))
+        };
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
             Ok(entry) => {
-                let mut object = round_trip(rt, object, &entry);
-                object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {
                     crate::special::after_delete(inner, target, &object).await;
-                } else {
-                    crate::special::after_write(inner, target, &object).await;
+                    return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
                 }
+                let mut object = round_trip(rt, object, &entry);
+                object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
+                crate::special::after_write(inner, target, &object).await;
                 return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
             }
             Err(StoreError::Conflict) => {}

@@ -16,7 +16,13 @@ pub(crate) fn media_type(call: &Call) -> String {
 
 /// The body as JSON text; YAML is turned into it.
 pub(crate) fn json_text(call: &Call) -> Outcome<std::borrow::Cow<'_, [u8]>> {
-    match media_type(call).as_str() {
+    let media = media_type(call);
+    if media == "application/vnd.kubernetes.protobuf"
+        && let Some(text) = crate::wire::to_json(&call.body)
+    {
+        return Ok(std::borrow::Cow::Owned(text));
+    }
+    match media.as_str() {
         "" | "application/json" => Ok(std::borrow::Cow::Borrowed(&call.body)),
         "application/yaml" => yaml_to_json(&call.body).map(std::borrow::Cow::Owned),
         _ => Err(ApiError::new(

@@ -2,6 +2,7 @@
 //!
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 
+mod apiserver;
 mod git;
 mod helm;
 mod kustomize;
@@ -17,6 +18,7 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
     [
+        apiserver::TARGETS,
         git::TARGETS,
         helm::TARGETS,
         kustomize::TARGETS,
