@@ -77,7 +77,8 @@ fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) ->
     }
     let (resource, path) = (spec.get("resourceAttributes"), spec.get("nonResourceAttributes"));
     let both = resource.is_some_and(|r| !r.is_null()) && path.is_some_and(|p| !p.is_null());
-    let neither = !resource.is_some_and(|r| !r.is_null()) && !path.is_some_and(|p| !p.is_null());
+    let neither =
+        resource.is_none_or(serde_json::Value::is_null) && path.is_none_or(serde_json::Value::is_null);
     if both || neither {
         let detail = if both {
             "cannot be specified in combination with resourceAttributes"

@@ -414,7 +414,7 @@ pub(super) fn resource_requirements(errors: &mut Errors, path: &Path, resources:
                 errors.invalid(&requests, amount.clone(), why);
             }
             None if !overcommit => {
-                errors.required(&limits, "Limit must be set for non overcommitable resources")
+                errors.required(&limits, "Limit must be set for non overcommitable resources");
             }
             _ => {}
         }

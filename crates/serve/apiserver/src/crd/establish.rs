@@ -224,7 +224,7 @@ async fn work_off(inner: &Arc<Inner>, name: &str) {
     }
     let text = "CustomResource deletion is in progress";
     update(inner, name, |d| {
-        set_condition(d, "Terminating", "True", "InstanceDeletionInProgress", text, &now)
+        set_condition(d, "Terminating", "True", "InstanceDeletionInProgress", text, &now);
     })
     .await;
     loop {

@@ -139,7 +139,7 @@ async fn step(world: &mut World<'_>, pod: &Value, node: Option<String>) {
                 pod,
                 waiting(pod, "CrashLoopBackOff", "back-off restarting failed container (simulated)", &now),
             )
-            .await
+            .await;
         }
         Fate::Ready(after) => {
             let passed = world.now.duration_since(started);

@@ -157,7 +157,7 @@ fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool
                 let number = u16::try_from(given).unwrap_or(0);
                 match inner.addresses.take_port(number) {
                     Ok(()) if dry_run => {
-                        inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}))
+                        inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}));
                     }
                     Ok(()) => {}
                     Err(Refused::Taken) => {

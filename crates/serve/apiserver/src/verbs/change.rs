@@ -276,7 +276,7 @@ impl Step<'_> {
                 keep(object, field);
             }
         }
-        if !object.get("metadata").is_some_and(|m| m.get("generateName").is_some())
+        if object.get("metadata").is_none_or(|m| m.get("generateName").is_none())
             && self.target.subresource == "status"
         {
             keep(object, "generateName");

@@ -89,7 +89,7 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
         let unknown = fl_schema::coerce(&mut value, schema).map_err(refuse)?;
         strict.extend(unknown.into_iter().map(|p| format!("unknown field {p:?}")));
     }
-    report(call, rt, validation, &strict, |why| refuse(why))?;
+    report(call, rt, validation, &strict, refuse)?;
     stamp_type(&mut value, rt);
     rt.behaviour.normalize(&mut value);
     Ok(value)

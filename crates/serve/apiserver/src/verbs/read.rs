@@ -149,7 +149,7 @@ fn decode_continue(text: &str) -> Outcome<Continue> {
         let first = bytes.iter().copied().find(|b| !b.is_ascii_whitespace());
         match first {
             // Go names the offending byte the way it quotes characters.
-            Some(b) if b < 0x20 || b >= 0x7f => {
+            Some(b) if !(0x20..0x7f).contains(&b) => {
                 bad(format!("invalid character '\\u{b:04x}' looking for beginning of value"))
             }
             Some(b) => bad(format!("invalid character '{}' looking for beginning of value", b as char)),

@@ -65,10 +65,10 @@ fn stateful_set(spec: &mut Object) {
         strategy.insert("type".to_owned(), json!("RollingUpdate"));
         put_pointer(strategy, "rollingUpdate", json!({}));
     }
-    if text(strategy, "type") == "RollingUpdate" {
-        if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
-            put_pointer(rolling, "partition", 0);
-        }
+    if text(strategy, "type") == "RollingUpdate"
+        && let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut)
+    {
+        put_pointer(rolling, "partition", 0);
     }
     let retention = child(spec, "persistentVolumeClaimRetentionPolicy");
     put(retention, "whenDeleted", "Retain");

@@ -37,10 +37,11 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         | "v1.NodeStatus"
         | "v1.ResourceQuotaSpec" => {
             round_resources(map);
-            if ty == "v1.NodeStatus" && !map.contains_key("allocatable") {
-                if let Some(capacity) = map.get("capacity").cloned() {
-                    map.insert("allocatable".to_owned(), capacity);
-                }
+            if ty == "v1.NodeStatus"
+                && !map.contains_key("allocatable")
+                && let Some(capacity) = map.get("capacity").cloned()
+            {
+                map.insert("allocatable".to_owned(), capacity);
             }
         }
         "v1.Service" => service(map),

@@ -79,11 +79,10 @@ fn job_spec(errors: &mut Errors, path: &Path, spec: &Value) {
             }
             if let (Some(failed), Some(all)) =
                 (spec["maxFailedIndexes"].as_i64(), spec["completions"].as_i64())
+                && failed > all
             {
-                if failed > all {
-                    let why = "must be less than or equal to completions";
-                    errors.invalid(&path.child("maxFailedIndexes"), failed, why);
-                }
+                let why = "must be less than or equal to completions";
+                errors.invalid(&path.child("maxFailedIndexes"), failed, why);
             }
         }
         _ => {
@@ -210,7 +209,7 @@ fn completions(errors: &mut Errors, path: &Path, spec: &Value, before: &Value) {
         return;
     }
     let why = if indexed {
-        format!("can only be modified in tandem with parallelism")
+        "can only be modified in tandem with parallelism".to_string()
     } else {
         "field is immutable".to_owned()
     };

@@ -312,11 +312,11 @@ fn limit_amounts(errors: &mut Errors, path: &Path, limit: &Value) {
     for name in names {
         let amount = |key: &str| quantity(&limit[key][name]);
         let mut compare = |low: &str, high: &str, at: &str, shown: &str, words: (&str, &str)| {
-            if let (Some(small), Some(big)) = (amount(low), amount(high)) {
-                if small > big {
-                    let why = format!("{} {small} is greater than {} {big}", words.0, words.1);
-                    errors.invalid(&path.child(at).key(name), limit[shown][name].clone(), why);
-                }
+            if let (Some(small), Some(big)) = (amount(low), amount(high))
+                && small > big
+            {
+                let why = format!("{} {small} is greater than {} {big}", words.0, words.1);
+                errors.invalid(&path.child(at).key(name), limit[shown][name].clone(), why);
             }
         };
         compare("min", "max", "min", "min", ("min value", "max value"));
@@ -343,12 +343,12 @@ fn limit_amounts(errors: &mut Errors, path: &Path, limit: &Value) {
         );
         compare("min", "default", "default", "min", ("min value", "default value"));
         compare("default", "max", "default", "max", ("default value", "max value"));
-        if let Some(ratio) = amount("maxLimitRequestRatio") {
-            if ratio < fl_types::Quantity::new(1, fl_types::Format::DecimalSi) {
-                let why = format!("ratio {ratio} is less than 1");
-                let value = limit["maxLimitRequestRatio"][name].clone();
-                errors.invalid(&path.child("maxLimitRequestRatio").key(name), value, why);
-            }
+        if let Some(ratio) = amount("maxLimitRequestRatio")
+            && ratio < fl_types::Quantity::new(1, fl_types::Format::DecimalSi)
+        {
+            let why = format!("ratio {ratio} is less than 1");
+            let value = limit["maxLimitRequestRatio"][name].clone();
+            errors.invalid(&path.child("maxLimitRequestRatio").key(name), value, why);
         }
     }
 }

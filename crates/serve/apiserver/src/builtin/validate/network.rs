@@ -11,11 +11,11 @@ pub(in crate::builtin) fn ingress_create(errors: &mut Errors, object: &Value) {
     ingress(errors, object);
     const CLASS: &str = "kubernetes.io/ingress.class";
     let (old, new) = (&object["metadata"]["annotations"][CLASS], &object["spec"]["ingressClassName"]);
-    if let (Some(annotation), Some(class)) = (old.as_str(), new.as_str()) {
-        if annotation != class {
-            let why = "must match `ingressClassName` when both are specified";
-            errors.invalid(&Path::new("annotations").child(CLASS), annotation, why);
-        }
+    if let (Some(annotation), Some(class)) = (old.as_str(), new.as_str())
+        && annotation != class
+    {
+        let why = "must match `ingressClassName` when both are specified";
+        errors.invalid(&Path::new("annotations").child(CLASS), annotation, why);
     }
 }
 

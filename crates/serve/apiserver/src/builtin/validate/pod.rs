@@ -97,11 +97,11 @@ pub(in crate::builtin) fn spec(errors: &mut Errors, path: &Path, spec: &Value) {
         list(spec, "topologySpreadConstraints"),
     );
     names(errors, path, spec);
-    if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64() {
-        if !(1..=i64::from(i32::MAX)).contains(&seconds) {
-            let why = "must be between 1 and 2147483647, inclusive";
-            errors.invalid(&path.child("activeDeadlineSeconds"), seconds, why);
-        }
+    if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
+        && !(1..=i64::from(i32::MAX)).contains(&seconds)
+    {
+        let why = "must be between 1 and 2147483647, inclusive";
+        errors.invalid(&path.child("activeDeadlineSeconds"), seconds, why);
     }
     super::scheduling::tolerations(errors, &path.child("tolerations"), list(spec, "tolerations"));
     for (at, alias) in list(spec, "hostAliases").iter().enumerate() {

@@ -155,7 +155,7 @@ fn cluster_ips(errors: &mut Errors, path: &Path, spec: &Value) {
         ("", None) => {}
         (_, None) => errors.required(&at, ""),
         (ip, Some(first)) if ip != *first => {
-            errors.invalid(&at, json!(ips), "first value must match `clusterIP`")
+            errors.invalid(&at, json!(ips), "first value must match `clusterIP`");
         }
         _ => {}
     }
@@ -231,7 +231,7 @@ fn traffic(errors: &mut Errors, path: &Path, spec: &Value) {
     let at = path.child("internalTrafficPolicy");
     match spec["internalTrafficPolicy"].as_str() {
         None if matches!(text(spec, "type"), "NodePort" | "LoadBalancer" | "ClusterIP") => {
-            errors.required(&at, "")
+            errors.required(&at, "");
         }
         Some(policy) => errors.one_of(&at, policy, &["Cluster", "Local"]),
         None => {}

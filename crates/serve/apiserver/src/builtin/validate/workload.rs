@@ -24,7 +24,7 @@ fn selector(errors: &mut Errors, path: &Path, value: &Value, kind: &str) {
 fn selected_template(errors: &mut Errors, path: &Path, spec: &Value, owner: &str, invalid: &str) {
     match to_selector(&spec["selector"]) {
         Err(()) => {
-            errors.invalid_printed(&path.child("selector"), print_selector(&spec["selector"]), invalid)
+            errors.invalid_printed(&path.child("selector"), print_selector(&spec["selector"]), invalid);
         }
         Ok(selector) => {
             let labels = &spec["template"]["metadata"]["labels"];
@@ -160,11 +160,11 @@ pub(in crate::builtin) fn daemon_set(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), &object["spec"]);
     label_selector(errors, &path.child("selector"), &spec["selector"]);
     let labels = &spec["template"]["metadata"]["labels"];
-    if let Ok(found) = to_selector(&spec["selector"]) {
-        if !selects(&found, labels) {
-            let why = "`selector` does not match template `labels`";
-            errors.invalid(&path.at("template.metadata.labels"), labels.clone(), why);
-        }
+    if let Ok(found) = to_selector(&spec["selector"])
+        && !selects(&found, labels)
+    {
+        let why = "`selector` does not match template `labels`";
+        errors.invalid(&path.at("template.metadata.labels"), labels.clone(), why);
     }
     let empty = spec["selector"].is_object()
         && spec["selector"]["matchLabels"].as_object().is_none_or(serde_json::Map::is_empty)
@@ -223,7 +223,7 @@ fn stateful_spec(errors: &mut Errors, object: &Value, create: bool) {
         "" => errors.required(&path.child("podManagementPolicy"), ""),
         "OrderedReady" | "Parallel" => {}
         other => {
-            errors.invalid(&path.child("podManagementPolicy"), other, "must be 'OrderedReady' or 'Parallel'")
+            errors.invalid(&path.child("podManagementPolicy"), other, "must be 'OrderedReady' or 'Parallel'");
         }
     }
     let (at, strategy) = (path.child("updateStrategy"), &spec["updateStrategy"]);

@@ -140,10 +140,10 @@ fn drop_annotations(object: &mut Value) {
     for key in [METRICS, CURRENT, CONDITIONS, BEHAVIOR] {
         annotations.remove(key);
     }
-    if annotations.is_empty() {
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.remove("annotations");
-        }
+    if annotations.is_empty()
+        && let Some(metadata) = object["metadata"].as_object_mut()
+    {
+        metadata.remove("annotations");
     }
 }
 
