@@ -52,7 +52,7 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
         })
         .collect();
     // Stable: clauses of the same weight keep their order.
-    all.sort_by(|a, b| b.weight.cmp(&a.weight));
+    all.sort_by_key(|accepted| std::cmp::Reverse(accepted.weight));
     all
 }
 

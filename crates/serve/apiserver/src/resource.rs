@@ -126,7 +126,7 @@ pub struct Hook<'a> {
 
 /// The rules of one type. Every method has the rule that most types follow as its default, so that a type
 /// only states where it differs. Objects are in the served version of [`ResourceType`] everywhere except in
-/// [`Behaviour::to_storage`] (out) and [`Behaviour::from_storage`] (in).
+/// [`Behaviour::to_storage`] (out) and [`Behaviour::read_from_storage`] (in).
 ///
 /// Order of a write: decode (strict checks) -> `default` -> `prepare_*` -> `validate_*` -> store.
 pub trait Behaviour: Send + Sync + fmt::Debug {
@@ -293,7 +293,7 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     }
 
     /// The stored form as the served version shows it.
-    fn from_storage(&self, object: Value) -> Value {
+    fn read_from_storage(&self, object: Value) -> Value {
         object
     }
 
@@ -302,7 +302,7 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         object
     }
 
-    /// True where `from_storage` changes nothing, so that stored bytes can be sent as they are.
+    /// True where `read_from_storage` changes nothing, so that stored bytes can be sent as they are.
     fn stored_as_served(&self) -> bool {
         true
     }

@@ -147,7 +147,7 @@ impl Walk<'_> {
         schema: Option<SchemaNode>,
     ) -> Option<SchemaNode> {
         let sources = || object.into_iter().chain(patch);
-        if let Some(commented) = sources().find_map(|n| self.schemas.from_comment(n)) {
+        if let Some(commented) = sources().find_map(|n| self.schemas.schema_in_comment(n)) {
             return Some(commented);
         }
         schema.or_else(|| {
@@ -217,7 +217,7 @@ impl Walk<'_> {
         names.dedup();
         for name in names {
             let patch_map = patch.as_mut().and_then(Node::as_map_mut);
-            let commented = |node: &Node| self.schemas.from_comment(node);
+            let commented = |node: &Node| self.schemas.schema_in_comment(node);
             let key_schema = |map: &fl_yaml::Map| {
                 let entry = &map.entries()[map.position(&name)?];
                 commented(&entry.value).or_else(|| commented(&entry.key))
@@ -270,7 +270,7 @@ impl Walk<'_> {
                     return self.is_settled(&entry.value, None, depth + 1);
                 }
                 let commented =
-                    self.schemas.from_comment(&entry.value).or_else(|| self.schemas.from_comment(&entry.key));
+                    self.schemas.schema_in_comment(&entry.value).or_else(|| self.schemas.schema_in_comment(&entry.key));
                 let schema = commented.or_else(|| self.schemas.field(schema?, entry.name()?));
                 let schema = self.schema_of(Some(&entry.value), None, schema);
                 self.is_settled(&entry.value, schema.as_ref(), depth + 1)
@@ -321,8 +321,8 @@ impl Walk<'_> {
             let name = entry.name().unwrap_or_default().to_owned();
             let field_schema = self
                 .schemas
-                .from_comment(&entry.value)
-                .or_else(|| self.schemas.from_comment(&entry.key))
+                .schema_in_comment(&entry.value)
+                .or_else(|| self.schemas.schema_in_comment(&entry.key))
                 .or_else(|| self.schemas.field(schema?, &name));
             self.path.push(name);
             let settled = self.settle(entry.value, field_schema)?;

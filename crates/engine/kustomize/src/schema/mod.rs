@@ -206,7 +206,7 @@ impl Schemas {
     }
 
     /// The schema that a comment on a node spells out as JSON.
-    pub(crate) fn from_comment(&self, node: &Node) -> Option<SchemaNode> {
+    pub(crate) fn schema_in_comment(&self, node: &Node) -> Option<SchemaNode> {
         let custom = Rc::new(comment_schema(node)?);
         // A reference that leads nowhere still counts as a schema: one that says nothing.
         Some(self.resolve(custom.clone()).unwrap_or(SchemaNode::Custom(custom)))

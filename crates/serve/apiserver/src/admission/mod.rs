@@ -97,7 +97,7 @@ impl Webhooks {
         let configured = self.configured();
         let (mutating, validating) = (&configured.mutating, &configured.validating);
         let deletion = write.operation == "DELETE";
-        if (validating.is_empty() && !(deletion && !mutating.is_empty())) || is_exempt(write.target) {
+        if (validating.is_empty() && (mutating.is_empty() || !deletion)) || is_exempt(write.target) {
             return Ok(());
         }
         let hooks = if deletion { mutating.iter().chain(validating) } else { [].iter().chain(validating) };

@@ -254,8 +254,8 @@ impl Behaviour for Kind {
         super::table::cells(self.rules.printer, object, now)
     }
 
-    fn from_storage(&self, object: Value) -> Value {
-        super::versions::from_storage(self.rules.group, self.version, self.rules.kind, object)
+    fn read_from_storage(&self, object: Value) -> Value {
+        super::versions::read_from_storage(self.rules.group, self.version, self.rules.kind, object)
     }
 
     fn to_storage(&self, object: Value) -> Value {

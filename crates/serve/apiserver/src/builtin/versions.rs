@@ -21,7 +21,7 @@ pub(super) fn stored_as_served(group: &str, version: &str, kind: &str) -> bool {
     storage_version(group, version, kind).is_none()
 }
 
-pub(super) fn from_storage(group: &str, version: &str, kind: &str, object: Value) -> Value {
+pub(super) fn read_from_storage(group: &str, version: &str, kind: &str, object: Value) -> Value {
     match (group, version, kind) {
         ("autoscaling", "v1", "HorizontalPodAutoscaler") => autoscaler_to_v1(object),
         ("events.k8s.io", "v1", "Event") => event_to_events(object),

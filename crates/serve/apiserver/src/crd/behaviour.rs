@@ -302,7 +302,7 @@ impl Behaviour for CustomBehaviour {
         columns::cells(&self.columns, object, now)
     }
 
-    fn from_storage(&self, mut object: Value) -> Value {
+    fn read_from_storage(&self, mut object: Value) -> Value {
         if let Some(map) = object.as_object_mut() {
             map.insert("apiVersion".to_owned(), Value::from(self.api_version.as_str()));
             map.insert("kind".to_owned(), Value::from(self.kind.as_str()));

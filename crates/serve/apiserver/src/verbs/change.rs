@@ -107,7 +107,7 @@ pub(crate) async fn run(
 /// The object as it comes back from the store: a version that is not the storage version may have lost fields.
 pub(crate) fn round_trip(rt: &ResourceType, object: Value, entry: &Entry) -> Value {
     if rt.is_custom() && rt.api_version() != rt.storage.api_version {
-        return rt.behaviour.from_storage(entry.value());
+        return rt.behaviour.read_from_storage(entry.value());
     }
     object
 }

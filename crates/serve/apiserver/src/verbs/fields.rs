@@ -25,7 +25,7 @@ impl Versions for Others<'_> {
             .iter()
             .find(|t| t.storage.prefix == self.rt.storage.prefix && t.api_version() == api_version)?;
         let schema = other.behaviour.merge_schema()?;
-        Some((other.behaviour.from_storage(self.rt.behaviour.to_storage(object.clone())), schema))
+        Some((other.behaviour.read_from_storage(self.rt.behaviour.to_storage(object.clone())), schema))
     }
 }
 

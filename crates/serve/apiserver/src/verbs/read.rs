@@ -21,12 +21,12 @@ pub(crate) fn served(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Bytes {
         return entry.bytes.clone();
     }
     let _ = inner;
-    to_bytes(&rt.behaviour.from_storage(entry.value()))
+    to_bytes(&rt.behaviour.read_from_storage(entry.value()))
 }
 
 /// The served object.
 pub(crate) fn served_value(rt: &ResourceType, entry: &Entry) -> Value {
-    if rt.behaviour.stored_as_served() { entry.value() } else { rt.behaviour.from_storage(entry.value()) }
+    if rt.behaviour.stored_as_served() { entry.value() } else { rt.behaviour.read_from_storage(entry.value()) }
 }
 
 /// Which objects of a collection are meant.
