@@ -56,37 +56,59 @@ pub(crate) fn to_bytes(value: &Value) -> Bytes {
     Bytes::from(write_object(value))
 }
 
+/// The order of Go's ObjectMeta: clients that stream meet the name before the bulk.
+const METADATA: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
 pub(crate) fn write_object(value: &Value) -> Vec<u8> {
     let Some(map) = value.as_object() else { return value.to_string().into_bytes() };
     let mut out = Vec::with_capacity(512);
-    out.push(b'{');
-    let mut first = true;
-    let mut put = |key: &str, value: &Value| {
-        if !first {
-            out.push(b',');
-        }
-        first = false;
-        // Writing JSON into memory cannot fail.
-        let _ = serde_json::to_writer(&mut out, key);
-        out.push(b':');
-        let _ = serde_json::to_writer(&mut out, value);
-    };
     // The order of Go's types, as far as it shows: the type, then metadata; a Status has its own.
     let leading: &[&str] = if map.get("kind").is_some_and(|k| k == "Status") {
         &["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"]
     } else {
         &["kind", "apiVersion", "metadata"]
     };
-    for key in leading {
-        if let Some(value) = map.get(*key) {
-            put(key, value);
+    write_map(&mut out, map, leading);
+    out
+}
+
+/// Writes a map, the members named in `order` first.
+fn write_map(out: &mut Vec<u8>, map: &serde_json::Map<String, Value>, order: &[&str]) {
+    out.push(b'{');
+    let ordered = order.iter().filter_map(|key| map.get_key_value(*key));
+    let rest = map.iter().filter(|(key, _)| !order.contains(&key.as_str()));
+    for (at, (key, value)) in ordered.chain(rest).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        // Writing JSON into memory cannot fail.
+        let _ = serde_json::to_writer(&mut *out, key);
+        out.push(b':');
+        match value {
+            Value::Object(metadata) if key == "metadata" && order.contains(&"metadata") => {
+                write_map(out, metadata, METADATA);
+            }
+            _ => {
+                let _ = serde_json::to_writer(&mut *out, value);
+            }
         }
     }
-    for (key, value) in map.iter().filter(|(key, _)| !leading.contains(&key.as_str())) {
-        put(key, value);
-    }
     out.push(b'}');
-    out
 }
 
 /// The bytes [`write_object`] begins with for an object of this type.

@@ -70,6 +70,7 @@ fn core(kind: &str) -> Rules {
     match kind {
         "Pod" => Rules {
             prepare_create: pod_strategy::prepare_create,
+            prepare_update: pod_strategy::prepare_update,
             prepare_status: pod_strategy::prepare_status,
             validate: validate::pod,
             validate_update: validate::pod_update,
@@ -87,6 +88,7 @@ fn core(kind: &str) -> Rules {
         },
         "Service" => Rules {
             name: NameRule::Label1035,
+            prepare_create: strategy::service_create,
             create_on_update: true,
             prepare_update: strategy::service_update,
             validate: validate::service,
@@ -128,6 +130,7 @@ fn core(kind: &str) -> Rules {
         "Endpoints" => Rules { create_on_update: true, validate: validate::endpoints, ..NO_GENERATION },
         "LimitRange" => Rules { create_on_update: true, validate: validate::limit_range, ..NO_GENERATION },
         "Event" => Rules {
+            name: NameRule::Any,
             create_on_update: true,
             validate: validate::event_core,
             fields: EVENT_FIELDS,

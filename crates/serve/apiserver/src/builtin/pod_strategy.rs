@@ -6,6 +6,7 @@ use super::field::{entries, list, text};
 use crate::resource::{Hook, copy_field};
 
 pub(super) fn prepare_create(_cx: Hook<'_>, object: &mut Value) {
+    admit(object, None);
     let class = qos_class(&object["spec"]);
     object["status"] = json!({"phase": "Pending", "qosClass": class});
     if !list(&object["spec"], "schedulingGates").is_empty() {
@@ -14,6 +15,50 @@ pub(super) fn prepare_create(_cx: Hook<'_>, object: &mut Value) {
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         }]);
     }
+}
+
+pub(super) fn prepare_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "status");
+    admit(object, Some(old));
+}
+
+/// What the admission plugins of a stock server put into every pod: how long it stays on a node that is lost, and its
+/// priority.
+fn admit(object: &mut Value, old: Option<&Value>) {
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if let Some(tolerations) = tolerations.as_array_mut() {
+        for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+            let covered = tolerations.iter().any(|t| {
+                matches!(text(t, "key"), "")
+                    && text(t, "operator") == "Exists"
+                    && matches!(text(t, "effect"), "" | "NoExecute")
+                    || text(t, "key") == key && matches!(text(t, "effect"), "" | "NoExecute")
+            });
+            if !covered {
+                let seconds = json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+                tolerations.push(seconds);
+            }
+        }
+    }
+    if let Some(old) = old {
+        for key in ["priority", "preemptionPolicy"] {
+            if !spec.contains_key(key) && !old["spec"][key].is_null() {
+                spec.insert(key.to_owned(), old["spec"][key].clone());
+            }
+        }
+        return;
+    }
+    let class = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
+    let priority: i64 = match class {
+        "" => 0,
+        "system-cluster-critical" => 2_000_000_000,
+        "system-node-critical" => 2_000_001_000,
+        // A class of the cluster's own: its value is looked up where the store is at hand.
+        _ => return,
+    };
+    spec.entry("priority").or_insert_with(|| json!(priority));
+    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
 }
 
 pub(super) fn prepare_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {

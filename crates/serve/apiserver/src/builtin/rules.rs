@@ -18,6 +18,8 @@ pub(super) enum NameRule {
     /// A label that starts with a letter (Services).
     Label1035,
     PathSegment,
+    /// Not checked (core events).
+    Any,
     /// Labels of at most 52 characters, so that a suffix fits (CronJobs).
     CronJob,
 }
@@ -179,10 +181,21 @@ impl Behaviour for Kind {
         (self.rules.warnings)(object, old)
     }
 
+    fn request_warning(&self) -> Option<&str> {
+        match (self.rules.group, self.rules.kind) {
+            ("", "Endpoints") => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            ("", "ComponentStatus") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            _ => None,
+        }
+    }
+
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         match self.rules.name {
             NameRule::Subdomain => names::dns1123_subdomain(name, prefix),
             NameRule::Label => names::dns1123_label(name, prefix),
+            NameRule::Any => Vec::new(),
             NameRule::PathSegment => names::path_segment(name, prefix),
             NameRule::Label1035 => {
                 super::checks::messages(fl_types::check_dns1035_label(&unmask(name, prefix)))

@@ -122,7 +122,19 @@ pub(super) fn deployment_status(_cx: Hook<'_>, object: &mut Value, old: &Value) 
     }
 }
 
+/// A volume or claim in use is only removed when nothing uses it any more.
+fn protect(object: &mut Value, finalizer: &str) {
+    let Some(metadata) = map_mut(object, "metadata") else { return };
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut() {
+        if !finalizers.iter().any(|f| f == finalizer) {
+            finalizers.push(json!(finalizer));
+        }
+    }
+}
+
 pub(super) fn volume_create(cx: Hook<'_>, object: &mut Value) {
+    protect(object, "kubernetes.io/pv-protection");
     object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": cx.now});
 }
 
@@ -161,6 +173,7 @@ pub(super) fn claim_data_sources(object: &mut Value) {
 }
 
 pub(super) fn claim_create(_cx: Hook<'_>, object: &mut Value) {
+    protect(object, "kubernetes.io/pvc-protection");
     remove_status(object);
     let group = text(&object["spec"]["dataSource"], "apiGroup").to_owned();
     let kind = text(&object["spec"]["dataSource"], "kind").to_owned();
@@ -187,6 +200,34 @@ pub(super) fn signing_request_update(_cx: Hook<'_>, object: &mut Value, old: &Va
     copy_field(object, old, "status");
 }
 
+/// The one address and the list of addresses follow each other.
+pub(super) fn service_create(_cx: Hook<'_>, object: &mut Value) {
+    remove_status(object);
+    let first = object["spec"]["clusterIP"].clone();
+    if let Some(spec) = object["spec"].as_object_mut() {
+        if first.as_str().is_some_and(|ip| !ip.is_empty()) && !spec.contains_key("clusterIPs") {
+            spec.insert("clusterIPs".to_owned(), json!([first]));
+        }
+    }
+}
+
+/// A client that knows only one of the two fields changes both.
+fn sync_addresses(spec: &mut Map<String, Value>, old: &Value) {
+    let ip = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (before, now) = (ip(old.get("clusterIP")), ip(spec.get("clusterIP")));
+    let same_list = spec.get("clusterIPs") == old.get("clusterIPs");
+    if before == now || !same_list {
+        return;
+    }
+    if now.is_empty() {
+        spec.remove("clusterIPs");
+    } else if let Some(first) = spec.get_mut("clusterIPs").and_then(|ips| ips.get_mut(0)) {
+        *first = json!(now);
+    } else {
+        spec.insert("clusterIPs".to_owned(), json!([now]));
+    }
+}
+
 /// What a service of the old type had and the new type cannot have, unless the author set it again.
 pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "status");
@@ -198,6 +239,9 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     let (old_spec, new_spec) = (old["spec"].clone(), object["spec"].clone());
     let external = |spec: &Value| matches!(text(spec, "type"), "NodePort" | "LoadBalancer");
     let Some(spec) = object["spec"].as_object_mut() else { return };
+    sync_addresses(spec, &old_spec);
+    let new_spec =
+        if new_spec["clusterIPs"] == old_spec["clusterIPs"] { new_spec } else { Value::Object(spec.clone()) };
     let mut drop_same = |keys: &[&str]| {
         if keys.iter().all(|key| old_spec[*key] == new_spec[*key]) {
             for key in keys {

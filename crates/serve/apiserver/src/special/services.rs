@@ -59,7 +59,8 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
             inner.addresses.free(&json!({"spec": {"clusterIPs": [made]}}));
         }
         spec["clusterIP"] = json!(made);
-    } else if ip != "None" && ip != text(old, "clusterIP") {
+    } else if ip != "None" && (text(old, "clusterIP").is_empty() || was_external) {
+        // An address that changes is refused by validation, so only a first one is taken.
         match inner.addresses.take_address(&ip) {
             Ok(()) if dry_run => inner.addresses.free(&json!({"spec": {"clusterIPs": [ip]}})),
             Ok(()) => {}
@@ -102,7 +103,34 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
             }
         }
     }
-    ports(inner, spec, old, &kind, dry_run)
+    ports(inner, spec, old, &kind, dry_run)?;
+    health_check_port(inner, spec, old, &kind, dry_run)
+}
+
+/// Load balancers that keep traffic on the node ask each node for its health on a port of its own.
+fn health_check_port(
+    inner: &Inner,
+    spec: &mut Value,
+    old: &Value,
+    kind: &str,
+    dry_run: bool,
+) -> Result<(), FieldError> {
+    let needed = kind == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
+    if !needed || spec.get("healthCheckNodePort").and_then(Value::as_u64).unwrap_or(0) > 0 {
+        return Ok(());
+    }
+    if let Some(port) = old.get("healthCheckNodePort").filter(|p| p.as_u64().unwrap_or(0) > 0) {
+        spec["healthCheckNodePort"] = port.clone();
+        return Ok(());
+    }
+    let number = inner.addresses.port().map_err(|_| {
+        FieldError::invalid("spec.healthCheckNodePort", &json!(0), "no free node port is left")
+    })?;
+    if dry_run {
+        inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}));
+    }
+    spec["healthCheckNodePort"] = json!(number);
+    Ok(())
 }
 
 fn refused(field: &str, value: &str, detail: &str) -> FieldError {

@@ -65,7 +65,9 @@ fn job_spec(errors: &mut Errors, path: &Path, spec: &Value) {
         errors.required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
     }
     let mode = text(spec, "completionMode");
-    errors.one_of(&path.child("completionMode"), mode, &["Indexed", "NonIndexed"]);
+    if !mode.is_empty() {
+        errors.one_of(&path.child("completionMode"), mode, &["Indexed", "NonIndexed"]);
+    }
     match mode {
         "Indexed" => {
             if !is_set(spec, "completions") {

@@ -342,7 +342,9 @@ fn only_added_tolerations(errors: &mut Errors, path: &Path, new: &Value, old: &V
 fn other_fields(errors: &mut Errors, path: &Path, new: &Value, old: &Value) {
     let mut munged = new.clone();
     for list_name in ["containers", "initContainers"] {
-        for (at, container) in munged[list_name].as_array_mut().into_iter().flatten().enumerate() {
+        for (at, container) in
+            munged.get_mut(list_name).and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+        {
             container["image"] = old[list_name][at]["image"].clone();
         }
     }

@@ -36,9 +36,15 @@ fn selected_template(errors: &mut Errors, path: &Path, spec: &Value, owner: &str
                 );
             }
             template(errors, &path.child("template"), &spec["template"]);
+            if owner == "ReplicaSet" {
+                runs_for_ever(errors, &path.child("template"), &spec["template"], owner);
+            }
         }
     }
-    runs_for_ever(errors, &path.child("template"), &spec["template"], owner);
+    // Stateful sets check this even when nothing can be said about the rest of the template.
+    if owner != "ReplicaSet" {
+        runs_for_ever(errors, &path.child("template"), &spec["template"], owner);
+    }
 }
 
 fn runs_for_ever(errors: &mut Errors, path: &Path, template: &Value, owner: &str) {
