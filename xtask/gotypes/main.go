@@ -20,6 +20,8 @@ type field struct {
 	Pointer   bool   `json:"ptr,omitempty"`
 	OmitEmpty bool   `json:"omitempty,omitempty"`
 	OmitZero  bool   `json:"omitzero,omitempty"`
+	// Number is the protobuf field number; fields of embedded structs have the struct's number before their own.
+	Number string `json:"number,omitempty"`
 }
 
 var types = map[string][]field{}
@@ -52,11 +54,23 @@ func fieldsOf(t reflect.Type) (found []field) {
 		if tag[0] == "-" || f.PkgPath != "" {
 			continue
 		}
+		number := ""
+		if proto := strings.Split(f.Tag.Get("protobuf"), ","); len(proto) > 1 {
+			number = proto[1]
+		}
 		if f.Anonymous && tag[0] == "" {
-			found = append(found, fieldsOf(f.Type)...)
+			for _, inner := range fieldsOf(f.Type) {
+				// An embedded struct without a number (TypeMeta) is not part of the message.
+				if number == "" {
+					inner.Number = ""
+				} else if inner.Number != "" {
+					inner.Number = number + "." + inner.Number
+				}
+				found = append(found, inner)
+			}
 			continue
 		}
-		one := field{Name: tag[0], Go: f.Type.String(), Pointer: f.Type.Kind() == reflect.Ptr}
+		one := field{Name: tag[0], Go: f.Type.String(), Pointer: f.Type.Kind() == reflect.Ptr, Number: number}
 		for _, option := range tag[1:] {
 			one.OmitEmpty = one.OmitEmpty || option == "omitempty"
 			one.OmitZero = one.OmitZero || option == "omitzero"

@@ -75,6 +75,8 @@ struct GoField {
     omitempty: bool,
     #[serde(default)]
     omitzero: bool,
+    #[serde(default)]
+    number: String,
 }
 
 fn go_types() -> anyhow::Result<GoTypes> {
@@ -251,6 +253,9 @@ fn write_field(
     }
     if let (Some(default), false) = (default, zero) {
         write!(out, " D={default}")?;
+    }
+    if let Some(facts) = facts.filter(|f| !f.number.is_empty()) {
+        write!(out, " N={}", facts.number)?;
     }
     if let Some(facts) = facts {
         let go = facts.go.trim_start_matches('*');

@@ -75,6 +75,8 @@ pub struct Field {
     pub element_enumeration: Vec<&'static str>,
     /// Go's type where its name cannot be derived, such as `v1.PullPolicy` or `[]v1.Container`.
     pub go_type: Option<&'static str>,
+    /// Protobuf field number; `2.5` is field 5 of the struct embedded as field 2.
+    pub number: Option<&'static str>,
 }
 
 /// The type with this full name.
@@ -155,6 +157,7 @@ fn parse_field(line: &'static str) -> Field {
         enumeration: Vec::new(),
         element_enumeration: Vec::new(),
         go_type: None,
+        number: None,
     };
     for word in words {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -168,6 +171,7 @@ fn parse_field(line: &'static str) -> Field {
             "e" => field.element_enumeration = value.split(',').collect(),
             "D" => field.default = Some(value),
             "G" => field.go_type = Some(value),
+            "N" => field.number = Some(value),
             _ => {}
         }
     }

@@ -19,6 +19,10 @@ pub(crate) fn json_text(call: &Call) -> Outcome<std::borrow::Cow<'_, [u8]>> {
     match media_type(call).as_str() {
         "" | "application/json" => Ok(std::borrow::Cow::Borrowed(&call.body)),
         "application/yaml" => yaml_to_json(&call.body).map(std::borrow::Cow::Owned),
+        // Typed Go clients send built-in types this way; the answer may still be JSON.
+        "application/vnd.kubernetes.protobuf" => fl_kubeschema::protobuf_to_json(&call.body)
+            .map(|value| std::borrow::Cow::Owned(value.to_string().into_bytes()))
+            .map_err(|why| ApiError::bad_request(why.to_string())),
         _ => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
