@@ -6,6 +6,7 @@ mod git;
 mod kustomize;
 mod semver;
 mod subst;
+mod template;
 mod types;
 mod yaml;
 
@@ -14,7 +15,7 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, types::TARGETS, yaml::TARGETS]
+    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, template::TARGETS, types::TARGETS, yaml::TARGETS]
         .into_iter()
         .flatten()
         .copied()
