@@ -15,8 +15,16 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// Every target, engine by engine.
 pub(crate) fn all() -> impl Iterator<Item = Target> {
-    [git::TARGETS, kustomize::TARGETS, semver::TARGETS, subst::TARGETS, template::TARGETS, types::TARGETS, yaml::TARGETS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        git::TARGETS,
+        kustomize::TARGETS,
+        semver::TARGETS,
+        subst::TARGETS,
+        template::TARGETS,
+        types::TARGETS,
+        yaml::TARGETS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
