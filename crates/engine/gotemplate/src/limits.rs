@@ -30,7 +30,7 @@ impl Default for Limits {
             depth: 10_000,
             stack: 1 << 20,
             output: 256 << 20,
-            value: 16 << 20,
+            value: 32 << 20,
             allocation: 4 << 30,
             expired: None,
         }

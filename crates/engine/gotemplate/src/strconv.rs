@@ -119,9 +119,14 @@ pub fn parse_float(s: &[u8]) -> Result<f64, NumError> {
         let value = parse_hex_float(&body[2..], s)?;
         return Ok(if text.starts_with('-') { -value } else { value });
     }
+    let cleaned: String;
+    let mut text = text;
     if text.contains('_') {
-        // Go takes underscores in floats only behind a base prefix.
-        return Err(NumError::Syntax);
+        if !underscores_ok(s) {
+            return Err(NumError::Syntax);
+        }
+        cleaned = text.replace('_', "");
+        text = &cleaned;
     }
     let value: f64 = text.parse().map_err(|_| NumError::Syntax)?;
     if value.is_infinite() && !text.bytes().any(|b| b | 0x20 == b'i') {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use fl_gotemplate::{Limits, Map, MissingKey, TemplateSet, Value};
 use fl_sprig::{Host, Mode, Outside};
 
-struct Fixed;
+/// A still clock and a simple generator: the runs repeat.
+struct Fixed(std::cell::Cell<u64>);
 
 impl Outside for Fixed {
     fn now(&self) -> (i64, u32) {
@@ -17,8 +18,11 @@ impl Outside for Fixed {
     }
 
     fn random(&self, buffer: &mut [u8]) {
-        for (i, b) in buffer.iter_mut().enumerate() {
-            *b = (i * 37 + 11) as u8;
+        for b in buffer {
+            let next =
+                self.0.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0.set(next);
+            *b = (next >> 56) as u8;
         }
     }
 }
@@ -36,7 +40,7 @@ fn render(case: &Map) -> Result<Vec<u8>, String> {
     let values = if let Value::Nil = values { Value::dict() } else { values };
     let release = Map::from_iter([("Name", Value::str("rel")), ("Namespace", Value::str("ns1"))]);
     let data = Map::from_iter([("Values", values), ("Release", release.into())]);
-    let host = Host::new(Rc::new(Fixed), Mode::Render);
+    let host = Host::new(Rc::new(Fixed(std::cell::Cell::new(7))), Mode::Render);
     let mut out = Vec::new();
     set.execute("case/templates/_case.tpl", data.into(), &Limits::default(), Some(Rc::new(host)), &mut out)
         .map_err(|e| e.to_string())?;

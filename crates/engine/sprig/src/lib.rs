@@ -16,15 +16,19 @@ mod hashes;
 mod helm;
 mod host;
 mod json;
+mod keys;
 mod letters;
 mod lists;
 mod merge;
 mod numbers;
 mod paths;
+mod pretty_yaml;
 mod random;
 mod regex;
+mod secrets;
 mod semver;
 mod strings;
+mod toml;
 mod url;
 mod words;
 mod yaml;
@@ -55,6 +59,10 @@ pub fn functions() -> Functions {
     semver::add(&mut f);
     json::add(&mut f);
     yaml::add(&mut f);
+    pretty_yaml::add(&mut f);
+    toml::add(&mut f);
+    keys::add(&mut f);
+    secrets::add(&mut f);
     helm::add(&mut f);
     f
 }

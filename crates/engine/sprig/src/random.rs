@@ -47,10 +47,11 @@ pub(crate) fn add(f: &mut Functions) {
 
 /// A number below `bound`, without bias.
 fn below(cx: &mut Context<'_>, bound: u64) -> Result<u64, CallError> {
-    cx.step(1)?;
     let host = Host::of(cx)?;
     let zone = u64::MAX - u64::MAX % bound;
     loop {
+        // Counted, so that a source that repeats itself ends by the budget.
+        cx.step(1)?;
         let mut data = [0u8; 8];
         host.outside().random(&mut data);
         let n = u64::from_le_bytes(data);
@@ -69,6 +70,7 @@ fn letters(cx: &mut Context<'_>, count: i64, wanted: fn(&u8) -> bool) -> Out {
     let mut out = Vec::with_capacity(count);
     let mut pool = [0u8; 256];
     while out.len() < count {
+        cx.step(1)?;
         host.outside().random(&mut pool);
         // Seven bits reach every ASCII character with equal chance; the rest is thrown away.
         let fresh = pool.iter().map(|b| b & 0x7f).filter(wanted);

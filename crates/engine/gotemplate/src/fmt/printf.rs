@@ -116,7 +116,7 @@ fn verb(printer: &mut Printer<'_>, scan: &mut Scan<'_>) -> bool {
     } else if scan.arg >= scan.args.len() {
         note(printer, verb, b"(MISSING)");
     } else {
-        if verb == 'v' {
+        if matches!(verb, 'v' | 'w') {
             printer.flags.sharp_v = std::mem::take(&mut printer.flags.sharp);
             printer.flags.plus_v = std::mem::take(&mut printer.flags.plus);
         }

@@ -12,6 +12,8 @@ impl Printer<'_> {
             (Value::Nil, _) => self.bad_verb(value, verb),
             (_, 'T') => self.fmt_s(value.type_name().as_bytes()),
             (_, 'p') => self.fmt_pointer(value, verb),
+            // Only errors have `%w`, and templates have none.
+            (Value::List(_) | Value::Map(_) | Value::Object(_), 'w') => self.bad_verb(value, verb),
             _ => self.print_value(value, verb, 0),
         }
     }

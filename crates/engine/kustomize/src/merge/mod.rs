@@ -269,8 +269,10 @@ impl Walk<'_> {
                 if entry.value.is_scalar() {
                     return self.is_settled(&entry.value, None, depth + 1);
                 }
-                let commented =
-                    self.schemas.schema_in_comment(&entry.value).or_else(|| self.schemas.schema_in_comment(&entry.key));
+                let commented = self
+                    .schemas
+                    .schema_in_comment(&entry.value)
+                    .or_else(|| self.schemas.schema_in_comment(&entry.key));
                 let schema = commented.or_else(|| self.schemas.field(schema?, entry.name()?));
                 let schema = self.schema_of(Some(&entry.value), None, schema);
                 self.is_settled(&entry.value, schema.as_ref(), depth + 1)

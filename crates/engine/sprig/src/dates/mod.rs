@@ -135,3 +135,20 @@ fn duration_round(cx: &mut Context<'_>, a: &[Value]) -> Out {
         units.iter().find(|(unit, _)| size > *unit).map(|(unit, letter)| format!("{}{letter}", size / unit));
     Ok(text.unwrap_or_else(|| "0s".to_owned()).into())
 }
+
+/// A TOML date or time as `time.Time`; what has no zone is taken as UTC.
+pub(crate) fn from_toml(text: &str) -> Value {
+    let layouts: [&[u8]; 4] = [
+        b"2006-01-02T15:04:05.999999999Z07:00",
+        b"2006-01-02T15:04:05.999999999",
+        b"2006-01-02",
+        b"15:04:05.999999999",
+    ];
+    let read = layouts.iter().find_map(|layout| parse::parse(layout, text.as_bytes(), &Zone::Utc).ok());
+    read.map_or_else(|| text.into(), Value::from)
+}
+
+/// A moment in UTC as `YYYYMMDDhhmmss`.
+pub(crate) fn utc_digits(unix: i64) -> String {
+    String::from_utf8_lossy(&Time::new(unix, 0, Zone::Utc).format(b"20060102150405")).into_owned()
+}

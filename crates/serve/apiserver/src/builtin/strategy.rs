@@ -126,10 +126,17 @@ pub(super) fn deployment_status(_cx: Hook<'_>, object: &mut Value, old: &Value) 
 fn protect(object: &mut Value, finalizer: &str) {
     let Some(metadata) = map_mut(object, "metadata") else { return };
     let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+<<<<<<< HEAD
     if let Some(finalizers) = finalizers.as_array_mut()
         && !finalizers.iter().any(|f| f == finalizer)
     {
         finalizers.push(json!(finalizer));
+=======
+    if let Some(finalizers) = finalizers.as_array_mut() {
+        if !finalizers.iter().any(|f| f == finalizer) {
+            finalizers.push(json!(finalizer));
+        }
+>>>>>>> main
     }
 }
 
@@ -204,11 +211,18 @@ pub(super) fn signing_request_update(_cx: Hook<'_>, object: &mut Value, old: &Va
 pub(super) fn service_create(_cx: Hook<'_>, object: &mut Value) {
     remove_status(object);
     let first = object["spec"]["clusterIP"].clone();
+<<<<<<< HEAD
     if let Some(spec) = object["spec"].as_object_mut()
         && first.as_str().is_some_and(|ip| !ip.is_empty())
         && !spec.contains_key("clusterIPs")
     {
         spec.insert("clusterIPs".to_owned(), json!([first]));
+=======
+    if let Some(spec) = object["spec"].as_object_mut() {
+        if first.as_str().is_some_and(|ip| !ip.is_empty()) && !spec.contains_key("clusterIPs") {
+            spec.insert("clusterIPs".to_owned(), json!([first]));
+        }
+>>>>>>> main
     }
 }
 

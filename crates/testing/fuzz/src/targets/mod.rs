@@ -9,6 +9,7 @@ mod kustomize;
 mod merge;
 mod semver;
 mod subst;
+mod template;
 mod types;
 mod yaml;
 
@@ -25,6 +26,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         merge::TARGETS,
         semver::TARGETS,
         subst::TARGETS,
+        template::TARGETS,
         types::TARGETS,
         yaml::TARGETS,
     ]
