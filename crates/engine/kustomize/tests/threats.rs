@@ -18,7 +18,8 @@ fn no_field_reads_outside_its_root() {
     let plugin = |kind: &str, body: &str| {
         format!("|-\n  apiVersion: builtin\n  kind: {kind}\n  metadata: {{name: x}}\n  {body}\n")
     };
-    let fields: Vec<Box<dyn Fn(&str) -> String>> = vec![
+    type Field = Box<dyn Fn(&str) -> String>;
+    let fields: Vec<Field> = vec![
         Box::new(|p| format!("resources: ['{p}']\n")),
         Box::new(|p| format!("bases: ['{p}']\n")),
         Box::new(|p| format!("resources: [r.yaml]\npatches: [{{path: '{p}'}}]\n")),

@@ -26,7 +26,11 @@ pub(crate) fn served(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Bytes {
 
 /// The served object.
 pub(crate) fn served_value(rt: &ResourceType, entry: &Entry) -> Value {
-    if rt.behaviour.stored_as_served() { entry.value() } else { rt.behaviour.read_from_storage(entry.value()) }
+    if rt.behaviour.stored_as_served() {
+        entry.value()
+    } else {
+        rt.behaviour.read_from_storage(entry.value())
+    }
 }
 
 /// Which objects of a collection are meant.
