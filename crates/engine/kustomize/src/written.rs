@@ -96,7 +96,7 @@ fn scalar(node: &Node, indent: usize, out: &mut String) {
         Style::Literal | Style::Folded => literal(text, indent, out),
         _ if text.contains('\n') => literal(text, indent, out),
         _ if node.tag == Tag::Str && Node::plain(text).as_str(Dialect::V3).is_none() => {
-            double_quoted(text, out)
+            double_quoted(text, out);
         }
         _ if needs_quotes(text) => {
             out.push('\'');

@@ -9,10 +9,10 @@ pub(super) fn namespace_create(_cx: Hook<'_>, object: &mut Value) {
     remove_status(object);
     let Some(spec) = map_mut(object, "spec") else { return };
     let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(finalizers) = finalizers.as_array_mut() {
-        if !finalizers.iter().any(|f| f == "kubernetes") {
-            finalizers.push(json!("kubernetes"));
-        }
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.iter().any(|f| f == "kubernetes")
+    {
+        finalizers.push(json!("kubernetes"));
     }
 }
 
@@ -126,10 +126,10 @@ pub(super) fn deployment_status(_cx: Hook<'_>, object: &mut Value, old: &Value) 
 fn protect(object: &mut Value, finalizer: &str) {
     let Some(metadata) = map_mut(object, "metadata") else { return };
     let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(finalizers) = finalizers.as_array_mut() {
-        if !finalizers.iter().any(|f| f == finalizer) {
-            finalizers.push(json!(finalizer));
-        }
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.iter().any(|f| f == finalizer)
+    {
+        finalizers.push(json!(finalizer));
     }
 }
 
@@ -204,10 +204,11 @@ pub(super) fn signing_request_update(_cx: Hook<'_>, object: &mut Value, old: &Va
 pub(super) fn service_create(_cx: Hook<'_>, object: &mut Value) {
     remove_status(object);
     let first = object["spec"]["clusterIP"].clone();
-    if let Some(spec) = object["spec"].as_object_mut() {
-        if first.as_str().is_some_and(|ip| !ip.is_empty()) && !spec.contains_key("clusterIPs") {
-            spec.insert("clusterIPs".to_owned(), json!([first]));
-        }
+    if let Some(spec) = object["spec"].as_object_mut()
+        && first.as_str().is_some_and(|ip| !ip.is_empty())
+        && !spec.contains_key("clusterIPs")
+    {
+        spec.insert("clusterIPs".to_owned(), json!([first]));
     }
 }
 
@@ -269,10 +270,10 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     if needs_node_port(&old_spec) && !needs_node_port(&new_spec) {
         let old_ports: Vec<(i64, String, i64)> = list(&old_spec, "ports").iter().map(port_key).collect();
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            if old_ports.iter().any(|(_, _, node)| *node == port["nodePort"].as_i64().unwrap_or(0)) {
-                if let Some(port) = port.as_object_mut() {
-                    port.remove("nodePort");
-                }
+            if old_ports.iter().any(|(_, _, node)| *node == port["nodePort"].as_i64().unwrap_or(0))
+                && let Some(port) = port.as_object_mut()
+            {
+                port.remove("nodePort");
             }
         }
     }
