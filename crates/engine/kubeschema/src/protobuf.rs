@@ -145,10 +145,9 @@ fn read_fields(
             continue;
         }
         let embedded = format!("{path}.");
-        if let Wire::Bytes(inner) = wire {
-            if def.fields.iter().any(|f| f.number.is_some_and(|n| n.starts_with(&embedded))) {
-                read_fields(def, &embedded, inner, map, depth)?;
-            }
+        let is_embedded = def.fields.iter().any(|f| f.number.is_some_and(|n| n.starts_with(&embedded)));
+        if let (Wire::Bytes(inner), true) = (wire, is_embedded) {
+            read_fields(def, &embedded, inner, map, depth)?;
         }
     }
     Ok(())
