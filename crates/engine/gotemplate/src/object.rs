@@ -64,6 +64,11 @@ pub trait Object {
         None
     }
 
+    /// A `String` method on the pointer: a template that prints the field itself uses it, functions that get a copy do not.
+    fn addressed_string(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// The value of a defined type over a basic type, map or slice (a duration's int64, `.Files` as a map).
     fn plain(&self) -> Option<Value> {
         None
@@ -71,6 +76,11 @@ pub trait Object {
 
     /// For map kinds: the entries in key order, each key and value as `range` yields them.
     fn entries(&self) -> Option<Vec<(Value, Value)>> {
+        None
+    }
+
+    /// The JSON names and values of a struct in the order of its fields, those left out that `omitempty` leaves out.
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
         None
     }
 

@@ -128,6 +128,9 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
         /// The reader's words.
         why: String,
     },
+    /// `--show-only` names a template that printed nothing.
+    #[error("could not find template {0} in chart")]
+    NoSuchTemplate(String),
     /// The post-renderer failed.
     #[error("error while running post render on files: {0}")]
     PostRender(String),

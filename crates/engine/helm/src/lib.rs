@@ -25,8 +25,8 @@ pub use chart::{
 pub use error::{Error, LoadError};
 pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};
 pub use release::{
-    Crd, Hook, HookEvent, INSTALL_ORDER, Manifest, PostRender, Release, UNINSTALL_ORDER, compare_kinds,
-    push_document, split_manifests,
+    Crd, Hook, HookEvent, INSTALL_ORDER, Manifest, PostRender, PrintOptions, Release, UNINSTALL_ORDER,
+    compare_kinds, push_document, split_manifests,
 };
 pub use render::{CompiledChart, ReleaseOptions, RenderOptions, release_name_from_template};
-pub use values::{Overrides, SetError, SetKind, Tree};
+pub use values::{Overrides, SetError, SetKind, Tree, check_schema};

@@ -72,6 +72,12 @@ impl<'o> Printer<'o> {
 /// # Errors
 /// When the text is longer than `limit` bytes or the value is nested too deeply.
 pub fn print_into(out: &mut Vec<u8>, value: &Value, limit: u64) -> Result<(), CallError> {
+    if let Value::Object(object) = value
+        && let Some(text) = object.addressed_string()
+    {
+        out.extend_from_slice(&text);
+        return Ok(());
+    }
     match value {
         Value::Str(text) => {
             out.extend_from_slice(text);

@@ -22,7 +22,8 @@ impl Plan<'_> {
         let imports = Map::new(Entries::new());
         for dependency in requirements {
             let dependency = &mut self.dependencies[dependency.0];
-            if std::mem::replace(&mut dependency.imported, true) {
+            dependency.imports += 1;
+            if dependency.imports > 1 {
                 continue;
             }
             for import in &dependency.declared.import_values {

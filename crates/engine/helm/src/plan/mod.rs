@@ -43,8 +43,9 @@ struct PlannedDependency<'c> {
     /// The alias once the dependency was resolved.
     name: Cow<'c, str>,
     enabled: bool,
-    /// Set when the import was done; doing it again finds nothing.
-    imported: bool,
+    /// How often its values were imported: the first time rewrites the list, the second one, under another alias,
+    /// finds nothing it knows and empties it.
+    imports: u32,
 }
 
 /// The charts of one render. Index 0 is the root.
@@ -71,7 +72,7 @@ impl<'c> Plan<'c> {
                 .map(|declared| {
                     let name = Cow::Borrowed(declared.name.as_str());
                     let enabled = declared.enabled;
-                    self.dependencies.push(PlannedDependency { declared, name, enabled, imported: false });
+                    self.dependencies.push(PlannedDependency { declared, name, enabled, imports: 0 });
                     DependencyId(self.dependencies.len() - 1)
                 })
                 .collect()
@@ -138,13 +139,17 @@ impl PlannedDependency<'_> {
             enabled: self.enabled,
             ..self.declared.clone()
         };
-        if self.imported {
-            dependency.import_values.retain(|import| *import != ImportValue::Other);
-            for import in &mut dependency.import_values {
-                if let ImportValue::Export(name) = import {
-                    *import = ImportValue::Table { child: format!("exports.{name}"), parent: ".".into() };
+        match self.imports {
+            0 => {}
+            1 => {
+                dependency.import_values.retain(|import| *import != ImportValue::Other);
+                for import in &mut dependency.import_values {
+                    if let ImportValue::Export(name) = import {
+                        *import = ImportValue::Table { child: format!("exports.{name}"), parent: ".".into() };
+                    }
                 }
             }
+            _ => dependency.import_values.clear(),
         }
         dependency
     }

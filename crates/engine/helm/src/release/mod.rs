@@ -3,10 +3,12 @@
 mod hook;
 mod kinds;
 mod manifest;
+mod print;
 
 pub use hook::{Hook, HookEvent};
 pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
 pub use manifest::{Manifest, split_manifests};
+pub use print::PrintOptions;
 
 use manifest::Head;
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use fl_gotemplate::{CallError, Context, Kind, List, ListType, Map, Object, Signature, Str, Type, Value};
+use fl_gotemplate::{CallError, Context, Kind, List, ListType, Object, Signature, Str, Type, Value};
 
 use crate::capabilities::{Capabilities, GO_VERSION, HELM_VERSION, KubeVersion};
 
@@ -89,7 +89,7 @@ impl Object for KubeVersionObject {
         Ok(Value::str(self.0.version.as_str()))
     }
 
-    fn string(&self) -> Option<Vec<u8>> {
+    fn addressed_string(&self) -> Option<Vec<u8>> {
         Some(self.0.version.clone().into_bytes())
     }
 }
@@ -119,9 +119,12 @@ impl Object for HelmVersion {
         ]
     }
 
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        Some(vec![("version", Value::str(HELM_VERSION)), ("go_version", Value::str(GO_VERSION))])
+    }
+
     fn json(&self) -> Option<Value> {
-        let fields = [("version", Value::str(HELM_VERSION)), ("go_version", Value::str(GO_VERSION))];
-        Some(Value::Map(Map::from_iter(fields)))
+        Some(Value::Map(self.json_fields()?.into_iter().collect()))
     }
 }
 

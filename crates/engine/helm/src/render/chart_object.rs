@@ -13,7 +13,7 @@ struct Struct {
     type_name: &'static str,
     fields: Vec<(&'static str, Value)>,
     /// Names and values as `encoding/json` writes them, empty ones left out.
-    json: Map,
+    json: Vec<(&'static str, Value)>,
 }
 
 impl Object for Struct {
@@ -41,8 +41,12 @@ impl Object for Struct {
         self.fields.clone()
     }
 
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        Some(self.json.clone())
+    }
+
     fn json(&self) -> Option<Value> {
-        Some(Value::Map(self.json.clone()))
+        Some(Value::Map(self.json.iter().cloned().collect()))
     }
 }
 
@@ -74,11 +78,14 @@ impl Object for ChartObject {
         vec![("Metadata", self.metadata.clone()), ("IsRoot", Value::Bool(self.is_root))]
     }
 
+    fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
+        let mut fields = self.metadata.as_object::<Struct>()?.json.clone();
+        fields.push(("IsRoot", Value::Bool(self.is_root)));
+        Some(fields)
+    }
+
     fn json(&self) -> Option<Value> {
-        let entries: Entries = self.metadata.as_object::<Struct>()?.json.borrow().clone();
-        let map = Map::new(entries);
-        map.insert("IsRoot", Value::Bool(self.is_root));
-        Some(Value::Map(map))
+        Some(Value::Map(self.json_fields()?.into_iter().collect()))
     }
 }
 
@@ -86,22 +93,28 @@ impl Object for ChartObject {
 #[derive(Default)]
 struct Fields {
     fields: Vec<(&'static str, Value)>,
-    json: Entries,
+    json: Vec<(&'static str, Value)>,
 }
 
 impl Fields {
-    fn add(&mut self, go: &'static str, json: &str, value: Value) {
+    fn add(&mut self, go: &'static str, json: &'static str, value: Value) {
         if value.truth() {
-            self.json.insert(Str::from(json), value.clone());
+            self.json.push((json, value.clone()));
         }
         self.fields.push((go, value));
     }
 
-    fn text(&mut self, go: &'static str, json: &str, value: &str) {
+    /// A field that is written even when it is empty.
+    fn always(&mut self, go: &'static str, json: &'static str, value: &str) {
+        self.json.push((json, Value::str(value)));
+        self.fields.push((go, Value::str(value)));
+    }
+
+    fn text(&mut self, go: &'static str, json: &'static str, value: &str) {
         self.add(go, json, Value::str(value));
     }
 
-    fn texts(&mut self, go: &'static str, json: &str, values: &[String]) {
+    fn texts(&mut self, go: &'static str, json: &'static str, values: &[String]) {
         let list = if values.is_empty() {
             List::nil(ListType::Str)
         } else {
@@ -110,14 +123,14 @@ impl Fields {
         self.add(go, json, Value::List(list));
     }
 
-    fn list(&mut self, go: &'static str, json: &str, ty: &'static str, values: Vec<Value>) {
+    fn list(&mut self, go: &'static str, json: &'static str, ty: &'static str, values: Vec<Value>) {
         let ty = ListType::Named(ty, false);
         let list = if values.is_empty() { List::nil(ty) } else { List::with_type(ty, values) };
         self.add(go, json, Value::List(list));
     }
 
     fn finish(self, type_name: &'static str) -> Value {
-        Value::object(Struct { type_name, fields: self.fields, json: Map::new(self.json) })
+        Value::object(Struct { type_name, fields: self.fields, json: self.json })
     }
 }
 
@@ -171,9 +184,9 @@ fn maintainer(m: &Maintainer) -> Value {
 
 fn dependency(d: &Dependency) -> Value {
     let mut f = Fields::default();
-    f.text("Name", "name", &d.name);
+    f.always("Name", "name", &d.name);
     f.text("Version", "version", &d.version);
-    f.text("Repository", "repository", &d.repository);
+    f.always("Repository", "repository", &d.repository);
     f.text("Condition", "condition", &d.condition);
     f.texts("Tags", "tags", &d.tags);
     f.add("Enabled", "enabled", Value::Bool(d.enabled));
@@ -181,9 +194,6 @@ fn dependency(d: &Dependency) -> Value {
     let imports = if imports.is_empty() { List::nil(ListType::Any) } else { List::new(imports) };
     f.add("ImportValues", "import-values", Value::List(imports));
     f.text("Alias", "alias", &d.alias);
-    // These two are written even when empty.
-    f.json.insert(Str::from("name"), Value::str(d.name.as_str()));
-    f.json.insert(Str::from("repository"), Value::str(d.repository.as_str()));
     f.finish("*chart.Dependency")
 }
 

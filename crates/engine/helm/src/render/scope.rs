@@ -14,6 +14,7 @@ static VALUES: MapClass = MapClass {
         MapMethod { name: "AsMap", signature: Signature::fixed(&[]), code: as_map },
         MapMethod { name: "PathValue", signature: Signature::fixed(&[Type::Str]), code: value_at_path },
         MapMethod { name: "Table", signature: Signature::fixed(&[Type::Str]), code: table_at_path },
+        MapMethod { name: "YAML", signature: Signature::fixed(&[]), code: yaml },
     ],
 };
 
@@ -38,6 +39,10 @@ fn table_at_path(map: &Map, args: &[Value], _: &mut Context<'_>) -> Result<Value
         Ok(found) => Ok(Value::Map(found.retyped(VALUES_TYPE))),
         Err(why) => Err(CallError::new(why)),
     }
+}
+
+fn yaml(map: &Map, _: &[Value], _: &mut Context<'_>) -> Result<Value, CallError> {
+    fl_sprig::to_yaml(&Value::Map(map.clone())).map(Value::str)
 }
 
 /// A template of the plan with what it sees.

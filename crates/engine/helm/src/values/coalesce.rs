@@ -72,7 +72,7 @@ impl<'p, 'c> Coalescer<'p, 'c> {
                 }
                 Some(Value::Map(map)) => map,
                 Some(other) => {
-                    let shown = format!("{}={other:?}", other.type_name());
+                    let shown = format!("{}={}", other.type_name(), display(&other));
                     return Err(Error::SubchartValues { chart: name.to_owned(), shown });
                 }
             };

@@ -11,6 +11,7 @@ mod tree;
 pub(crate) use coalesce::{Coalescer, ValueSource, merge_tables};
 pub use overrides::Overrides;
 pub(crate) use path::{path_value, table};
+pub use schema::check_schema;
 pub use set::{SetError, SetKind};
 pub use tree::Tree;
 

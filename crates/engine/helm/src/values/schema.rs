@@ -82,6 +82,11 @@ fn validate_one(values: &Map, schema: &[u8], warnings: &mut Vec<String>) -> Resu
     Err(lines.concat())
 }
 
+/// Checks values against one schema, without a chart around them.
+pub fn check_schema(values: &super::Tree, schema: &[u8]) -> Result<(), Error> {
+    validate_one(&values.to_map(), schema, &mut Vec::new()).map_err(Error::Schema)
+}
+
 fn unresolved_names(schema: &Json) -> Vec<&str> {
     let mut found = Vec::new();
     let mut open = vec![schema];

@@ -29,16 +29,17 @@ pub struct SetError(String);
 const MAX_INDEX: i64 = 65_536;
 /// Most dots in one key.
 const MAX_DOTS: usize = 30;
-/// Most brackets one after the other; the reference has no bound but its stack.
-const MAX_BRACKETS: usize = 200;
+/// Most levels of tables and lists in one key; for lists the reference has no bound but its stack.
+const MAX_LEVELS: usize = 500;
 
 /// Reads the content of a file for [`SetKind::File`].
 pub(crate) type FileReader<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
 /// Applies one argument to a table.
 pub(crate) fn apply(text: &str, kind: SetKind, table: &Map, files: FileReader<'_>) -> Result<(), SetError> {
-    let mut parser = Parser { rest: text, kind, files };
+    let mut parser = Parser { rest: text, kind, files, levels: 0 };
     loop {
+        parser.levels = 0;
         match parser.key(table, 0) {
             Ok(()) => {}
             Err(Halt::End) => return Ok(()),
@@ -68,6 +69,8 @@ struct Parser<'a> {
     rest: &'a str,
     kind: SetKind,
     files: FileReader<'a>,
+    /// Levels of the key being read; it only grows, since a key is one path.
+    levels: usize,
 }
 
 impl Parser<'_> {
@@ -96,7 +99,16 @@ impl Parser<'_> {
         (text, None)
     }
 
+    fn go_deeper(&mut self) -> Result<(), Halt> {
+        self.levels += 1;
+        if self.levels > MAX_LEVELS {
+            return fail(format!("more than {MAX_LEVELS} nested levels"));
+        }
+        Ok(())
+    }
+
     fn key(&mut self, table: &Map, dots: usize) -> Result<(), Halt> {
+        self.go_deeper()?;
         let stops: &[char] =
             if self.kind == SetKind::Literal { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
         let (key, stop) = self.until(stops);
@@ -111,7 +123,7 @@ impl Parser<'_> {
                     Some(other) => return conversion(&other, "[]interface {}"),
                 };
                 let mut list = list;
-                let outcome = self.item(&mut list, index, dots, 0);
+                let outcome = self.item(&mut list, index, dots);
                 set(table, key, Value::List(List::new(list)));
                 outcome
             }
@@ -243,13 +255,11 @@ impl Parser<'_> {
     }
 
     /// What follows `]`. The list keeps what was stored before an error, as in the reference.
-    fn item(&mut self, list: &mut Vec<Value>, index: i64, dots: usize, brackets: usize) -> Result<(), Halt> {
+    fn item(&mut self, list: &mut Vec<Value>, index: i64, dots: usize) -> Result<(), Halt> {
         let Ok(at) = usize::try_from(index) else {
             return fail(format!("negative {index} index not allowed"));
         };
-        if brackets > MAX_BRACKETS {
-            return fail(format!("more than {MAX_BRACKETS} nested lists"));
-        }
+        self.go_deeper()?;
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
             let shown: Vec<String> = text.chars().map(|c| format!("{c:?}")).collect();
@@ -271,7 +281,7 @@ impl Parser<'_> {
                     Some(Value::List(inner)) => inner.items().to_vec(),
                     Some(other) => return conversion(other, "[]interface {}"),
                 };
-                self.item(&mut inner, next, dots, brackets + 1)?;
+                self.item(&mut inner, next, dots)?;
                 put(list, index, at, Value::List(List::new(inner)))
             }
             Some(_) => {
@@ -284,9 +294,6 @@ impl Parser<'_> {
                         map
                     }
                 };
-                if dots + brackets > MAX_BRACKETS {
-                    return fail(format!("more than {MAX_BRACKETS} nested lists"));
-                }
                 self.key(&inner, dots)?;
                 put(list, index, at, Value::Map(inner))
             }

@@ -70,7 +70,10 @@ fn write(out: &mut Vec<u8>, value: &Value, html: bool, depth: usize) -> Result<(
                 out.extend_from_slice(b"null");
                 return Ok(());
             }
-            if let Some(value) = object.json().or_else(|| object.plain()) {
+            let named = object.json_fields();
+            if named.is_none()
+                && let Some(value) = object.json().or_else(|| object.plain())
+            {
                 return write(out, &value, html, depth + 1);
             }
             if object.kind() == Kind::Func {
@@ -80,7 +83,11 @@ fn write(out: &mut Vec<u8>, value: &Value, html: bool, depth: usize) -> Result<(
                 Some(entries) => {
                     entries.into_iter().filter_map(|(k, v)| Some((k.as_str()?.to_vec(), v))).collect()
                 }
-                None => object.fields().into_iter().map(|(k, v)| (k.as_bytes().to_vec(), v)).collect(),
+                None => named
+                    .unwrap_or_else(|| object.fields())
+                    .into_iter()
+                    .map(|(k, v)| (k.as_bytes().to_vec(), v))
+                    .collect(),
             };
             out.push(b'{');
             for (i, (key, item)) in pairs.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 mod output_dir;
 mod outside;
-mod show_only;
 mod template;
 
 /// Work with Helm charts
@@ -16,7 +15,7 @@ pub(crate) struct Args {
 enum Command {
     /// Render the templates of a chart and print the manifests
     // `--version` is the chart's here, as in helm.
-    #[command(disable_version_flag = true)]
+    #[command(disable_version_flag = true, args_override_self = true)]
     Template(Box<template::Args>),
 }
 

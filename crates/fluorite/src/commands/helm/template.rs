@@ -7,13 +7,12 @@ use std::rc::Rc;
 use anyhow::{Context, bail};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
-    Capabilities, Chart, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, Release, ReleaseOptions,
-    RenderOptions, SetKind, push_document,
+    Capabilities, Chart, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, PrintOptions, Release,
+    ReleaseOptions, RenderOptions, SetKind,
 };
 
 use super::output_dir::OutputDir;
 use super::outside::LocalWorld;
-use super::show_only;
 use crate::output;
 
 /// Render the templates of a chart locally, without a cluster.
@@ -217,17 +216,13 @@ impl Args {
             let folder = OutputDir::new(folder, self.release_name.then_some(name));
             return folder.write(release, self.include_crds, !self.no_hooks, !self.skip_tests);
         }
-        let mut text = release.manifest_text(self.include_crds);
-        // Helm trims what surrounds the manifests, then ends with one line break; no manifests give an empty line.
-        text.truncate(text.trim_end().len());
-        let lead = text.len() - text.trim_start().len();
-        text.drain(..lead);
-        text.push('\n');
-        for hook in release.hooks.iter().filter(|hook| !(self.no_hooks || self.skip_tests && hook.is_test()))
-        {
-            push_document(&mut text, &hook.path, &hook.manifest);
-        }
-        if self.show_only.is_empty() { Ok(text) } else { show_only::pick(&text, &self.show_only) }
+        let options = PrintOptions {
+            crds: self.include_crds,
+            hooks: !self.no_hooks,
+            tests: !self.skip_tests,
+            show_only: self.show_only.clone(),
+        };
+        Ok(release.printed(&options)?)
     }
 
     fn capabilities(&self) -> anyhow::Result<Capabilities> {

@@ -3,6 +3,7 @@
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 
 mod git;
+mod helm;
 mod kustomize;
 mod semver;
 mod subst;
@@ -17,6 +18,7 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 pub(crate) fn all() -> impl Iterator<Item = Target> {
     [
         git::TARGETS,
+        helm::TARGETS,
         kustomize::TARGETS,
         semver::TARGETS,
         subst::TARGETS,

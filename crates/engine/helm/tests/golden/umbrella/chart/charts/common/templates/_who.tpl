@@ -1,0 +1,1 @@
+{{- define "common.who" }}{{ .Chart.Name }}/{{ .Chart.IsRoot }}/{{ .Template.Name }}{{ end }}
