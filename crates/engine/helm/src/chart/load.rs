@@ -90,7 +90,7 @@ impl Loader {
                     );
                     read_metadata(&mut chart, "requirements.yaml", &file.data)?;
                     if chart.metadata.api_version == "v1" {
-                        chart.files.push(file);
+                        chart.files.push(file.into());
                     }
                 }
                 "requirements.lock" => {
@@ -102,16 +102,16 @@ impl Loader {
                                           We recommend migrating to Chart.lock.",
                     );
                     if chart.metadata.api_version == "v1" {
-                        chart.files.push(file);
+                        chart.files.push(file.into());
                     }
                 }
-                name if name.starts_with("templates/") => chart.templates.push(file),
+                name if name.starts_with("templates/") => chart.templates.push(file.into()),
                 name if name.starts_with("charts/") && !name.ends_with(".prov") => {
                     let inner = name["charts/".len()..].to_owned();
                     let folder = inner.split('/').next().unwrap_or_default().to_owned();
                     subcharts.entry(folder).or_default().push(BufferedFile { name: inner, data: file.data });
                 }
-                _ => chart.files.push(file),
+                _ => chart.files.push(file.into()),
             }
         }
         if !has_metadata {

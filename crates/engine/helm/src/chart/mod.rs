@@ -12,6 +12,8 @@ pub use load::Loader;
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use pattern::{BadPattern, Pattern};
 
+use fl_gotemplate::Str;
+
 use crate::values::Tree;
 
 /// A file by its name inside the chart.
@@ -19,11 +21,22 @@ use crate::values::Tree;
 pub struct File {
     /// Path with slashes, from the chart's root.
     pub name: String,
-    /// Content.
-    pub data: Vec<u8>,
+    /// Content; templates that read it share these bytes.
+    pub data: Str,
 }
 
-type BufferedFile = File;
+/// A file on its way into a chart.
+#[derive(Debug)]
+pub(crate) struct BufferedFile {
+    pub(crate) name: String,
+    pub(crate) data: Vec<u8>,
+}
+
+impl From<BufferedFile> for File {
+    fn from(file: BufferedFile) -> Self {
+        Self { name: file.name, data: file.data.into() }
+    }
+}
 
 /// A loaded chart.
 #[derive(Debug, Clone, Default)]

@@ -10,6 +10,7 @@ pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
 pub use manifest::{Manifest, split_manifests};
 pub use print::PrintOptions;
 
+use fl_gotemplate::Str;
 use manifest::Head;
 
 use crate::error::Error;
@@ -20,7 +21,7 @@ pub struct Crd {
     /// Its path with the charts it is in.
     pub source: String,
     /// Its text as it stands; templates do not run in it.
-    pub data: String,
+    pub data: Str,
 }
 
 /// A rendered chart.
@@ -74,12 +75,15 @@ impl Release {
 
     /// All manifests as one text, each under a comment that names its template; CRDs first when asked for.
     pub fn manifest_text(&self, include_crds: bool) -> String {
-        let crds = self.crds.iter().filter(|_| include_crds).map(|c| (&c.source, &c.data));
-        let manifests = self.manifests.iter().map(|m| (&m.source, &m.content));
-        let length: usize = crds.clone().chain(manifests.clone()).map(|(s, t)| s.len() + t.len() + 16).sum();
-        let mut text = String::with_capacity(length);
-        for (source, content) in crds.chain(manifests) {
-            push_document(&mut text, source, content);
+        let crds = if include_crds { self.crds.as_slice() } else { &[] };
+        let crd_bytes: usize = crds.iter().map(|c| c.source.len() + c.data.len() + 16).sum();
+        let bytes: usize = self.manifests.iter().map(|m| m.source.len() + m.content.len() + 16).sum();
+        let mut text = String::with_capacity(crd_bytes + bytes);
+        for crd in crds {
+            push_document(&mut text, &crd.source, &crd.data.to_text());
+        }
+        for manifest in &self.manifests {
+            push_document(&mut text, &manifest.source, &manifest.content);
         }
         text
     }

@@ -18,7 +18,7 @@ pub(crate) struct ChartFiles(BTreeMap<Str, Str>);
 
 impl ChartFiles {
     pub(crate) fn new(files: &[File]) -> Self {
-        Self(files.iter().map(|f| (Str::from(f.name.as_str()), Str::from(f.data.as_slice()))).collect())
+        Self(files.iter().map(|f| (Str::from(f.name.as_str()), f.data.clone())).collect())
     }
 
     fn bytes(&self, name: &Value) -> Str {

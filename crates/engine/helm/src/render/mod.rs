@@ -211,10 +211,11 @@ fn take_notes(
 
 fn collect_crds(plan: &Plan<'_>, id: crate::plan::ChartId, crds: &mut Vec<Crd>) {
     let path = plan.full_path(id);
-    crds.extend(plan.chart(id).crd_files().map(|file| Crd {
-        source: format!("{path}/{}", file.name),
-        data: String::from_utf8_lossy(&file.data).into_owned(),
-    }));
+    crds.extend(
+        plan.chart(id)
+            .crd_files()
+            .map(|file| Crd { source: format!("{path}/{}", file.name), data: file.data.clone() }),
+    );
     for sub in plan.subcharts(id) {
         collect_crds(plan, *sub, crds);
     }
