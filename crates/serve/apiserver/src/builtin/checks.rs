@@ -257,7 +257,10 @@ pub(super) fn cidr(errors: &mut Errors, path: &Path, value: &str) {
 
 /// An address that may stand for an endpoint: no unspecified, loopback, link-local or link-local multicast ones.
 pub(super) fn endpoint_ip(errors: &mut Errors, path: &Path, value: &str) {
-    let Some(address) = parse_ip(value) else { return };
+    let Some(address) = parse_ip(value) else {
+        errors.invalid(path, value, "must be a valid IP address");
+        return;
+    };
     if address.is_unspecified() {
         errors.invalid(path, value, format!("may not be unspecified ({value})"));
     }

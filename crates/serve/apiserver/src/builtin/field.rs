@@ -91,11 +91,9 @@ impl Errors {
         ));
     }
 
-    /// `supported` is printed sorted, as upstream's sets are.
+    /// `supported` is printed as given: sorted where upstream has a set, in its own order where it has a list.
     pub(super) fn not_supported(&mut self, path: &Path, value: impl Into<Value>, supported: &[&str]) {
-        let mut supported = supported.to_vec();
-        supported.sort_unstable();
-        self.push(FieldError::not_supported(path.0.as_str(), &value.into(), &supported));
+        self.push(FieldError::not_supported(path.0.as_str(), &value.into(), supported));
     }
 
     /// One `Invalid` per message about `value`.

@@ -8,6 +8,8 @@ mod defaults;
 mod field;
 mod kinds;
 mod pod_strategy;
+#[cfg(test)]
+mod recorded;
 mod rules;
 mod strategy;
 mod table;

@@ -33,7 +33,7 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         "storage.v1.CSIDriver" => {
             let spec = child(map, "spec");
             put_pointer(spec, "attachRequired", true);
-            for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish"] {
+            for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
                 put_pointer(spec, field, false);
             }
             put_pointer(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");

@@ -66,7 +66,7 @@ fn job_spec(errors: &mut Errors, path: &Path, spec: &Value) {
     }
     let mode = text(spec, "completionMode");
     if !mode.is_empty() {
-        errors.one_of(&path.child("completionMode"), mode, &["Indexed", "NonIndexed"]);
+        errors.one_of(&path.child("completionMode"), mode, &["NonIndexed", "Indexed"]);
     }
     match mode {
         "Indexed" => {

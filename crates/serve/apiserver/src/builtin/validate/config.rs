@@ -196,9 +196,8 @@ pub(in crate::builtin) fn resource_quota(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), &object["spec"]);
     for (name, amount) in entries(spec, "hard") {
         let path = path.child("hard").key(name);
-        let before = errors.0.len();
-        checks::qualified_name(errors, &path, name);
-        if errors.0.len() == before && !name.contains('/') && !is_quota_name(name) {
+        checks::resource_name(errors, &path, name);
+        if !name.contains('/') && !is_quota_name(name) {
             errors.invalid(&path, name, "must be a standard resource for quota");
         }
         checks::resource_amount(errors, &path, name, amount);

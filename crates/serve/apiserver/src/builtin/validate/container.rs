@@ -87,7 +87,7 @@ fn common(errors: &mut Errors, path: &Path, container: &Value, spec: &Value, vol
         errors,
         &path.child("terminationMessagePolicy"),
         policy,
-        &["FallbackToLogsOnError", "File"],
+        &["File", "FallbackToLogsOnError"],
     );
     ports(errors, &path.child("ports"), list(container, "ports"));
     environment(errors, &path.child("env"), list(container, "env"));

@@ -379,17 +379,16 @@ pub(in crate::builtin) fn endpoint_slice(errors: &mut Errors, object: &Value) {
             errors.too_many(&path, addresses.len(), 100);
         }
         for (i, address) in addresses.iter().filter_map(Value::as_str).enumerate() {
-            let path = path.index(i);
-            match kind {
-                "IPv4" | "IPv6" => {
-                    checks::ip(errors, &path, address);
-                    let parsed = checks::parse_ip(address);
-                    if parsed.is_some_and(|ip| ip.is_ipv4() != (kind == "IPv4")) {
+            let here = path.index(i);
+            match (kind, checks::parse_ip(address)) {
+                ("IPv4" | "IPv6", None) => checks::ip(errors, &here, address),
+                ("IPv4" | "IPv6", Some(ip)) => {
+                    if ip.is_ipv4() != (kind == "IPv4") {
                         errors.invalid(&path, address, format!("must be an {kind} address"));
                     }
-                    checks::endpoint_ip(errors, &path, address);
+                    checks::endpoint_ip(errors, &here, address);
                 }
-                "FQDN" => subdomain(errors, &path, address),
+                ("FQDN", _) => subdomain(errors, &here, address),
                 _ => {}
             }
         }
@@ -413,9 +412,6 @@ fn slice_ports(errors: &mut Errors, ports: &[Value]) {
             errors.duplicate(&here.child("name"), name);
         }
         required_one_of(errors, &here.child("protocol"), text(port, "protocol"), &["SCTP", "TCP", "UDP"]);
-        if is_set(port, "port") {
-            checks::port(errors, &here.child("port"), &port["port"]);
-        }
         if let Some(protocol) = port["appProtocol"].as_str() {
             checks::qualified_name(errors, &here.child("appProtocol"), protocol);
         }

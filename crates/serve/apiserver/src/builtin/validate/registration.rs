@@ -218,10 +218,11 @@ fn webhook_service(errors: &mut Errors, path: &Path, service: &Value) {
         errors.invalid(&at, url, "segment[0] may not be empty");
         return;
     }
-    let Some(rest) = url.strip_prefix('/') else {
+    if !url.starts_with('/') {
         errors.invalid(&at, url, "must start with a '/'");
-        return;
-    };
+    }
+    // Upstream cuts the first character off whatever it is, and goes on.
+    let rest: &str = url.char_indices().nth(1).map_or("", |(at, _)| &url[at..]);
     for (i, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
         if segment.is_empty() {
             errors.invalid(&at, url, format!("segment[{i}] may not be empty"));

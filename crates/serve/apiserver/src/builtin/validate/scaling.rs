@@ -25,6 +25,11 @@ pub(in crate::builtin) fn autoscaler(errors: &mut Errors, object: &Value) {
         errors.invalid(&path.child("maxReplicas"), max, "must be greater than 0");
     }
     reference(errors, &path.child("scaleTargetRef"), &spec["scaleTargetRef"], true);
+    let outside = |m: &Value| matches!(text(m, "type"), "Object" | "External");
+    if spec["minReplicas"] == 0 && !list(spec, "metrics").iter().any(outside) {
+        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.forbidden(&path.child("metrics"), why);
+    }
     for (at, metric) in list(spec, "metrics").iter().enumerate() {
         metric_spec(errors, &path.child("metrics").index(at), metric);
     }
@@ -63,11 +68,15 @@ const SOURCES: &[(&str, &str)] = &[
 
 fn metric_spec(errors: &mut Errors, path: &Path, metric: &Value) {
     let kind = text(metric, "type");
-    let kinds: Vec<&str> = SOURCES.iter().map(|(kind, _)| *kind).collect();
+    let mut kinds: Vec<&str> = SOURCES.iter().map(|(kind, _)| *kind).collect();
+    kinds.sort_unstable();
     if kind.is_empty() {
         errors.required(&path.child("type"), "must specify a metric source type");
     } else if !kinds.contains(&kind) {
-        errors.not_supported(&path.child("type"), kind, &kinds);
+        // Upstream finds this twice: once in the list of types, once for want of a source.
+        for _ in 0..2 {
+            errors.not_supported(&path.child("type"), kind, &kinds);
+        }
     }
     for (name, key) in SOURCES {
         let (path, source) = (path.child(key), &metric[*key]);

@@ -176,7 +176,7 @@ pub(super) fn tolerations(errors: &mut Errors, path: &Path, tolerations: &[Value
             other => errors.not_supported(&path.child("operator"), other, &["Equal", "Exists"]),
         }
         if !effect.is_empty() {
-            errors.one_of(&path.child("effect"), effect, &["NoExecute", "NoSchedule", "PreferNoSchedule"]);
+            errors.one_of(&path.child("effect"), effect, &["NoSchedule", "PreferNoSchedule", "NoExecute"]);
         }
     }
 }

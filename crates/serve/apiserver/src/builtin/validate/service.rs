@@ -40,8 +40,11 @@ pub(in crate::builtin) fn service(errors: &mut Errors, object: &Value) {
     }
     for (at, ip) in list(spec, "externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let path = path.child("externalIPs").index(at);
-        checks::ip(errors, &path, ip);
-        checks::endpoint_ip(errors, &path, ip);
+        if checks::parse_ip(ip).is_none() {
+            checks::ip(errors, &path, ip);
+        } else {
+            checks::endpoint_ip(errors, &path, ip);
+        }
     }
     required_one_of(
         errors,

@@ -196,10 +196,13 @@ pub(in crate::builtin) fn volume(errors: &mut Errors, object: &Value) {
     }
     for (name, amount) in capacity {
         let at = path.child("capacity").key(name);
-        if quantity(amount).is_some_and(|q| q.sign() != Ordering::Greater) {
+        let Some(size) = quantity(amount) else { continue };
+        if let Some(whole) = size.value().filter(|value| *value < 0) {
+            errors.invalid(&at, whole, "must be a valid resource quantity");
+        }
+        if size.sign() != Ordering::Greater {
             errors.invalid(&at, amount.clone(), "must be greater than zero");
         }
-        checks::resource_amount(errors, &at, name, amount);
     }
     let policy = text(spec, "persistentVolumeReclaimPolicy");
     if !policy.is_empty() {

@@ -204,7 +204,7 @@ fn daemon_strategy(errors: &mut Errors, path: &Path, strategy: &Value) {
         }
         other => {
             let shown = json!({"Type": other, "RollingUpdate": null});
-            errors.not_supported(path, shown, &["OnDelete", "RollingUpdate"]);
+            errors.not_supported(path, shown, &["RollingUpdate", "OnDelete"]);
         }
     }
 }
@@ -251,7 +251,7 @@ fn stateful_spec(errors: &mut Errors, object: &Value, create: bool) {
     let retention = &spec["persistentVolumeClaimRetentionPolicy"];
     for key in ["whenDeleted", "whenScaled"] {
         let path = path.child("persistentVolumeClaimRetentionPolicy").child(key);
-        errors.one_of(&path, text(retention, key), &["Delete", "Retain"]);
+        errors.one_of(&path, text(retention, key), &["Retain", "Delete"]);
     }
     if create {
         for (i, claim) in list(spec, "volumeClaimTemplates").iter().enumerate() {

@@ -1,0 +1,72 @@
+//! Our rules held against a real server's recorded answers (see `tests/golden/builtin/record.py`).
+
+use fl_schema::FieldError;
+use serde_json::{Value, json};
+
+use crate::resource::Hook;
+
+fn read(name: &str) -> Vec<Value> {
+    let path = format!("{}/tests/golden/builtin/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).expect("a golden file")).expect("JSON")
+}
+
+/// What the recorder leaves out of an object.
+fn strip(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for key in ["uid", "creationTimestamp", "namespace", "generation"] {
+            metadata.remove(key);
+        }
+    }
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove("lastPhaseTransitionTime");
+    }
+    if object["kind"] == "Service" {
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
+                spec.remove(key);
+            }
+        }
+    }
+    object
+}
+
+fn causes(errors: &[FieldError]) -> Value {
+    let mut found: Vec<[String; 3]> =
+        errors.iter().map(|e| [e.field.clone(), e.kind.reason().to_owned(), e.body()]).collect();
+    found.sort();
+    json!(found)
+}
+
+#[test]
+fn objects_come_out_as_a_real_server_answers_them() {
+    let types = crate::builtin_types::all();
+    let mut wrong = Vec::new();
+    for (case, want) in read("cases.json").into_iter().zip(read("answers.json")) {
+        let plural = case["path"].as_str().and_then(|p| p.rsplit('/').next()).expect("a path");
+        let mut object = case["object"].clone();
+        let api_version = object["apiVersion"].as_str().expect("apiVersion").to_owned();
+        let rt = types
+            .iter()
+            .find(|t| t.plural == plural && t.api_version() == api_version)
+            .unwrap_or_else(|| panic!("{api_version} {plural} is served"));
+        if rt.namespaced {
+            object["metadata"]["namespace"] = json!("golden");
+        }
+        object["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000000");
+        let hook = Hook { resource: rt, subresource: "", now: "2024-01-01T00:00:00Z" };
+        rt.behaviour.default(&mut object);
+        rt.behaviour.prepare_for_create(hook, &mut object);
+        let errors = rt.behaviour.validate_create(hook, &object);
+        let got = if errors.is_empty() {
+            json!({"object": strip(object)})
+        } else {
+            json!({"causes": causes(&errors)})
+        };
+        if got != want {
+            let print = |v: &Value| serde_json::to_string_pretty(v).expect("prints");
+            let diff = super::checks::unified_diff(&print(&want), &print(&got));
+            wrong.push(format!("{plural} {}:\n{diff}", case["object"]["metadata"]["name"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
+}
