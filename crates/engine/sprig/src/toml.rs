@@ -21,9 +21,44 @@ pub(crate) fn add(f: &mut Functions) {
     fixed(f, "fromToml", &[S], |_, a| {
         Ok(match text(a, 0).parse::<toml::Table>() {
             Ok(table) => from_table(table),
-            Err(error) => error_dict(format!("toml: {}", error.message())),
+            Err(error) => error_dict(error_text(&text(a, 0), &error)),
         })
     });
+}
+
+/// The refusal with its line; for a key without a value, by far the commonest, in the reference's words.
+fn error_text(source: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start.min(source.len()));
+    let before = &source.as_bytes()[..at];
+    let line = 1 + memchr::memchr_iter(b'\n', before).count();
+    if !error.message().starts_with("key with no value") {
+        return format!("toml: line {line}: {}", error.message());
+    }
+    let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '\t');
+    let mut rest = source.get(start..).unwrap_or_default();
+    let mut word_ended = false;
+    // Blanks may stand around dots, not inside a word.
+    while let Some(c) = rest.chars().next().filter(|c| key(*c)) {
+        let blank = matches!(c, ' ' | '\t');
+        if !blank && c != '.' && word_ended {
+            break;
+        }
+        word_ended = match c {
+            '.' => false,
+            _ if blank => word_ended || !source[start..source.len() - rest.len()].trim_start().is_empty(),
+            _ => false,
+        };
+        rest = &rest[c.len_utf8()..];
+    }
+    match rest.chars().next() {
+        None => format!("toml: line {line}: unexpected EOF; expected key separator '='"),
+        Some(c) => {
+            let quoted = fmt::quoted(c.to_string().as_bytes());
+            let shown = if c == '\'' { "\\'" } else { &quoted[1..quoted.len() - 1] };
+            format!("toml: line {line}: expected '.' or '=', but got '{shown}' instead")
+        }
+    }
 }
 
 fn from_table(table: toml::Table) -> Value {

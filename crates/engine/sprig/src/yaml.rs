@@ -132,7 +132,7 @@ pub fn from_node(node: &Node) -> Result<Value, String> {
             Some(Scalar::Float(x)) if x.is_finite() => Value::Float(x),
             Some(Scalar::Float(x)) => {
                 let shown = fl_gotemplate::fmt::format_float(x, b'g', None);
-                return Err(format!("error marshaling into JSON: json: unsupported value: {shown}"));
+                return Err(format!("error converting YAML to JSON: json: unsupported value: {shown}"));
             }
             Some(Scalar::Str(text)) => Value::str(text),
             Some(Scalar::Timestamp(text)) => Value::str(text),
