@@ -20,11 +20,11 @@ fn strip(mut object: Value) -> Value {
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("lastPhaseTransitionTime");
     }
-    if object["kind"] == "Service" {
-        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-            for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
-                spec.remove(key);
-            }
+    if object["kind"] == "Service"
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"] {
+            spec.remove(key);
         }
     }
     object
