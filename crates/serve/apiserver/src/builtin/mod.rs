@@ -1,7 +1,7 @@
 //! The built-in kinds: their defaults, validation, write strategies, tables and second versions.
 //!
 //! [`behaviour`] hands the server the rules of one kind; what is not listed follows the rules most types share.
-//! Rows are in [`kinds`], defaults per Go type in [`defaults`], checks in one file per family of kinds.
+//! Rows are in `kinds`, defaults per Go type in `defaults`, checks in one file per family of kinds.
 
 mod checks;
 mod defaults;

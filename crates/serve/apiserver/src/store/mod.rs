@@ -2,7 +2,7 @@
 //! and a bounded history per table for watches.
 //!
 //! Readers see what is durable. A write is checked against the newest state (durable or not), gets its revision, and is
-//! handed to one writer thread; writes that arrive together share one synced append to the log ([`wal`]), and only then
+//! handed to one writer thread; writes that arrive together share one synced append to the log (`wal`), and only then
 //! become visible and are acknowledged. A log of our own rather than a B-tree file: one `fdatasync` of one sequential
 //! write per group is the least a durable commit can cost, and the whole state is held in memory anyway, as bytes.
 
