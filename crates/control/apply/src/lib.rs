@@ -1,0 +1,1 @@
+//! Applying objects to a cluster: server-side apply, inventory, pruning, waiting.

@@ -1,0 +1,1 @@
+//! The HelmRelease controller: releases that never get stuck.

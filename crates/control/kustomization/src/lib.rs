@@ -1,0 +1,1 @@
+//! The Kustomization controller: from artifact to cluster.

@@ -1,0 +1,1 @@
+//! The source controllers: content comes in and becomes an artifact.

@@ -1,0 +1,1 @@
+//! Decrypting files that SOPS encrypted.

@@ -1,0 +1,1 @@
+//! Signatures of commits and artifacts: PGP, SSH, cosign.
