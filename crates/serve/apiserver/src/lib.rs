@@ -3,6 +3,30 @@
 //! [`ApiServer`] answers requests: over a socket ([`Listener`]), or without one ([`ApiServer::service`], a tower
 //! service to build a client on). [`store`] holds the objects; [`resource`] says what the server knows about a type and
 //! which hooks a kind may fill in; [`builtin`] fills them in for the built-in kinds.
+//!
+//! A client in the same process needs no socket and no credentials; layers (faults, delays, counters) go between the two:
+//!
+//! ```
+//! use fl_apiserver::{ApiServer, User};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, PostParams};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let server = ApiServer::in_memory().await?;
+//! let client = kube::Client::new(server.service(User::superuser("test")), "default");
+//!
+//! let maps: Api<ConfigMap> = Api::default_namespaced(client);
+//! let map = serde_json::from_value(serde_json::json!({"metadata": {"name": "a"}, "data": {"k": "v"}}))?;
+//! maps.create(&PostParams::default(), &map).await?;
+//! assert_eq!(maps.get("a").await?.data.expect("data")["k"], "v");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`ApiServer::new`] takes [`Options`] (clock, simulated workloads, tokens) and a [`store::Store`] on disk or in memory.
+//! The server's own controllers (garbage collection, namespaces, CRDs, simulation) run as tasks of the current tokio
+//! runtime and sleep by its timer, so that a paused runtime clock drives them as well.
 
 mod admission;
 pub mod age;

@@ -119,6 +119,11 @@ impl ApiServer {
         Ok(Self { inner, _background: Arc::new(Background(tasks, ending)) })
     }
 
+    /// A server that keeps everything in memory, with default options: for tests.
+    pub async fn in_memory() -> Result<Self, StartError> {
+        Self::new(Store::in_memory(), Options::default()).await
+    }
+
     /// The newest revision of the store.
     #[must_use]
     pub fn revision(&self) -> u64 {
