@@ -1,0 +1,176 @@
+//! Making a connection: kubeconfig file, in-cluster, kubeconfig of a Secret, impersonation.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::Cluster;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    #[error("the kubeconfig {path} cannot be used: {problem}")]
+    File { path: PathBuf, problem: String },
+    #[error("no cluster to connect to: {0}")]
+    Infer(String),
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(String),
+    #[error("the connection cannot be set up: {0}")]
+    Client(String),
+}
+
+/// Which cluster, for the engine itself.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// Absent: `KUBECONFIG` or the usual file, else the Pod's own account.
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+}
+
+/// What a kubeconfig from a Secret may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoteOptions {
+    /// `--insecure-kubeconfig-exec`: programs of the kubeconfig may be run. This engine starts no programs, so it is refused.
+    pub allow_exec: bool,
+    /// `--insecure-kubeconfig-tls`
+    pub allow_insecure_tls: bool,
+}
+
+/// In whose name requests are made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// The engine's own, or that of the kubeconfig.
+    Own,
+    /// `system:serviceaccount:<namespace>:<name>`
+    ServiceAccount { namespace: String, name: String },
+}
+
+const CONNECT: Duration = Duration::from_secs(30);
+
+fn crypto() {
+    // The first call wins; later ones find it set.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Where the engine itself connects to; kept to make clients with other identities.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    config: kube::Config,
+}
+
+impl Connection {
+    /// From files or from inside a Pod.
+    pub async fn open(options: &ConnectOptions) -> Result<Self, ConnectError> {
+        let chosen = KubeConfigOptions { context: options.context.clone(), cluster: None, user: None };
+        let config = match &options.kubeconfig {
+            Some(path) => {
+                let bad = |problem: String| ConnectError::File { path: path.clone(), problem };
+                let file = Kubeconfig::read_from(path).map_err(|e| bad(e.to_string()))?;
+                kube::Config::from_custom_kubeconfig(file, &chosen).await.map_err(|e| bad(e.to_string()))?
+            }
+            None if options.context.is_some() => kube::Config::from_kubeconfig(&chosen)
+                .await
+                .map_err(|e| ConnectError::Infer(e.to_string()))?,
+            None => kube::Config::infer().await.map_err(|e| ConnectError::Infer(e.to_string()))?,
+        };
+        Ok(Connection { config: tuned(config) })
+    }
+
+    /// From the text of a kubeconfig in a Secret.
+    ///
+    /// Programs are never run: such a user is dropped, as Flux does by default. File references of the text cannot be
+    /// used either; they would name files of this process.
+    pub async fn from_text(text: &str, options: RemoteOptions) -> Result<Self, ConnectError> {
+        let bad = |e: String| ConnectError::Kubeconfig(e);
+        let mut file = Kubeconfig::from_yaml(text).map_err(|e| bad(e.to_string()))?;
+        if options.allow_exec
+            && file.auth_infos.iter().any(|u| u.auth_info.as_ref().is_some_and(|a| a.exec.is_some()))
+        {
+            return Err(bad(
+                "it names a program to run for its credentials, which this engine never does".to_owned()
+            ));
+        }
+        for user in file.auth_infos.iter_mut().filter_map(|u| u.auth_info.as_mut()) {
+            user.exec = None;
+            user.auth_provider = None;
+            user.token_file = None;
+            user.client_certificate = None;
+            user.client_key = None;
+        }
+        for cluster in file.clusters.iter_mut().filter_map(|c| c.cluster.as_mut()) {
+            cluster.certificate_authority = None;
+            if !options.allow_insecure_tls {
+                cluster.insecure_skip_tls_verify = None;
+            }
+        }
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+            .await
+            .map_err(|e| bad(e.to_string()))?;
+        Ok(Connection { config: tuned(config) })
+    }
+
+    /// From parts, as `spec.kubeConfig.configMapRef` gives them.
+    pub fn from_parts(address: &str, ca: Option<&[u8]>, token: &str) -> Result<Self, ConnectError> {
+        let bad = |e: String| ConnectError::Kubeconfig(e);
+        let mut config =
+            kube::Config::new(address.parse().map_err(|e: http::uri::InvalidUri| bad(e.to_string()))?);
+        if let Some(ca) = ca {
+            let pem = rustls::pki_types::pem::PemObject::pem_slice_iter(ca)
+                .collect::<Result<Vec<rustls::pki_types::CertificateDer<'_>>, _>>()
+                .map_err(|e| bad(format!("ca.crt: {e}")))?;
+            config.root_cert = Some(pem.into_iter().map(|c| c.to_vec()).collect());
+        }
+        config.auth_info.token = Some(token.to_owned().into());
+        Ok(Connection { config: tuned(config) })
+    }
+
+    /// The namespace of the context or the Pod.
+    pub fn default_namespace(&self) -> &str {
+        &self.config.default_namespace
+    }
+
+    pub fn address(&self) -> String {
+        self.config.cluster_url.to_string()
+    }
+
+    /// A client in somebody's name. Nobody's groups are claimed beside it.
+    pub fn cluster(&self, identity: &Identity) -> Result<Cluster, ConnectError> {
+        crypto();
+        let mut config = self.config.clone();
+        if let Identity::ServiceAccount { namespace, name } = identity {
+            config.auth_info.impersonate = Some(format!("system:serviceaccount:{namespace}:{name}"));
+            config.auth_info.impersonate_groups = None;
+        }
+        let client = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
+        Ok(Cluster::new(client))
+    }
+}
+
+fn tuned(mut config: kube::Config) -> kube::Config {
+    config.connect_timeout = Some(CONNECT);
+    // A watch is quiet for long; it has its own limit.
+    config.read_timeout = None;
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kubeconfig_of_others_cannot_name_programs_or_files() {
+        let text = r#"{"apiVersion":"v1","kind":"Config","current-context":"c",
+            "clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1","certificate-authority":"/etc/passwd","insecure-skip-tls-verify":true}}],
+            "users":[{"name":"u","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch"},"tokenFile":"/etc/passwd"}}],
+            "contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}"#;
+        let connection = Connection::from_text(text, RemoteOptions::default()).await.unwrap();
+        assert!(!connection.config.accept_invalid_certs);
+        assert!(connection.config.auth_info.exec.is_none());
+        assert!(connection.config.auth_info.token_file.is_none());
+        let refused =
+            Connection::from_text(text, RemoteOptions { allow_exec: true, ..Default::default() }).await;
+        assert!(refused.unwrap_err().to_string().contains("never does"));
+    }
+}

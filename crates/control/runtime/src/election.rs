@@ -1,0 +1,203 @@
+//! Leader election over a Lease, compatible with Flux's controllers: same names, same times.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::Digest as _;
+use tokio::time::Instant;
+
+use crate::cluster::{ApiError, Cluster, Write};
+use crate::kind::Kind;
+use crate::log::Log;
+use crate::stop::Stop;
+
+/// How long a lease holds without being renewed, and how often it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub lease: Duration,
+    pub renew: Duration,
+    pub retry: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Times {
+            lease: Duration::from_secs(35),
+            renew: Duration::from_secs(30),
+            retry: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The lease of a controller: `<controller>-leader-election`, with a suffix for shards.
+pub fn lease_name(controller: &str, label_selector: &str) -> String {
+    let name = format!("{controller}-leader-election");
+    if label_selector.is_empty() {
+        return name;
+    }
+    let sum = sha2::Sha256::digest(label_selector.as_bytes());
+    let hex: String = sum[..4].iter().map(|b| format!("{b:02x}")).collect();
+    format!("{name}-{hex}")
+}
+
+/// A lease held or wanted.
+#[derive(Debug)]
+pub struct Election {
+    cluster: Cluster,
+    namespace: String,
+    name: String,
+    identity: String,
+    times: Times,
+    log: Log,
+    /// What others wrote last, and when we first saw it: their clock is not ours.
+    seen: Option<(String, Instant)>,
+}
+
+impl Election {
+    pub fn new(
+        cluster: Cluster,
+        namespace: &str,
+        name: &str,
+        identity: &str,
+        times: Times,
+        log: Log,
+    ) -> Self {
+        Election {
+            cluster,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+            times,
+            log,
+            seen: None,
+        }
+    }
+
+    /// Waits until we lead.
+    pub async fn win(&mut self) {
+        loop {
+            match self.attempt().await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => self.log.error(&error.to_string(), "the lease cannot be had, trying again"),
+            }
+            tokio::time::sleep(self.times.retry).await;
+        }
+    }
+
+    /// Renews until that fails for too long or we are told to stop; then gives the lease back. After this nothing may be
+    /// written any more.
+    pub async fn hold(mut self, stop: &Stop) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::select! {
+                () = stop.stopped() => break,
+                () = tokio::time::sleep(self.times.retry) => {}
+            }
+            match tokio::time::timeout(self.times.retry, self.attempt()).await {
+                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(false)) => {
+                    self.log.error("another process leads", "leader election lost");
+                    return;
+                }
+                Ok(Err(error)) => {
+                    self.log.error(&error.to_string(), "the lease cannot be renewed, trying again")
+                }
+                Err(_) => {}
+            }
+            if renewed.elapsed() > self.times.renew {
+                self.log.error("the lease could not be renewed in time", "leader election lost");
+                return;
+            }
+        }
+        let _ = self.release().await;
+    }
+
+    /// Takes or renews the lease; `false` while somebody else has it.
+    async fn attempt(&mut self) -> Result<bool, ApiError> {
+        let kind = Kind::lease();
+        let now = micro(jiff::Timestamp::now());
+        let seconds = self.times.lease.as_secs();
+        let found = match self.cluster.get(&kind, Some(&self.namespace), &self.name).await {
+            Ok(lease) => lease,
+            Err(error) if error.is_not_found() => {
+                let lease = json!({
+                    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                    "metadata": {"name": self.name, "namespace": self.namespace},
+                    "spec": {"holderIdentity": self.identity, "leaseDurationSeconds": seconds,
+                             "acquireTime": now, "renewTime": now, "leaseTransitions": 0},
+                });
+                let made = self.cluster.create(&kind, Some(&self.namespace), &lease, &Write::default()).await;
+                return match made {
+                    Ok(_) => Ok(true),
+                    Err(error) if error.already_exists() => Ok(false),
+                    Err(error) => Err(error),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let spec = &found["spec"];
+        let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+        let ours = holder == self.identity;
+        if !ours && !holder.is_empty() {
+            let mark = format!("{holder} {}", spec["renewTime"]);
+            let fresh = self.seen.as_ref().is_none_or(|(known, _)| *known != mark);
+            if fresh {
+                self.seen = Some((mark, Instant::now()));
+            }
+            let theirs = Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or(seconds));
+            if self.seen.as_ref().is_some_and(|(_, at)| at.elapsed() < theirs) {
+                return Ok(false);
+            }
+        }
+        let mut lease = found.clone();
+        lease["spec"]["holderIdentity"] = self.identity.clone().into();
+        lease["spec"]["leaseDurationSeconds"] = seconds.into();
+        lease["spec"]["renewTime"] = now.clone().into();
+        if !ours {
+            lease["spec"]["acquireTime"] = now.into();
+            lease["spec"]["leaseTransitions"] =
+                (spec["leaseTransitions"].as_i64().unwrap_or_default() + 1).into();
+        }
+        self.put(&lease).await
+    }
+
+    async fn release(&mut self) -> Result<bool, ApiError> {
+        let mut lease = self.cluster.get(&Kind::lease(), Some(&self.namespace), &self.name).await?;
+        if lease["spec"]["holderIdentity"] != self.identity.as_str() {
+            return Ok(false);
+        }
+        lease["spec"]["holderIdentity"] = "".into();
+        lease["spec"]["leaseDurationSeconds"] = 1.into();
+        lease["spec"]["renewTime"] = micro(jiff::Timestamp::now()).into();
+        self.put(&lease).await
+    }
+
+    /// Replaces the lease on top of the version we read: of two, one wins.
+    async fn put(&self, lease: &Value) -> Result<bool, ApiError> {
+        let kind = Kind::lease();
+        match self.cluster.replace(&kind, Some(&self.namespace), &self.name, lease, &Write::default()).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn micro(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_leases() {
+        assert_eq!(lease_name("source-controller", ""), "source-controller-leader-election");
+        assert_eq!(
+            lease_name("source-controller", "sharding.fluxcd.io/key=shard1"),
+            "source-controller-leader-election-73fdc1be"
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! Events: for `kubectl describe`, and for whoever sends notifications.
+
+mod correlate;
+mod sink;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+pub use sink::HttpSink;
+
+use crate::cluster::{Cluster, Patch, Write};
+use crate::failure::EventKind;
+use crate::kind::Kind;
+use crate::log::Log;
+use crate::object::Reconciled;
+use correlate::{Correlator, Decision};
+
+/// Annotations of an object that begin so go into each of its events.
+const COPIED: &str = "event.toolkit.fluxcd.io/";
+/// Writers; events of one object always go through the same one, in order.
+const LANES: usize = 4;
+/// Events waiting to be written. Beyond it the oldest promise of events holds: best effort.
+const BACKLOG: usize = 1024;
+
+/// The object an event is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct About {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub api_version: String,
+    pub resource_version: String,
+    /// Annotations of the object that its events carry.
+    #[serde(skip)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl About {
+    pub fn of<T: Reconciled>(object: &T) -> Self {
+        let meta = object.meta();
+        let copied = meta.annotations.iter().flatten().filter(|(k, _)| k.starts_with(COPIED));
+        About {
+            kind: T::KIND.to_owned(),
+            namespace: object.namespace().to_owned(),
+            name: meta.name.clone(),
+            uid: object.uid().to_owned(),
+            api_version: T::api_version(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            annotations: copied.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        }
+    }
+}
+
+/// An event on its way to a sink.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Notification {
+    pub involved_object: About,
+    /// `info` or `error`
+    pub severity: &'static str,
+    /// RFC 3339
+    pub timestamp: String,
+    pub message: String,
+    pub reason: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    pub reporting_controller: String,
+    pub reporting_instance: String,
+}
+
+/// Where notifications go: a notification controller in this process, or one behind an address. Must not block.
+pub trait EventSink: Send + Sync {
+    fn deliver(&self, notification: Notification);
+}
+
+struct Job {
+    component: &'static str,
+    about: About,
+    warning: bool,
+    reason: String,
+    message: String,
+    annotations: BTreeMap<String, String>,
+}
+
+struct Shared {
+    lanes: Vec<mpsc::Sender<Job>>,
+    sinks: Mutex<Vec<Arc<dyn EventSink>>>,
+    host: String,
+    log: Log,
+}
+
+/// Records events in the name of a controller. Clones share the writers.
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    component: &'static str,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("component", &self.component).finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Starts the writers; they end with the last clone.
+    pub fn start(cluster: &Cluster, log: Log) -> Self {
+        let lanes = (0..LANES)
+            .map(|_| {
+                let (sender, receiver) = mpsc::channel(BACKLOG);
+                tokio::spawn(write(cluster.clone(), receiver, log.clone()));
+                sender
+            })
+            .collect();
+        let shared = Shared { lanes, sinks: Mutex::default(), host: hostname(), log };
+        Recorder { shared: Arc::new(shared), component: "fluorite" }
+    }
+
+    /// The same writers in another controller's name.
+    #[must_use]
+    pub fn named(&self, component: &'static str) -> Self {
+        Recorder { shared: self.shared.clone(), component }
+    }
+
+    pub fn add_sink(&self, sink: Arc<dyn EventSink>) {
+        self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner).push(sink);
+    }
+
+    /// Records an event. `metadata` keys carry the API group of the object as a prefix already.
+    pub fn event(
+        &self,
+        about: &About,
+        kind: EventKind,
+        reason: &str,
+        message: &str,
+        metadata: BTreeMap<String, String>,
+    ) {
+        let mut annotations = metadata;
+        annotations.extend(about.annotations.clone());
+        let warning = kind == EventKind::Warning;
+        let job = Job {
+            component: self.component,
+            about: about.clone(),
+            warning,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            annotations: annotations.clone(),
+        };
+        let lane =
+            about.uid.bytes().fold(0usize, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into())) % LANES;
+        if self.shared.lanes[lane].try_send(job).is_err() {
+            self.shared.log.error("too many events at once", "an event is dropped");
+        }
+        if kind == EventKind::Trace {
+            return;
+        }
+        let sinks = self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for sink in sinks {
+            sink.deliver(Notification {
+                involved_object: about.clone(),
+                severity: if warning { "error" } else { "info" },
+                timestamp: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+                message: message.to_owned(),
+                reason: reason.to_owned(),
+                metadata: annotations.clone(),
+                reporting_controller: self.component.to_owned(),
+                reporting_instance: self.shared.host.clone(),
+            });
+        }
+    }
+}
+
+fn hostname() -> String {
+    std::env::var("HOSTNAME")
+        .ok()
+        .filter(|h| !h.is_empty())
+        .or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|h| h.trim().to_owned()))
+        .unwrap_or_else(|| "localhost".to_owned())
+}
+
+async fn write(cluster: Cluster, mut jobs: mpsc::Receiver<Job>, log: Log) {
+    let kind = Kind::event();
+    let mut correlator = Correlator::default();
+    while let Some(job) = jobs.recv().await {
+        let decision = correlator.decide(
+            job.component,
+            &job.about,
+            job.warning,
+            &job.reason,
+            &job.message,
+            tokio::time::Instant::now(),
+        );
+        let result = match decision {
+            Decision::Drop => Ok(()),
+            Decision::Repeat { name, count, message, id } => {
+                let patch = json!({
+                    "count": count,
+                    "message": message,
+                    "lastTimestamp": rfc3339(jiff::Timestamp::now()),
+                });
+                let write = Write::by(job.component);
+                match cluster
+                    .patch(&kind, Some(&job.about.namespace), &name, Patch::Strategic, &patch, &write)
+                    .await
+                {
+                    // The server forgets events after an hour.
+                    Err(e) if e.is_not_found() => {
+                        create(&cluster, &kind, &mut correlator, id, &job, &message).await
+                    }
+                    other => other.map(drop),
+                }
+            }
+            Decision::New { message, id } => {
+                create(&cluster, &kind, &mut correlator, id, &job, &message).await
+            }
+        };
+        // A namespace that is going away takes no more events; that is no news.
+        if let Err(error) = result
+            && !error.is_forbidden()
+            && !error.is_not_found()
+        {
+            log.error(&error.to_string(), "an event cannot be recorded");
+        }
+    }
+}
+
+async fn create(
+    cluster: &Cluster,
+    kind: &Kind,
+    correlator: &mut Correlator,
+    id: correlate::Id,
+    job: &Job,
+    message: &str,
+) -> Result<(), crate::cluster::ApiError> {
+    let now = jiff::Timestamp::now();
+    let name = format!("{}.{:x}", job.about.name, now.as_nanosecond());
+    let event = body(job, &name, message, now);
+    cluster.create(kind, Some(&job.about.namespace), &event, &Write::by(job.component)).await?;
+    correlator.recorded(id, name);
+    Ok(())
+}
+
+fn rfc3339(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn body(job: &Job, name: &str, message: &str, now: jiff::Timestamp) -> Value {
+    let now = rfc3339(now);
+    let mut event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": job.about.namespace},
+        "involvedObject": job.about,
+        "reason": job.reason,
+        "message": message,
+        "source": {"component": job.component},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "type": if job.warning { "Warning" } else { "Normal" },
+        "reportingComponent": job.component,
+        "reportingInstance": "",
+    });
+    if !job.annotations.is_empty() {
+        event["metadata"]["annotations"] = json!(job.annotations);
+    }
+    event
+}

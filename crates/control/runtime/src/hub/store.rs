@@ -1,0 +1,148 @@
+//! The objects of one kind, as a watch sees them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::Live;
+use crate::kind::Kind;
+
+/// What happened to an object. At least one side is there.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub kind: Kind,
+    pub old: Option<Arc<Live>>,
+    pub new: Option<Arc<Live>>,
+}
+
+impl Change {
+    /// The side that is there, the newer one first.
+    pub fn object(&self) -> &Arc<Live> {
+        self.new.as_ref().or(self.old.as_ref()).expect("a change has a side")
+    }
+}
+
+type Objects = HashMap<String, HashMap<String, Arc<Live>>>;
+
+/// Whether `a` is a later state than `b`. Versions of one server are numbers that grow; where they are not, any other
+/// version counts as later.
+fn newer(a: &Live, b: &Live) -> bool {
+    if a.uid() != b.uid() {
+        return true;
+    }
+    match (a.resource_version().parse::<u64>(), b.resource_version().parse::<u64>()) {
+        (Ok(a), Ok(b)) => a > b,
+        _ => a.resource_version() != b.resource_version(),
+    }
+}
+
+/// Objects by namespace and name.
+#[derive(Debug)]
+pub struct Store {
+    kind: Kind,
+    objects: RwLock<Objects>,
+    synced: watch::Sender<bool>,
+}
+
+impl Store {
+    pub(super) fn new(kind: Kind) -> Self {
+        Store { kind, objects: RwLock::default(), synced: watch::Sender::new(false) }
+    }
+
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Whether the whole kind was seen once. Before that absence means nothing.
+    pub fn synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Waits for the first full view.
+    pub async fn wait_synced(&self) {
+        let mut receiver = self.synced.subscribe();
+        let _ = receiver.wait_for(|synced| *synced).await;
+    }
+
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Live>> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects.get(namespace)?.get(name).cloned()
+    }
+
+    /// The known state of an object given as JSON.
+    pub(super) fn get_by_meta(&self, object: &serde_json::Value) -> Option<Arc<Live>> {
+        let meta = &object["metadata"];
+        self.get(meta["namespace"].as_str().unwrap_or_default(), meta["name"].as_str()?)
+    }
+
+    /// All objects of a namespace, or of all namespaces.
+    pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<Live>> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        match namespace {
+            Some(namespace) => {
+                objects.get(namespace).map_or_else(Vec::new, |o| o.values().cloned().collect())
+            }
+            None => objects.values().flat_map(|o| o.values().cloned()).collect(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects.values().map(HashMap::len).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn mark_synced(&self) {
+        self.synced.send_replace(true);
+    }
+
+    /// Takes over a newer state. `None` when it is not newer: lists, watches and answers to writes overlap, and an answer may
+    /// be overtaken by the watch.
+    pub(super) fn put(&self, live: Live) -> Option<Change> {
+        let live = Arc::new(live);
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let of_namespace = objects.entry(live.namespace().to_owned()).or_default();
+        if of_namespace.get(live.name()).is_some_and(|known| !newer(&live, known)) {
+            return None;
+        }
+        let old = of_namespace.insert(live.name().to_owned(), live.clone());
+        drop(objects);
+        Some(Change { kind: self.kind.clone(), old, new: Some(live) })
+    }
+
+    pub(super) fn remove(&self, namespace: &str, name: &str) -> Option<Change> {
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let of_namespace = objects.get_mut(namespace)?;
+        let old = of_namespace.remove(name)?;
+        if of_namespace.is_empty() {
+            objects.remove(namespace);
+        }
+        Some(Change { kind: self.kind.clone(), old: Some(old), new: None })
+    }
+
+    /// Names of everything that is known.
+    pub(super) fn names(&self) -> Vec<(String, String)> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects.iter().flat_map(|(ns, o)| o.keys().map(|n| (ns.clone(), n.clone()))).collect()
+    }
+}
+
+impl Store {
+    /// Waits for the first full view, unless the server does not serve the kind at all: then there is nothing to see.
+    pub async fn wait_synced_or_unserved(&self, cluster: &crate::cluster::Cluster) {
+        if self.synced() {
+            return;
+        }
+        let path = format!("{}?limit=1", self.kind.collection_path(None));
+        if let Err(error) = cluster.request(http::Method::GET, &path, "", None).await
+            && error.is_not_found()
+        {
+            return;
+        }
+        self.wait_synced().await;
+    }
+}

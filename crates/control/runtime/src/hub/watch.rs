@@ -1,0 +1,212 @@
+//! The loop behind a store: list, watch, again.
+//!
+//! The first view comes as a stream of events where the server can do that (`sendInitialEvents`), else in pages. What was
+//! known stays known until a new full view is complete, so a lost connection never looks like a deletion.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::Value;
+
+use super::{Content, Hub, Live, Store, WatchSpec};
+use crate::backoff::Backoff;
+use crate::cluster::{ApiError, query};
+
+/// A watch that says nothing for this long (not even a bookmark) is taken for dead.
+const SILENCE: Duration = Duration::from_secs(330);
+/// The server ends a watch after this long, in seconds; each gets a little more so that they do not all end at once.
+const SERVER_TIMEOUT: u64 = 290;
+const PAGE: &str = "500";
+
+enum End {
+    /// Ended in order, or broke: go on from the last version.
+    Resume,
+    /// The server no longer has our version: see everything anew.
+    Relist,
+}
+
+/// Runs until dropped.
+pub(super) async fn run(hub: &Hub, spec: &WatchSpec, store: &Store) {
+    let log = hub.inner.log.with([("kind", spec.kind.kind().into())]);
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
+    let mut streaming = true;
+    let mut version: Option<String> = None;
+    let mut told = false;
+    loop {
+        let result = match &version {
+            Some(from) => follow(hub, spec, store, from.clone(), None).await,
+            None if streaming => follow(hub, spec, store, String::new(), Some(HashSet::new())).await,
+            None => pages(hub, spec, store).await.map(|from| (End::Resume, Some(from))),
+        };
+        match result {
+            Ok((End::Resume, from)) => {
+                backoff.reset();
+                told = false;
+                // A streamed list that broke before its end has no version to go on from.
+                version = from;
+                if version.is_none() {
+                    tokio::time::sleep(backoff.next()).await;
+                }
+            }
+            Ok((End::Relist, _)) => version = None,
+            Err(error) if error.is_gone() => version = None,
+            // 422 and 400: a server (or feature gate) without streamed lists.
+            Err(error) if version.is_none() && streaming && matches!(error.code(), Some(400 | 422)) => {
+                streaming = false;
+            }
+            Err(error) => {
+                if !told {
+                    log.error(&error.to_string(), "cannot watch, trying again");
+                    told = true;
+                }
+                tokio::time::sleep(backoff.next()).await;
+            }
+        }
+    }
+}
+
+fn accept(spec: &WatchSpec) -> &'static str {
+    match spec.content {
+        Content::Full => "application/json",
+        Content::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+    }
+}
+
+fn list_accept(spec: &WatchSpec) -> &'static str {
+    match spec.content {
+        Content::Full => "application/json",
+        Content::Metadata => {
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+        }
+    }
+}
+
+/// Sees the whole kind in pages; answers the version to watch from.
+async fn pages(hub: &Hub, spec: &WatchSpec, store: &Store) -> Result<String, ApiError> {
+    let path = spec.kind.collection_path(hub.inner.namespace.as_deref());
+    let mut seen = HashSet::new();
+    let mut next = String::new();
+    loop {
+        let query = query(&[("limit", PAGE), ("labelSelector", &spec.label_selector), ("continue", &next)]);
+        let path = format!("{path}?{query}");
+        let mut page = hub.inner.cluster.get_accepting(&path, list_accept(spec)).await?;
+        if let Value::Array(items) = page["items"].take() {
+            for item in items {
+                take(hub, spec, store, item, Some(&mut seen));
+            }
+        }
+        match page["metadata"]["continue"].as_str() {
+            Some(more) if !more.is_empty() => more.clone_into(&mut next),
+            _ => {
+                forget_unseen(hub, store, &seen);
+                store.mark_synced();
+                return Ok(page["metadata"]["resourceVersion"].as_str().unwrap_or("0").to_owned());
+            }
+        }
+    }
+}
+
+/// Watches from a version, or with `seen` sees the whole kind first.
+async fn follow(
+    hub: &Hub,
+    spec: &WatchSpec,
+    store: &Store,
+    from: String,
+    mut seen: Option<HashSet<(String, String)>>,
+) -> Result<(End, Option<String>), ApiError> {
+    let spread = spec.kind.kind().bytes().map(u64::from).sum::<u64>() % 30;
+    let streamed = |text: &'static str| if seen.is_some() { text } else { "" };
+    let query = query(&[
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", &(SERVER_TIMEOUT + spread).to_string()),
+        ("labelSelector", &spec.label_selector),
+        ("sendInitialEvents", streamed("true")),
+        ("resourceVersionMatch", streamed("NotOlderThan")),
+        ("resourceVersion", &from),
+    ]);
+    let path = format!("{}?{query}", spec.kind.collection_path(hub.inner.namespace.as_deref()));
+    let lines = hub.inner.cluster.lines(&path, accept(spec)).await?;
+    let mut lines = std::pin::pin!(lines);
+    let mut version = (!from.is_empty()).then_some(from);
+    while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
+        if line.is_empty() {
+            continue;
+        }
+        // A line cut off by a lost connection: go on from what was complete.
+        let Ok(mut event) = serde_json::from_str::<Value>(&line) else { break };
+        let object = event["object"].take();
+        let object_version = object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        match event["type"].as_str() {
+            Some("ADDED" | "MODIFIED") => take(hub, spec, store, object, seen.as_mut()),
+            Some("DELETED") => {
+                let meta = &object["metadata"];
+                let namespace = meta["namespace"].as_str().unwrap_or_default();
+                let name = meta["name"].as_str().unwrap_or_default();
+                if let Some(change) = store.remove(namespace, name) {
+                    hub.publish(&change);
+                }
+            }
+            Some("BOOKMARK") => {
+                let complete = object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
+                if complete && let Some(seen) = seen.take() {
+                    forget_unseen(hub, store, &seen);
+                    store.mark_synced();
+                }
+            }
+            Some("ERROR") => {
+                let code = object["code"].as_u64().unwrap_or_default();
+                if code == 410 {
+                    return Ok((End::Relist, None));
+                }
+                let message = object["message"].as_str().unwrap_or("the watch ended with an error");
+                return Err(ApiError::Refused {
+                    code: u16::try_from(code).unwrap_or(500),
+                    reason: object["reason"].as_str().unwrap_or_default().to_owned(),
+                    message: message.to_owned(),
+                    retry_after: 0,
+                });
+            }
+            _ => {}
+        }
+        // Before the first view is complete its versions are not ones to go on from.
+        if seen.is_none() && object_version.is_some() {
+            version = object_version;
+        }
+    }
+    Ok((End::Resume, version.filter(|_| seen.is_none())))
+}
+
+fn take(
+    hub: &Hub,
+    spec: &WatchSpec,
+    store: &Store,
+    object: Value,
+    seen: Option<&mut HashSet<(String, String)>>,
+) {
+    let live = match Live::new(&spec.kind, object, spec.content == Content::Full) {
+        Ok(live) => live,
+        Err(error) => {
+            // One bad object must not stop the others.
+            hub.inner.log.error(&error.to_string(), "an object of a watch cannot be read");
+            return;
+        }
+    };
+    if let Some(seen) = seen {
+        seen.insert((live.namespace().to_owned(), live.name().to_owned()));
+    }
+    if let Some(change) = store.put(live) {
+        hub.publish(&change);
+    }
+}
+
+fn forget_unseen(hub: &Hub, store: &Store, seen: &HashSet<(String, String)>) {
+    for (namespace, name) in store.names() {
+        if !seen.contains(&(namespace.clone(), name.clone()))
+            && let Some(change) = store.remove(&namespace, &name)
+        {
+            hub.publish(&change);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One pass over one object: the object, what it may tell, and how it is saved.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::{ApiError, Cluster};
+use crate::events::About;
+use crate::failure::EventKind;
+use crate::kind::{Key, Kind};
+use crate::log::Log;
+use crate::object::Reconciled;
+use crate::patch::Writer;
+use crate::runtime::Runtime;
+
+/// A pass shorter than this writes no progress, only its end.
+const FIRST_PROGRESS: Duration = Duration::from_millis(300);
+/// At most one progress patch in this time.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// Where progress waits to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pending: Mutex<Option<Value>>,
+}
+
+/// What a reconciler works on. Change [`Pass::object`]'s status as things happen; it is written once, at the end.
+#[derive(Debug)]
+pub struct Pass<T: Reconciled> {
+    /// The object. Its spec is what is wanted; its status and conditions are the reconciler's to write.
+    pub object: T,
+    /// As it was when the pass began.
+    pub original: Arc<T>,
+    /// Carries the object's name and the id of the pass.
+    pub log: Log,
+    pub runtime: Runtime,
+    pub started: Instant,
+    pub(crate) component: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) writer: Arc<tokio::sync::Mutex<Writer>>,
+    pub(crate) progress: Arc<Progress>,
+}
+
+impl<T: Reconciled> Pass<T> {
+    pub fn key(&self) -> Key {
+        self.kind.key(self.object.namespace(), self.object.name())
+    }
+
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// The engine's own connection.
+    pub fn cluster(&self) -> &Cluster {
+        self.runtime.cluster()
+    }
+
+    /// Whether this pass was asked for by annotation and not yet handled.
+    pub fn requested(&self) -> bool {
+        self.object.requested_at().is_some_and(|at| self.original.last_handled() != Some(at))
+    }
+
+    /// Records an event about the object.
+    pub fn event(&self, kind: EventKind, reason: &str, message: &str) {
+        self.event_with(kind, reason, message, BTreeMap::new());
+    }
+
+    /// Records an event with metadata; the object's API group is put before each key.
+    pub fn event_with(&self, kind: EventKind, reason: &str, message: &str, metadata: BTreeMap<&str, String>) {
+        let metadata = metadata.into_iter().map(|(k, v)| (format!("{}/{k}", T::GROUP), v)).collect();
+        let recorder = self.runtime.recorder().named(self.component);
+        recorder.event(&About::of(&self.object), kind, reason, message, metadata);
+    }
+
+    /// Lets others see the state so far, when the pass takes long enough for that to matter. Cheap to call often.
+    pub fn progress(&self) {
+        if let Ok(value) = serde_json::to_value(&self.object) {
+            *self.progress.pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        }
+    }
+
+    /// Writes the status now. For what must survive a crash; everything else waits for the end of the pass.
+    pub async fn save(&mut self) -> Result<(), ApiError> {
+        self.progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let value = self.value();
+        let mut writer = self.writer.lock().await;
+        if let Some(object) = writer.status(self.runtime.cluster(), &value).await? {
+            drop(writer);
+            self.written(object);
+        }
+        Ok(())
+    }
+
+    /// Writes labels, annotations and finalizers now.
+    pub async fn save_metadata(&mut self) -> Result<(), ApiError> {
+        let value = self.value();
+        let mut writer = self.writer.lock().await;
+        if let Some(object) = writer.metadata(self.runtime.cluster(), &value).await? {
+            drop(writer);
+            self.written(object);
+        }
+        Ok(())
+    }
+
+    fn value(&self) -> Value {
+        serde_json::to_value(&self.object).unwrap_or_default()
+    }
+
+    fn written(&mut self, object: Value) {
+        let version = object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        self.object.meta_mut().resource_version = version;
+        self.runtime.hub().written(&self.kind, object);
+    }
+}
+
+/// Writes progress beside a running pass. Ends only by being dropped.
+pub(crate) async fn report(
+    runtime: &Runtime,
+    kind: &Kind,
+    writer: &tokio::sync::Mutex<Writer>,
+    progress: &Progress,
+    log: &Log,
+) {
+    tokio::time::sleep(FIRST_PROGRESS).await;
+    loop {
+        let pending = progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(value) = pending {
+            let mut writer = writer.lock().await;
+            match writer.status(runtime.cluster(), &value).await {
+                Ok(Some(object)) => {
+                    drop(writer);
+                    runtime.hub().written(kind, object);
+                }
+                Ok(None) => {}
+                // The end of the pass writes again; progress is not worth failing for.
+                Err(error) => log.debug(&format!("progress was not written: {error}")),
+            }
+            tokio::time::sleep(PROGRESS_EVERY).await;
+        } else {
+            tokio::time::sleep(FIRST_PROGRESS).await;
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Writing an object back: the difference only, never over somebody else's change.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::cluster::{ApiError, Cluster, Patch, Write};
+use crate::conditions;
+use crate::kind::Kind;
+
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The JSON merge patch that turns `before` into `after`; `None` when they are equal.
+pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
+    match (before, after) {
+        (a, b) if a == b => None,
+        (Value::Object(a), Value::Object(b)) => {
+            let mut patch = Map::new();
+            for (key, value) in b {
+                match a.get(key) {
+                    Some(old) => {
+                        if let Some(change) = merge_patch(old, value) {
+                            patch.insert(key.clone(), change);
+                        }
+                    }
+                    None => {
+                        patch.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            for key in a.keys().filter(|k| !b.contains_key(*k)) {
+                patch.insert(key.clone(), Value::Null);
+            }
+            (!patch.is_empty()).then_some(Value::Object(patch))
+        }
+        (_, b) => Some(b.clone()),
+    }
+}
+
+/// Knows what we last wrote or read, and sends what we changed since. What others changed meanwhile is not ours to undo.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    kind: Kind,
+    field_manager: &'static str,
+    /// Conditions of other types belong to others.
+    owned: &'static [&'static str],
+    /// Our last view of the object.
+    before: Value,
+    /// The server's last word on conditions and finalizers, which are lists and written as a whole.
+    conditions: Value,
+    finalizers: Vec<String>,
+    resource_version: Value,
+}
+
+/// What of `metadata` we write, beside finalizers.
+const MAPS: [&str; 2] = ["annotations", "labels"];
+
+impl Writer {
+    pub(crate) fn new(
+        kind: Kind,
+        field_manager: &'static str,
+        owned: &'static [&'static str],
+        object: Value,
+    ) -> Self {
+        Writer {
+            kind,
+            field_manager,
+            owned,
+            conditions: object["status"]["conditions"].clone(),
+            finalizers: finalizers(&object),
+            resource_version: object["metadata"]["resourceVersion"].clone(),
+            before: object,
+        }
+    }
+
+    fn place(&self) -> (Option<String>, String) {
+        let meta = &self.before["metadata"];
+        (meta["namespace"].as_str().map(str::to_owned), meta["name"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn seen(&mut self, object: &Value) {
+        self.conditions = object["status"]["conditions"].clone();
+        self.finalizers = finalizers(object);
+        self.resource_version = object["metadata"]["resourceVersion"].clone();
+    }
+
+    async fn look_again(&mut self, cluster: &Cluster) -> Result<(), ApiError> {
+        let (namespace, name) = self.place();
+        let fresh = cluster.get(&self.kind, namespace.as_deref(), &name).await?;
+        // The name was given to another object meanwhile; ours is gone.
+        if fresh["metadata"]["uid"] != self.before["metadata"]["uid"] {
+            return Err(ApiError::not_found(&self.kind, &name));
+        }
+        self.seen(&fresh);
+        Ok(())
+    }
+
+    /// Sends what we changed in `metadata` (labels, annotations, finalizers). Answers the object as it is then.
+    pub(crate) async fn metadata(
+        &mut self,
+        cluster: &Cluster,
+        after: &Value,
+    ) -> Result<Option<Value>, ApiError> {
+        let (namespace, name) = self.place();
+        let nothing = json!({});
+        let map =
+            |v: &Value, field: &str| v["metadata"].get(field).cloned().unwrap_or_else(|| nothing.clone());
+        let mut maps = Map::new();
+        for field in MAPS {
+            let change = merge_patch(&map(&self.before, field), &map(after, field));
+            maps.extend(change.map(|c| (field.to_owned(), c)));
+        }
+        let (known, wanted) = (finalizers(&self.before), finalizers(after));
+        if maps.is_empty() && known == wanted {
+            return Ok(None);
+        }
+        let mut pause = PAUSE;
+        for left in (0..TRIES).rev() {
+            let mut patch = maps.clone();
+            if known != wanted {
+                // What we added or took away, on top of what others did.
+                let mut list = self.finalizers.clone();
+                list.retain(|f| wanted.contains(f) || !known.contains(f));
+                list.extend(
+                    wanted.iter().filter(|f| !known.contains(f) && !self.finalizers.contains(f)).cloned(),
+                );
+                patch.insert("finalizers".to_owned(), json!(list));
+                patch.insert("resourceVersion".to_owned(), self.resource_version.clone());
+            }
+            let patch = json!({"metadata": patch});
+            let write = Write::by(self.field_manager);
+            match cluster.patch(&self.kind, namespace.as_deref(), &name, Patch::Merge, &patch, &write).await {
+                Ok(object) => {
+                    self.before["metadata"] = after["metadata"].clone();
+                    self.seen(&object);
+                    return Ok(Some(object));
+                }
+                Err(error) if error.is_conflict() && left > 0 => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                    self.look_again(cluster).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends what we changed in `status`, in one patch. Answers the object as it is then.
+    pub(crate) async fn status(
+        &mut self,
+        cluster: &Cluster,
+        after: &Value,
+    ) -> Result<Option<Value>, ApiError> {
+        let (namespace, name) = self.place();
+        let nothing = json!({});
+        let ours = after.get("status").unwrap_or(&nothing);
+        let Some(change) = merge_patch(self.before.get("status").unwrap_or(&nothing), ours) else {
+            return Ok(None);
+        };
+        let mut pause = PAUSE;
+        for left in (0..TRIES).rev() {
+            let mut patch = json!({"status": change});
+            if change.get("conditions").is_some() {
+                patch["status"]["conditions"] = rebase(&self.conditions, &ours["conditions"], self.owned);
+                patch["metadata"] = json!({"resourceVersion": self.resource_version});
+            }
+            let write = Write::by(self.field_manager).to("status");
+            match cluster.patch(&self.kind, namespace.as_deref(), &name, Patch::Merge, &patch, &write).await {
+                Ok(object) => {
+                    self.before["status"] = ours.clone();
+                    self.seen(&object);
+                    return Ok(Some(object));
+                }
+                Err(error) if error.is_conflict() && left > 0 => {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                    self.look_again(cluster).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn finalizers(object: &Value) -> Vec<String> {
+    let list = object["metadata"]["finalizers"].as_array();
+    list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
+}
+
+/// Our conditions of the types we own, theirs of all others.
+fn rebase(theirs: &Value, ours: &Value, owned: &[&str]) -> Value {
+    let list = |v: &Value, keep: bool| -> Vec<fl_api::meta::condition::Condition> {
+        let items = v.as_array().into_iter().flatten();
+        items
+            .filter(|c| c["type"].as_str().is_some_and(|t| owned.contains(&t)) == keep)
+            .filter_map(|c| serde_json::from_value(c.clone()).ok())
+            .collect()
+    };
+    let mut all = list(theirs, false);
+    all.extend(list(ours, true));
+    conditions::sort(&mut all);
+    serde_json::to_value(all).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_hold_only_what_differs() {
+        let before = json!({"a": 1, "b": {"c": 2, "d": 3}, "e": [1]});
+        let after = json!({"a": 1, "b": {"c": 4}, "e": [1, 2], "f": {}});
+        assert_eq!(
+            merge_patch(&before, &after),
+            Some(json!({"b": {"c": 4, "d": null}, "e": [1, 2], "f": {}}))
+        );
+        assert_eq!(merge_patch(&after, &after), None);
+    }
+
+    #[test]
+    fn conditions_of_others_stay() {
+        let c = |t: &str, m: &str| {
+            json!({"type": t, "status": "True", "reason": "R", "message": m,
+                   "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1})
+        };
+        let merged = rebase(
+            &json!([c("Ready", "old"), c("Theirs", "x"), c("Stalled", "old")]),
+            &json!([c("Ready", "new"), c("Theirs", "stale")]),
+            &["Ready", "Stalled"],
+        );
+        let short: Vec<(&str, &str)> = merged
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| (c["type"].as_str().unwrap(), c["message"].as_str().unwrap()))
+            .collect();
+        assert_eq!(short, [("Ready", "new"), ("Theirs", "x")]);
+    }
+}

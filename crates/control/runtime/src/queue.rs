@@ -1,0 +1,283 @@
+//! What is to be done next: fair, without doubles, never the same object twice at once.
+//!
+//! Namespaces take turns, so a tenant with ten thousand failing objects delays the others by at most one of its own.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::kind::Key;
+
+/// An object is not looked at more often than this on a timer's account.
+const MIN_DELAY: Duration = Duration::from_millis(100);
+/// Longer delays are cut here; a clock cannot hold all of them.
+const MAX_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A queue of object keys.
+#[derive(Debug)]
+pub struct WorkQueue {
+    state: Mutex<State>,
+    changed: Notify,
+    min_retry: Duration,
+    max_retry: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Namespaces with something ready, in turn.
+    turns: VecDeque<String>,
+    ready: HashMap<String, VecDeque<Key>>,
+    /// Ready, for the check of doubles.
+    waiting: HashSet<Key>,
+    /// Being worked on.
+    running: HashSet<Key>,
+    /// Became due while being worked on.
+    again: HashSet<Key>,
+    timers: BTreeMap<(Instant, u64), Key>,
+    timer_of: HashMap<Key, (Instant, u64)>,
+    failures: HashMap<Key, u32>,
+    sequence: u64,
+    closed: bool,
+}
+
+impl WorkQueue {
+    /// Failures are retried after `min_retry`, doubling up to `max_retry`.
+    pub fn new(min_retry: Duration, max_retry: Duration) -> Self {
+        WorkQueue { state: Mutex::default(), changed: Notify::new(), min_retry, max_retry }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Due now.
+    pub fn add(&self, key: Key) {
+        self.with(|state| state.add(key));
+        self.changed.notify_one();
+    }
+
+    /// Due after a while, at the latest: an earlier timer stays.
+    pub fn add_after(&self, key: Key, delay: Duration) {
+        let at = Instant::now() + delay.clamp(MIN_DELAY, MAX_DELAY);
+        self.with(|state| state.add_at(key, at));
+        self.changed.notify_one();
+    }
+
+    /// Due after a delay that grows with each failure.
+    pub fn add_failed(&self, key: Key) -> Duration {
+        let delay = self.with(|state| {
+            let failures = state.failures.entry(key.clone()).or_default();
+            let delay = Backoff::delay(self.min_retry, self.max_retry, *failures);
+            *failures = failures.saturating_add(1);
+            delay
+        });
+        self.add_after(key, delay);
+        delay
+    }
+
+    /// The next failure counts as the first again.
+    pub fn forgive(&self, key: &Key) {
+        self.with(|state| state.failures.remove(key));
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, key: &Key) {
+        self.with(|state| {
+            state.failures.remove(key);
+            state.clear_timer(key);
+        });
+    }
+
+    /// Takes the next key; waits for one. `None` once closed. [`WorkQueue::done`] must follow.
+    pub async fn next(&self) -> Option<Key> {
+        loop {
+            let changed = self.changed.notified();
+            let (key, due, closed) = self.with(|state| {
+                state.ring(Instant::now());
+                let key = state.take();
+                (key, state.timers.first_key_value().map(|((at, _), _)| *at), state.closed)
+            });
+            if closed {
+                return None;
+            }
+            if let Some(key) = key {
+                // Several may be ready: pass the word on.
+                self.changed.notify_one();
+                return Some(key);
+            }
+            match due {
+                Some(at) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                None => changed.await,
+            }
+        }
+    }
+
+    /// The work on a key is over. What came up meanwhile is due now.
+    pub fn done(&self, key: &Key) {
+        self.with(|state| {
+            state.running.remove(key);
+            if state.again.remove(key) {
+                state.add(key.clone());
+            }
+        });
+        self.changed.notify_one();
+    }
+
+    /// Nothing more is handed out.
+    pub fn close(&self) {
+        self.with(|state| state.closed = true);
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// Ready, delayed and running keys.
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        self.with(|state| (state.waiting.len(), state.timers.len(), state.running.len()))
+    }
+}
+
+impl State {
+    fn add(&mut self, key: Key) {
+        if self.running.contains(&key) {
+            self.again.insert(key);
+            return;
+        }
+        if !self.waiting.insert(key.clone()) {
+            return;
+        }
+        let of_namespace = self.ready.entry(key.namespace().to_owned()).or_default();
+        if of_namespace.is_empty() {
+            self.turns.push_back(key.namespace().to_owned());
+        }
+        of_namespace.push_back(key);
+    }
+
+    fn add_at(&mut self, key: Key, at: Instant) {
+        if self.timer_of.get(&key).is_some_and(|(earlier, _)| *earlier <= at) {
+            return;
+        }
+        self.clear_timer(&key);
+        self.sequence += 1;
+        let slot = (at, self.sequence);
+        self.timers.insert(slot, key.clone());
+        self.timer_of.insert(key, slot);
+    }
+
+    fn clear_timer(&mut self, key: &Key) {
+        if let Some(slot) = self.timer_of.remove(key) {
+            self.timers.remove(&slot);
+        }
+    }
+
+    /// Makes due what has come.
+    fn ring(&mut self, now: Instant) {
+        while let Some(first) = self.timers.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            let key = first.remove();
+            self.timer_of.remove(&key);
+            self.add(key);
+        }
+    }
+
+    fn take(&mut self) -> Option<Key> {
+        if self.closed {
+            return None;
+        }
+        let namespace = self.turns.pop_front()?;
+        let of_namespace = self.ready.get_mut(&namespace)?;
+        let key = of_namespace.pop_front()?;
+        if of_namespace.is_empty() {
+            self.ready.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        self.waiting.remove(&key);
+        self.running.insert(key.clone());
+        // The pass that begins now is what the timer was for.
+        self.clear_timer(&key);
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(namespace: &str, name: &str) -> Key {
+        Key::new("g", "K", namespace, name)
+    }
+
+    fn queue() -> WorkQueue {
+        WorkQueue::new(Duration::from_millis(750), Duration::from_secs(900))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_object_is_never_run_twice_at_once() {
+        let queue = queue();
+        queue.add(key("a", "x"));
+        queue.add(key("a", "x"));
+        let first = queue.next().await.unwrap();
+        queue.add(key("a", "x"));
+        let none = tokio::time::timeout(Duration::from_secs(1), queue.next()).await;
+        assert!(none.is_err());
+        queue.done(&first);
+        assert_eq!(queue.next().await.unwrap(), first);
+        queue.done(&first);
+        assert!(tokio::time::timeout(Duration::from_secs(1), queue.next()).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_take_turns() {
+        let queue = queue();
+        for i in 0..100 {
+            queue.add(key("loud", &i.to_string()));
+        }
+        queue.add(key("quiet", "one"));
+        let mut position = 0;
+        for i in 0..101 {
+            let next = queue.next().await.unwrap();
+            if next.namespace() == "quiet" {
+                position = i;
+            }
+            queue.done(&next);
+        }
+        assert_eq!(position, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_wait_longer_each_time() {
+        let queue = queue();
+        let delays: Vec<u128> = (0..3).map(|_| queue.add_failed(key("a", "x")).as_millis()).collect();
+        assert_eq!(delays, [750, 1500, 3000]);
+        let start = Instant::now();
+        let next = queue.next().await.unwrap();
+        assert_eq!(start.elapsed().as_millis(), 750);
+        queue.done(&next);
+        queue.forgive(&next);
+        assert_eq!(queue.add_failed(next).as_millis(), 750);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_zero_delay_is_no_hot_loop() {
+        let queue = queue();
+        let start = Instant::now();
+        for _ in 0..10 {
+            queue.add_after(key("a", "x"), Duration::ZERO);
+            let next = queue.next().await.unwrap();
+            queue.done(&next);
+        }
+        assert!(start.elapsed() >= Duration::from_secs(1));
+        queue.add_after(key("a", "x"), Duration::MAX);
+    }
+}
