@@ -26,7 +26,7 @@ pub use error::{Error, LoadError};
 pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};
 pub use release::{
     Crd, Hook, HookEvent, INSTALL_ORDER, Manifest, PostRender, PrintOptions, Release, UNINSTALL_ORDER,
-    compare_kinds, push_document, split_manifests,
+    compare_kinds, push_document, split_documents, split_manifests,
 };
-pub use render::{CompiledChart, ReleaseOptions, RenderOptions, release_name_from_template};
+pub use render::{CompiledChart, ReleaseOptions, RenderOptions, RenderedFiles, release_name_from_template};
 pub use values::{Overrides, SetError, SetKind, Tree, check_schema};

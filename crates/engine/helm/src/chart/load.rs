@@ -74,7 +74,7 @@ impl Loader {
         for file in files {
             match file.name.as_str() {
                 "Chart.yaml" => {}
-                "Chart.lock" => drop(read_document("Chart.lock", &file.data)?),
+                "Chart.lock" => chart.lock = read_lock("Chart.lock", &file.data)?,
                 "values.yaml" => {
                     let document = read_document("values.yaml", &file.data)?;
                     chart.values = Tree::table_from_yaml(&document)
@@ -95,7 +95,7 @@ impl Loader {
                 }
                 "requirements.lock" => {
                     has_metadata = true;
-                    drop(read_document("requirements.lock", &file.data)?);
+                    chart.lock = read_lock("requirements.lock", &file.data)?;
                     self.warn_v2(
                         &chart,
                         "Dependency locking is handled in Chart.lock since apiVersion \"v2\". \
@@ -164,6 +164,10 @@ impl Loader {
 
 fn read_document(file: &'static str, data: &[u8]) -> Result<fl_yaml::Node, LoadError> {
     decode::document(data).map_err(|why| LoadError::File { file, why })
+}
+
+fn read_lock(file: &'static str, data: &[u8]) -> Result<Tree, LoadError> {
+    Tree::from_yaml(&read_document(file, data)?).map_err(|why| LoadError::File { file, why })
 }
 
 fn read_metadata(chart: &mut Chart, file: &'static str, data: &[u8]) -> Result<(), LoadError> {

@@ -49,6 +49,8 @@ pub struct Chart {
     pub values: Tree,
     /// `values.schema.json`.
     pub schema: Option<Vec<u8>>,
+    /// `Chart.lock` (or `requirements.lock`); null when there is none.
+    pub lock: Tree,
     /// All other files, those of `crds/` among them.
     pub files: Vec<File>,
     /// What is in `charts/`, by folder name.

@@ -87,6 +87,35 @@ pub fn split_manifests(text: &str) -> Vec<&str> {
     }
 }
 
+/// Cuts a text as Helm 4 does: as [`split_manifests`], but blanks behind the last document belong to it.
+pub fn split_documents(text: &str) -> Vec<&str> {
+    let text = text.trim_start();
+    let bytes = text.as_bytes();
+    let skip_blanks = |mut at: usize| {
+        while at < bytes.len() && is_space(bytes[at]) {
+            at += 1;
+        }
+        at
+    };
+    let mut pieces = Vec::new();
+    let mut start = if text.starts_with("---") { skip_blanks(3) } else { 0 };
+    loop {
+        let cut = memchr::memmem::find(&bytes[start..], b"\n---").map(|i| start + i);
+        let mut end = cut.unwrap_or(bytes.len());
+        while cut.is_some() && end > start && is_space(bytes[end - 1]) {
+            end -= 1;
+        }
+        let piece = text[start..end].trim_start();
+        if !piece.is_empty() {
+            pieces.push(piece);
+        }
+        match cut {
+            Some(cut) => start = skip_blanks(cut + 4),
+            None => return pieces,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +128,13 @@ mod tests {
         assert_eq!(split_manifests("a: |\n  x ---\n  y"), ["a: |\n  x ---\n  y"]);
         assert_eq!(split_manifests("---\n"), Vec::<&str>::new());
         assert_eq!(split_manifests("a\n----\nb"), ["a", "-\nb"]);
+    }
+
+    #[test]
+    fn the_last_document_keeps_its_end() {
+        assert_eq!(split_documents("---\na: 1\n---\nb: 2\n"), ["a: 1", "b: 2\n"]);
+        assert_eq!(split_documents("\n a: 1 \n"), ["a: 1 \n"]);
+        assert_eq!(split_documents("---\n\n"), Vec::<&str>::new());
     }
 
     #[test]

@@ -7,13 +7,15 @@ mod print;
 
 pub use hook::{Hook, HookEvent};
 pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
-pub use manifest::{Manifest, split_manifests};
+pub use manifest::{Manifest, split_documents, split_manifests};
 pub use print::PrintOptions;
 
 use fl_gotemplate::Str;
 use manifest::Head;
 
+use crate::chart::Dependency;
 use crate::error::Error;
+use crate::values::Tree;
 
 /// A file of `crds/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub struct Crd {
 }
 
 /// A rendered chart.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Release {
     /// Manifests in the order they are installed.
     pub manifests: Vec<Manifest>,
@@ -37,6 +39,19 @@ pub struct Release {
     pub crds: Vec<Crd>,
     /// What a person should know: ignored values, unknown hooks.
     pub warnings: Vec<String>,
+    /// The chart's dependency list as conditions and tags left it; `None` when `Chart.yaml` has none.
+    pub dependencies: Option<Vec<Dependency>>,
+    /// The chart's default values when values of subcharts were imported into them.
+    pub imported_values: Option<Tree>,
+}
+
+/// How files are cut into documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Split {
+    /// Blanks around documents go.
+    Helm3,
+    /// What follows the last document of a file stays.
+    Helm4,
 }
 
 /// Changes the manifests after rendering, before they are used.
@@ -47,13 +62,17 @@ pub trait PostRender {
 
 impl Release {
     /// Sorts rendered files (by path) into manifests and hooks.
-    pub(crate) fn sort_files(&mut self, mut files: Vec<(String, String)>) -> Result<(), Error> {
+    pub(crate) fn sort_files(&mut self, mut files: Vec<(String, String)>, split: Split) -> Result<(), Error> {
         files.sort_by(|a, b| a.0.cmp(&b.0));
         for (path, text) in files {
             if text.trim().is_empty() {
                 continue;
             }
-            for content in split_manifests(&text) {
+            let documents = match split {
+                Split::Helm3 => split_manifests(&text),
+                Split::Helm4 => split_documents(&text),
+            };
+            for content in documents {
                 let head = Head::read(content).map_err(|why| Error::Output { file: path.clone(), why })?;
                 match Hook::read(&head, &path, content) {
                     Some(Ok(hook)) => self.hooks.push(hook),

@@ -19,7 +19,7 @@ use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::error::Error;
 use crate::plan::{Plan, in_range};
-use crate::release::{Crd, PostRender, Release};
+use crate::release::{Crd, PostRender, Release, Split};
 use crate::values::{Coalescer, Overrides, schema};
 use scope::{Renderable, Scopes, VALUES_TYPE};
 
@@ -59,6 +59,24 @@ impl fmt::Debug for RenderOptions {
     }
 }
 
+/// What templates printed, file by file, and the rest of the release.
+#[derive(Debug, Clone, Default)]
+pub struct RenderedFiles {
+    /// Path and text of every template that is no partial and no notes.
+    pub files: Vec<(String, String)>,
+    /// Notes, CRDs and the like; no manifests and hooks yet.
+    pub release: Release,
+}
+
+impl RenderedFiles {
+    /// Sorts the files into manifests and hooks, as Helm 4 does.
+    pub fn sorted(self) -> Result<Release, Error> {
+        let Self { files, mut release } = self;
+        release.sort_files(files, Split::Helm4)?;
+        Ok(release)
+    }
+}
+
 /// Compiled sets kept per chart: one for each set of subcharts that values have switched on.
 const KEPT_SETS: usize = 8;
 
@@ -92,6 +110,16 @@ impl CompiledChart {
         options: &RenderOptions,
         post_render: Option<&dyn PostRender>,
     ) -> Result<Release, Error> {
+        let RenderedFiles { files, mut release } = self.render_files(values, options)?;
+        release.sort_files(files, Split::Helm3)?;
+        if let Some(post_render) = post_render {
+            release.post_render(post_render)?;
+        }
+        Ok(release)
+    }
+
+    /// Renders the chart's files and leaves them as they are: what Helm 4 hands to post-renderers.
+    pub fn render_files(&self, values: &Overrides, options: &RenderOptions) -> Result<RenderedFiles, Error> {
         let chart = &self.chart;
         check_release_name(&options.release.name)?;
         check_installable(chart)?;
@@ -108,12 +136,18 @@ impl CompiledChart {
         }
         let files = self.execute(&plan, &computed, options)?;
         let files = take_notes(files, chart.name(), options.subchart_notes, &mut release.notes);
-        release.sort_files(files)?;
         collect_crds(&plan, Plan::ROOT, &mut release.crds);
-        if let Some(post_render) = post_render {
-            release.post_render(post_render)?;
-        }
-        Ok(release)
+        release.dependencies = plan.dependency_list(Plan::ROOT);
+        release.imported_values = plan.values(Plan::ROOT).imported();
+        Ok(RenderedFiles { files, release })
+    }
+
+    /// The CRDs of the chart and of the subcharts that values switch on.
+    pub fn crds(&self, values: &Overrides) -> Result<Vec<Crd>, Error> {
+        let plan = Plan::new(&self.chart, values.table(), &mut Vec::new())?;
+        let mut crds = Vec::new();
+        collect_crds(&plan, Plan::ROOT, &mut crds);
+        Ok(crds)
     }
 
     /// Runs all templates that are no partials.

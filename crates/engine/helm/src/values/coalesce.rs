@@ -22,6 +22,14 @@ pub(crate) enum ValueSource<'c> {
 }
 
 impl ValueSource<'_> {
+    /// The values when they are no longer those of the file.
+    pub(crate) fn imported(&self) -> Option<Tree> {
+        match self {
+            Self::File(_) => None,
+            Self::Imported(map) => Some(Tree::from_value(&Value::Map(map.clone()))),
+        }
+    }
+
     fn copy(&self) -> Map {
         match self {
             Self::File(tree) => tree.to_map(),

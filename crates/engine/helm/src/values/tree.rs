@@ -81,6 +81,44 @@ map[string]interface {{}}"
         ))
     }
 
+    /// The plain data of a value; what has behaviour of its own becomes null.
+    pub fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(kind, bits) if kind.signed() => Self::Number(*bits as f64),
+            Value::Int(_, bits) => Self::Number(bits.cast_unsigned() as f64),
+            Value::Float(value) => Self::Number(*value),
+            Value::Str(text) | Value::Bytes(text) => Self::Str(text.clone()),
+            Value::List(list) => Self::List(list.items().iter().map(Self::from_value).collect()),
+            Value::Map(map) => {
+                let mut entries: Vec<(Str, Self)> =
+                    map.borrow().iter().map(|(key, value)| (key.clone(), Self::from_value(value))).collect();
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                Self::Map(entries)
+            }
+            Value::Nil | Value::Complex(..) | Value::Object(_) => Self::Null,
+        }
+    }
+
+    /// The tree of a JSON value; all numbers become floating point.
+    pub fn from_json(json: &serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(value) => Self::Bool(*value),
+            serde_json::Value::Number(number) => Self::Number(number.as_f64().unwrap_or_default()),
+            serde_json::Value::String(text) => Self::Str(text.as_str().into()),
+            serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from_json).collect()),
+            serde_json::Value::Object(entries) => {
+                let mut entries: Vec<(Str, Self)> = entries
+                    .iter()
+                    .map(|(key, value)| (key.as_str().into(), Self::from_json(value)))
+                    .collect();
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                Self::Map(entries)
+            }
+        }
+    }
+
     /// A fresh value for templates; only texts are shared.
     pub fn to_value(&self) -> Value {
         match self {

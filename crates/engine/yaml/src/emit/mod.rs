@@ -4,4 +4,4 @@ mod analyze;
 mod scalar;
 mod sigs;
 
-pub use sigs::{to_sigs_yaml, write_sigs_yaml};
+pub use sigs::{to_sigs_yaml, to_sigs_yaml_in_order, write_sigs_yaml};

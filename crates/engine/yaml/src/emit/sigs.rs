@@ -31,13 +31,34 @@ pub fn to_sigs_yaml(node: &Node, dialect: Dialect) -> Result<String, Error> {
 /// # Errors
 /// As [`to_sigs_yaml`]; `out` is then as it was.
 pub fn write_sigs_yaml(out: &mut String, node: &Node, dialect: Dialect) -> Result<(), Error> {
+    write(out, node, dialect, KeyOrder::Sorted)
+}
+
+/// As [`to_sigs_yaml`] with the keys in the order of the tree, as Go prints a `yaml.MapSlice`. A tree that has to be
+/// read again has its keys sorted by bytes then.
+///
+/// # Errors
+/// As [`to_sigs_yaml`].
+pub fn to_sigs_yaml_in_order(node: &Node, dialect: Dialect) -> Result<String, Error> {
+    let mut out = String::new();
+    write(&mut out, node, dialect, KeyOrder::Kept)?;
+    Ok(out)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum KeyOrder {
+    Sorted,
+    Kept,
+}
+
+fn write(out: &mut String, node: &Node, dialect: Dialect, order: KeyOrder) -> Result<(), Error> {
     let begin = out.len();
-    let mut result = Emitter::new(out, dialect, Detour::WhereNeeded).document(node);
+    let mut result = Emitter::new(out, dialect, Detour::WhereNeeded, order).document(node);
     if let Err(Stop::NeedsDetour) = result {
         out.truncate(begin);
         let text = json::to_json(node, dialect, JsonStyle::GO)?;
         let again = read::parse_first(text.as_bytes(), &Options::sigs())?.unwrap_or_default();
-        result = Emitter::new(out, Dialect::Sigs, Detour::Done).document(&again);
+        result = Emitter::new(out, Dialect::Sigs, Detour::Done, order).document(&again);
     }
     result.map_err(|stop| {
         out.truncate(begin);
@@ -73,6 +94,7 @@ struct Emitter<'o> {
     detour: Detour,
     /// Inside brackets kustomize's own copy of the text holds an empty value as `''`, which is a string.
     in_flow: bool,
+    order: KeyOrder,
 }
 
 /// Mappings up to this size are sorted without asking for memory.
@@ -83,8 +105,8 @@ const LONGEST_SIMPLE_KEY: usize = 128;
 const LONGEST_SAFE_KEY: usize = 160;
 
 impl<'o> Emitter<'o> {
-    fn new(out: &'o mut String, dialect: Dialect, detour: Detour) -> Self {
-        Self { writer: Writer::new(out, 2), dialect, detour, in_flow: false }
+    fn new(out: &'o mut String, dialect: Dialect, detour: Detour, order: KeyOrder) -> Self {
+        Self { writer: Writer::new(out, 2), dialect, detour, in_flow: false, order }
     }
 
     fn document(&mut self, node: &Node) -> Result<(), Stop> {
@@ -148,7 +170,7 @@ impl<'o> Emitter<'o> {
         for (slot, entry) in keys.iter_mut().zip(map) {
             *slot = key_text(&entry.key, self.dialect, root)?;
         }
-        if keys.windows(2).all(|pair| !sort::less(pair[1], pair[0])) {
+        if self.order == KeyOrder::Kept || keys.windows(2).all(|pair| !sort::less(pair[1], pair[0])) {
             for (key, entry) in keys.iter().zip(map) {
                 self.entry(key, &entry.value)?;
             }

@@ -1,0 +1,117 @@
+//! What Flux remembers of a release, to notice that somebody else touched it.
+
+use std::collections::BTreeMap;
+
+use fl_api::helm::helm_release::{ReleaseSnapshot, TestHookStatus};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::chart::ChartMetadata;
+use crate::digest::{json_digest, values_digest};
+use crate::hook::Hook;
+use crate::record::{Info, Release};
+
+/// The rules the digests follow; snapshots of other rules are not verified.
+pub const SNAPSHOT_VERSION: &str = "v2";
+
+/// A release as it was seen in storage. The order of the fields is part of the digest.
+#[derive(Debug, Clone, Serialize)]
+pub struct Observation {
+    /// The release's name.
+    pub name: String,
+    /// The revision.
+    pub version: i64,
+    /// How it went.
+    pub info: Info,
+    /// The chart's `Chart.yaml`.
+    #[serde(rename = "chartMetadata")]
+    pub chart_metadata: ChartMetadata,
+    /// The user's values.
+    pub config: Option<Map<String, Value>>,
+    /// What was rendered.
+    pub manifest: String,
+    /// The hooks, without tests: running those does not change the release.
+    pub hooks: Option<Vec<Hook>>,
+    /// Where it goes.
+    pub namespace: String,
+    /// The digest of the OCI artifact the chart came in.
+    #[serde(rename = "ociDigest", skip_serializing_if = "String::is_empty")]
+    pub oci_digest: String,
+    /// The action that made it.
+    #[serde(skip)]
+    pub action: String,
+}
+
+impl Observation {
+    /// Looks at a release.
+    pub fn of(release: &Release) -> Self {
+        let hooks: Vec<Hook> = release.hooks.iter().filter(|hook| !hook.is_test()).cloned().collect();
+        Self {
+            name: release.name.clone(),
+            version: release.version,
+            info: release.info.clone(),
+            chart_metadata: release.chart.metadata.clone(),
+            config: (!release.config.is_empty()).then(|| release.config.clone()),
+            manifest: release.manifest.clone(),
+            hooks: (!hooks.is_empty()).then_some(hooks),
+            namespace: release.namespace.clone(),
+            oci_digest: String::new(),
+            action: String::new(),
+        }
+    }
+
+    /// With the digest of the artifact and the action.
+    #[must_use]
+    pub fn with(mut self, oci_digest: Option<&str>, action: Option<&str>) -> Self {
+        self.oci_digest = oci_digest.unwrap_or_default().to_owned();
+        self.action = action.unwrap_or_default().to_owned();
+        self
+    }
+
+    /// The digest over everything.
+    pub fn digest(&self) -> String {
+        json_digest(self)
+    }
+
+    /// What is kept in the status.
+    pub fn snapshot(&self) -> ReleaseSnapshot {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        ReleaseSnapshot {
+            action: given(&self.action),
+            api_version: Some(SNAPSHOT_VERSION.to_owned()),
+            app_version: given(&self.chart_metadata.app_version),
+            chart_name: self.chart_metadata.name.clone(),
+            chart_version: self.chart_metadata.version.clone(),
+            config_digest: values_digest(self.config.as_ref().unwrap_or(&Map::new())),
+            deleted: self.info.deleted.seconds(),
+            digest: self.digest(),
+            first_deployed: self.info.first_deployed.seconds().unwrap_or(Timestamp::UNIX_EPOCH),
+            last_deployed: self.info.last_deployed.seconds().unwrap_or(Timestamp::UNIX_EPOCH),
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            oci_digest: given(&self.oci_digest),
+            status: self.info.status.to_string(),
+            test_hooks: None,
+            version: isize::try_from(self.version).unwrap_or(isize::MAX),
+        }
+    }
+}
+
+/// Whether a stored release is the one a snapshot was made of. Snapshots of older rules count as verified.
+pub fn snapshot_verifies(snapshot: &ReleaseSnapshot, release: &Release) -> bool {
+    if snapshot.api_version.as_deref() != Some(SNAPSHOT_VERSION) {
+        return true;
+    }
+    Observation::of(release).with(snapshot.oci_digest.as_deref(), None).digest() == snapshot.digest
+}
+
+/// How the tests of a release went.
+pub fn test_hooks(release: &Release) -> BTreeMap<String, TestHookStatus> {
+    let status = |hook: &Hook| TestHookStatus {
+        last_started: hook.last_run.started_at.seconds(),
+        last_completed: hook.last_run.completed_at.seconds(),
+        phase: (!hook.last_run.phase.as_str().is_empty()).then(|| hook.last_run.phase.as_str().to_owned()),
+    };
+    release.test_hooks().map(|hook| (hook.name.clone(), status(hook))).collect()
+}
