@@ -1,1 +1,52 @@
-//! Applying objects to a cluster: server-side apply, inventory, pruning, waiting.
+//! The one apply path: from wanted objects to a cluster that has them.
+//!
+//! Kustomizations, Helm releases, the operator and the command line all go through here.
+//!
+//! - [`Cluster`] is one API server under one identity: discovery, requests, a budget of parallel requests.
+//!   [`Cluster::impersonating`] changes the identity.
+//! - [`ObjectRef`] and [`ObjectId`] name objects, the latter as Flux's inventory writes them ([`Inventory`]).
+//! - [`Applier`] takes wanted objects through [`Prepared`] to [`Applied`]: owner labels, normal form, stages, a dry-run of every
+//!   changed object before the first is written, take-over from earlier field managers, recreation where a field is immutable.
+//! - [`Pruner`] deletes what is no longer wanted. A delete takes an [`Owned`] object, which only a proof of ownership makes;
+//!   a read that failed is [`Known::Unknown`] and proves nothing.
+//! - [`Waiter`] waits for health ([`HealthRules`]: kstatus and CEL) on watches, and for termination.
+//! - [`ChangeSet`] is what happened, as data and as Flux prints it.
+
+mod apply;
+mod changes;
+mod cluster;
+mod drift;
+mod error;
+mod ignore;
+mod inventory;
+mod known;
+mod managers;
+mod mask;
+mod metadata;
+mod normalize;
+mod object;
+mod order;
+mod owned;
+mod prune;
+mod remember;
+mod wait;
+
+pub use apply::{Applied, Applier, ApplyFailure, Force, Options, Owner, Prepared};
+pub use changes::{Action, Change, ChangeSet};
+pub use cluster::{Answer, Cluster, Delete, PatchKind, Propagation, Resource, Write};
+pub use drift::has_drifted;
+pub use error::{ApiError, Error};
+pub use ignore::{IgnoreError, IgnoreRules};
+pub use inventory::Inventory;
+pub use known::Known;
+pub use managers::{FieldManager, Operation, take_over};
+pub use mask::mask_secret;
+pub use metadata::{annotation, annotations, any_in_metadata, label, labels, merge_metadata};
+pub use normalize::normalize;
+pub use object::{ObjectId, ObjectRef};
+pub use order::{Stage, compare, is_custom_resource_definition, sort, stage};
+pub use owned::Owned;
+pub use prune::{PruneFailure, Pruner};
+pub use remember::{LiveVersions, Remembered};
+pub use wait::health::{HealthRuleError, HealthRules, Verdict};
+pub use wait::{WaitError, WaitOptions, Waiter, jobs_with_ttl};

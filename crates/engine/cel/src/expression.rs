@@ -31,6 +31,11 @@ impl Expression {
         Ok(Self { expr, source: source.to_owned() })
     }
 
+    /// Reads `source` without knowing its variables: a name that is none is found out when it is evaluated.
+    pub fn parse(source: &str) -> Result<Self, CompileError> {
+        Ok(Self { expr: parse(source)?, source: source.to_owned() })
+    }
+
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -1,0 +1,318 @@
+//! From wanted objects to applied ones.
+
+mod options;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use serde_json::Value;
+
+pub use options::{Force, Options, Owner};
+
+use crate::order::{self, rank};
+use crate::wait::{WaitOptions, Waiter};
+use crate::{
+    Action, Change, ChangeSet, Cluster, Error, HealthRules, Inventory, LiveVersions, ObjectRef, Remembered, Stage,
+    Write, mask_secret, merge_metadata, normalize,
+};
+use plan::{Planned, Verdict};
+
+/// Applies objects for one owner.
+#[derive(Clone)]
+pub struct Applier {
+    /// The cluster, under the identity that applies.
+    pub cluster: Cluster,
+    /// For whom.
+    pub owner: Owner,
+    /// How.
+    pub options: Options,
+    /// What the owner applied before: those objects are expected to exist.
+    pub before: Inventory,
+    /// What is known to be current.
+    pub remembered: Option<Arc<Remembered>>,
+    /// Knows versions without a request.
+    pub versions: Option<Arc<dyn LiveVersions>>,
+}
+
+impl std::fmt::Debug for Applier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Applier").field("cluster", &self.cluster).field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+/// Objects in the form and order in which they will be applied. Only [`Applier::prepare`] makes it.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    objects: Vec<Item>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) target: ObjectRef,
+    pub(crate) object: Value,
+    stage: Stage,
+}
+
+/// Objects that reached the cluster. Only [`Applier::apply`] makes it.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    changes: ChangeSet,
+    live: Vec<Value>,
+}
+
+/// An apply that did not end; what was done until then stays done.
+#[derive(Debug)]
+pub struct ApplyFailure {
+    /// Everything that is wrong, the first in the order of apply first.
+    pub errors: Vec<String>,
+    /// What had been applied.
+    pub changes: ChangeSet,
+}
+
+impl std::fmt::Display for ApplyFailure {
+    /// The errors, then what changed, each on a line: the text of Flux's condition.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}", self.errors.join("\n"))?;
+        for change in self.changes.changed().entries {
+            writeln!(f, "{change}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ApplyFailure {}
+
+impl Prepared {
+    /// The objects.
+    pub fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.iter().map(|item| &item.object)
+    }
+
+    /// Their names.
+    pub fn targets(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.objects.iter().map(|item| &item.target)
+    }
+
+    /// Whether there is nothing to apply.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+impl Applied {
+    /// What happened to each object, in the order of apply.
+    #[must_use]
+    pub fn changes(&self) -> &ChangeSet {
+        &self.changes
+    }
+
+    /// The live objects as far as they were seen, to begin a wait with.
+    #[must_use]
+    pub fn live(&self) -> &[Value] {
+        &self.live
+    }
+}
+
+impl Applier {
+    /// Applies for an owner, without memory.
+    #[must_use]
+    pub fn new(cluster: Cluster, owner: Owner, options: Options) -> Self {
+        Applier { cluster, owner, options, before: Inventory::default(), remembered: None, versions: None }
+    }
+
+    /// Gives objects the labels of their owner, their normal form, the common labels and annotations, and their order.
+    ///
+    /// # Errors
+    /// An object without apiVersion, kind or name.
+    pub fn prepare(
+        &self,
+        objects: Vec<Value>,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Prepared, Error> {
+        let owner_labels = self.owner.labels();
+        let mut items = Vec::with_capacity(objects.len());
+        for mut object in objects {
+            merge_metadata(&mut object, &owner_labels, &BTreeMap::new());
+            normalize(&mut object);
+            merge_metadata(&mut object, labels, annotations);
+            let target = ObjectRef::of(&object)?;
+            let stage = order::stage(&target, &self.options.custom_stages);
+            items.push(Item { target, object, stage });
+        }
+        items.sort_by(|a, b| a.stage.cmp(&b.stage).then_with(|| order::compare(&a.target.id, &b.target.id)));
+        Ok(Prepared { objects: items })
+    }
+
+    /// Applies stage by stage. Within a stage every object is tried first, and nothing is written unless all pass.
+    ///
+    /// # Errors
+    /// Everything that is wrong in the first stage that fails; earlier stages stay applied.
+    pub async fn apply(&self, prepared: &Prepared) -> Result<Applied, ApplyFailure> {
+        let mut done = Applied::default();
+        let mut rest = prepared.objects.as_slice();
+        while let Some(first) = rest.first() {
+            let stage = first.stage;
+            let end = rest.iter().position(|item| item.stage != stage).unwrap_or(rest.len());
+            let (items, later) = rest.split_at(end);
+            rest = later;
+            if let Err(errors) = self.stage(stage, items, &mut done).await {
+                return Err(ApplyFailure { errors, changes: done.changes });
+            }
+        }
+        Ok(done)
+    }
+
+    /// Says what an apply would do, and writes nothing. With the live objects and what they would become.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub async fn diff(&self, prepared: &Prepared) -> Result<Vec<(Change, Option<Value>, Option<Value>)>, ApplyFailure> {
+        let planned = self.plan_all(&prepared.objects, plan::Mode::Diff).await;
+        let mut changes = Vec::new();
+        let mut errors = Vec::new();
+        for planned in planned {
+            match planned {
+                Ok(planned) => {
+                    let (change, live, wanted) = planned.into_diff();
+                    changes.push((change, live, wanted));
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        if errors.is_empty() { Ok(changes) } else { Err(ApplyFailure { errors, changes: ChangeSet::default() }) }
+    }
+
+    async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {
+        let mut planned = Vec::with_capacity(items.len());
+        let mut errors = Vec::new();
+        for result in self.plan_all(items, plan::Mode::Apply).await {
+            match result {
+                Ok(plan) => planned.push(plan),
+                Err(error) => errors.push(error),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let (changes, live) = self.write_all(items, planned).await?;
+        let waited: Vec<ObjectRef> = changes.iter().map(|c| c.object.clone()).collect();
+        let fresh = changes.iter().any(|c| c.action.is_change());
+        done.changes.entries.extend(changes);
+        if matches!(stage, Stage::Definitions | Stage::Classes) {
+            if fresh {
+                self.forget_kinds(items);
+            }
+            let waiter = Waiter::new(self.cluster.clone(), HealthRules::default());
+            let options = WaitOptions { timeout: self.options.stage_timeout, ..WaitOptions::default() };
+            // What was current when it was remembered has no live form here; it needs no second look.
+            let unseen = |t: &ObjectRef| !live.iter().any(|l| ObjectRef::of(l).is_ok_and(|r| r.id == t.id));
+            let targets: Vec<ObjectRef> =
+                waited.into_iter().filter(|t| !(unseen(t) && self.is_remembered(t))).collect();
+            waiter.wait(&targets, &live, &options).await.map_err(|e| vec![e.to_string()])?;
+        }
+        done.live.extend(live);
+        Ok(())
+    }
+
+    fn is_remembered(&self, target: &ObjectRef) -> bool {
+        self.remembered.as_ref().is_some_and(|r| r.version(&target.id).is_some())
+    }
+
+    fn forget_kinds(&self, items: &[Item]) {
+        for item in items {
+            if order::is_custom_resource_definition(&item.target.id)
+                && let Some(group) = item.object.pointer("/spec/group").and_then(Value::as_str)
+            {
+                self.cluster.forget_kinds(group);
+            }
+        }
+    }
+
+    async fn plan_all(&self, items: &[Item], mode: plan::Mode) -> Vec<Result<Planned, String>> {
+        let plans = items.iter().map(|item| async move {
+            self.plan(item, mode).await.map_err(|text| mask_secret(&item.object, &text))
+        });
+        futures::stream::iter(plans).buffered(self.options.concurrency.max(1)).collect().await
+    }
+
+    /// Writes kind by kind in order; objects of one kind at the same time.
+    async fn write_all(
+        &self,
+        items: &[Item],
+        planned: Vec<Planned>,
+    ) -> Result<(Vec<Change>, Vec<Value>), Vec<String>> {
+        let (mut changes, mut live) = (Vec::with_capacity(items.len()), Vec::new());
+        let mut work: Vec<(&Item, Planned)> = items.iter().zip(planned).collect();
+        while !work.is_empty() {
+            let first = &work[0].0.target.id;
+            let (group, kind) = (first.group.clone(), first.kind.clone());
+            let same = |item: &Item| {
+                rank(&item.target.id.kind) == rank(&kind) && item.target.id.group == group && item.target.id.kind == kind
+            };
+            let end = work.iter().position(|(item, _)| !same(item)).unwrap_or(work.len());
+            let batch: Vec<(&Item, Planned)> = work.drain(..end).collect();
+            let writes = batch.into_iter().map(|(item, planned)| self.write(item, planned));
+            let results: Vec<_> =
+                futures::stream::iter(writes).buffered(self.options.concurrency.max(1)).collect().await;
+            let mut errors = Vec::new();
+            for result in results {
+                match result {
+                    Ok((change, object)) => {
+                        changes.push(change);
+                        live.extend(object);
+                    }
+                    Err(error) => errors.push(error),
+                }
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+        }
+        Ok((changes, live))
+    }
+
+    async fn write(&self, item: &Item, planned: Planned) -> Result<(Change, Option<Value>), String> {
+        let Planned { target, verdict, live } = planned;
+        let (payload, action) = match verdict {
+            Verdict::Skip => return Ok((change(target, Action::Skipped, None), live)),
+            Verdict::Unchanged { version } => {
+                self.remember(item, version.as_deref());
+                return Ok((change(target, Action::Unchanged, version), live));
+            }
+            Verdict::Write { payload, action, .. } => (payload, action),
+        };
+        let write = Write { manager: &self.owner.field_manager, force: true, ..Write::default() };
+        match self.cluster.apply(&payload, &write).await {
+            Ok(answer) => {
+                let version = answer.resource_version().to_owned();
+                // With ignored fields adopted the payload is not what was wanted; only the plain case is remembered.
+                self.remember(item, Some(&version).filter(|_| payload == item.object).map(String::as_str));
+                Ok((change(target, action, Some(version)), Some(answer.body)))
+            }
+            Err(error) => {
+                self.forget(item);
+                Err(mask_secret(&item.object, &format!("{} apply failed: {error}", item.target)))
+            }
+        }
+    }
+
+    fn remember(&self, item: &Item, version: Option<&str>) {
+        if let (Some(remembered), Some(version)) = (&self.remembered, version.filter(|v| !v.is_empty())) {
+            remembered.note(&item.target.id, &item.object, version);
+        }
+    }
+
+    fn forget(&self, item: &Item) {
+        if let Some(remembered) = &self.remembered {
+            remembered.forget(&item.target.id);
+        }
+    }
+}
+
+fn change(object: ObjectRef, action: Action, resource_version: Option<String>) -> Change {
+    Change { object, action, resource_version }
+}

@@ -1,0 +1,332 @@
+//! What has to be done for one object, found out without writing it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Applier, Item};
+use crate::ignore::{Resolution, resolve};
+use crate::managers::{migrate, take_over};
+use crate::{
+    Action, ApiError, Change, Delete, Error, Force, Known, ObjectRef, Owned, PatchKind, Write, any_in_metadata,
+    has_drifted,
+};
+
+/// A kind whose definition has just come may take a moment to be served.
+const NEW_KIND_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether cleaning up and recreating is allowed on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Apply,
+    Diff,
+}
+
+/// What to do with one object.
+#[derive(Debug)]
+pub(super) struct Planned {
+    /// The object as the cluster names it: without the namespace a cluster-wide object was given in Git.
+    pub(super) target: ObjectRef,
+    pub(super) verdict: Verdict,
+    pub(super) live: Option<Value>,
+}
+
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Skip,
+    Unchanged { version: Option<String> },
+    Write { payload: Value, action: Action, wanted: Value },
+}
+
+impl Planned {
+    pub(super) fn into_diff(self) -> (Change, Option<Value>, Option<Value>) {
+        let Planned { target, verdict, live } = self;
+        let (action, version, wanted) = match verdict {
+            Verdict::Skip => (Action::Skipped, None, None),
+            Verdict::Unchanged { version } => (Action::Unchanged, version, None),
+            Verdict::Write { action, wanted, .. } => (action, None, Some(wanted)),
+        };
+        let live = live.filter(|_| wanted.is_some());
+        (Change { object: target, action, resource_version: version }, live, wanted)
+    }
+}
+
+impl Applier {
+    pub(super) async fn plan(&self, item: &Item, mode: Mode) -> Result<Planned, String> {
+        let options = &self.options;
+        let target = self.named_by_cluster(item).await.map_err(|e| dry_run_text(item, &e))?;
+        let skip = |live| Planned { target: target.clone(), verdict: Verdict::Skip, live };
+        if any_in_metadata(&item.object, &options.exclude) {
+            return Ok(skip(None));
+        }
+        if let Some(version) = self.current_version(item) {
+            return Ok(Planned { target, verdict: Verdict::Unchanged { version: Some(version) }, live: None });
+        }
+        let only_once = any_in_metadata(&item.object, &options.if_not_present);
+        let expected = self.before.contains(&target.id);
+        // An object that is expected is read first: often nothing else is needed. A new one is tried first: often it does not exist.
+        let mut live = if expected || only_once || mode == Mode::Diff {
+            self.read(item, &target).await?
+        } else {
+            Live::NotAsked
+        };
+        if let Some(done) = self.settled_by(&live, item, &target, only_once) {
+            return Ok(done);
+        }
+        let mut patched = false;
+        if options.migrate_api_version && mode == Mode::Apply {
+            live = self.ask(live, item, &target).await?;
+            patched |= self.migrate_managed_fields(&mut live, &target).await?;
+        }
+        let mut answer = match self.dry_run(item).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                live = self.ask(live, item, &target).await?;
+                if let Some(done) = self.settled_by(&live, item, &target, only_once) {
+                    return Ok(done);
+                }
+                let Some(there) = live.present().filter(|there| self.may_recreate(item, there, &error)) else {
+                    return Err(dry_run_text(item, &error));
+                };
+                if mode == Mode::Diff {
+                    let verdict = write(&item.object, Action::Created, item.object.clone());
+                    return Ok(Planned { target, verdict, live: None });
+                }
+                self.remove_to_recreate(item, &target, there).await?;
+                live = Live::Absent;
+                self.dry_run(item).await.map_err(|e| dry_run_text(item, &e))?
+            }
+        };
+        let exists = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_some_and(|v| !v.is_empty());
+        if !exists {
+            let verdict = write(&item.object, Action::Created, answer);
+            return Ok(Planned { target, verdict, live: None });
+        }
+        live = self.ask(live, item, &target).await?;
+        if let Some(done) = self.settled_by(&live, item, &target, only_once) {
+            return Ok(done);
+        }
+        let Live::Present(mut there) = live else {
+            // Deleted between the two requests: the apply creates it.
+            let verdict = write(&item.object, Action::Created, answer);
+            return Ok(Planned { target, verdict, live: None });
+        };
+        if mode == Mode::Apply {
+            patched |= self.clean_up(item, &target, &mut there).await?;
+        }
+        if !patched && !has_drifted(&there, &answer, &options.ignore) {
+            let version = text(&there, "/metadata/resourceVersion");
+            return Ok(Planned { target, verdict: Verdict::Unchanged { version }, live: Some(there) });
+        }
+        let resolutions: Vec<Resolution> =
+            options.ignore.resolutions(&there, &answer, &self.owner.field_manager);
+        let mut payload = item.object.clone();
+        resolve(&mut payload, &resolutions).map_err(|e| Error::Ignore(e).to_string())?;
+        options.ignore.strip(&answer.clone(), &mut answer);
+        let verdict = Verdict::Write { payload, action: Action::Configured, wanted: answer };
+        Ok(Planned { target, verdict, live: Some(there) })
+    }
+
+    /// Cluster-wide objects have no namespace, whatever a kustomization gave them.
+    async fn named_by_cluster(&self, item: &Item) -> Result<ObjectRef, Error> {
+        let mut target = item.target.clone();
+        if !target.id.namespace.is_empty() {
+            let resource = self.patiently(|| self.cluster.resource(&item.target)).await?;
+            if !resource.namespaced {
+                target.id.namespace.clear();
+            }
+        }
+        Ok(target)
+    }
+
+    /// The version of the live object, when it is known to be what is wanted.
+    fn current_version(&self, item: &Item) -> Option<String> {
+        let (remembered, versions) = (self.remembered.as_ref()?, self.versions.as_ref()?);
+        let Known::Known(Some(version)) = versions.version(&item.target) else { return None };
+        remembered.is_current(&item.target.id, &item.object, &version).then_some(version)
+    }
+
+    async fn read(&self, item: &Item, target: &ObjectRef) -> Result<Live, String> {
+        match self.cluster.get(target).await {
+            Ok(Some(live)) => Ok(Live::Present(live)),
+            Ok(None) => Ok(Live::Absent),
+            // Without the right to read, what follows would compare with nothing and delete blindly.
+            Err(error) => Err(dry_run_text(item, &error)),
+        }
+    }
+
+    async fn ask(&self, live: Live, item: &Item, target: &ObjectRef) -> Result<Live, String> {
+        match live {
+            Live::NotAsked => match self.cluster.get(target).await {
+                Ok(Some(live)) => Ok(Live::Present(live)),
+                Ok(None) => Ok(Live::Absent),
+                Err(Error::NoKind { .. }) => Ok(Live::Absent),
+                Err(error) => Err(dry_run_text(item, &error)),
+            },
+            asked => Ok(asked),
+        }
+    }
+
+    /// Whether the live object alone decides.
+    fn settled_by(&self, live: &Live, item: &Item, target: &ObjectRef, only_once: bool) -> Option<Planned> {
+        let there = live.present()?;
+        if only_once || any_in_metadata(there, &self.options.exclude) {
+            return Some(Planned { target: target.clone(), verdict: Verdict::Skip, live: None });
+        }
+        let version = text(there, "/metadata/resourceVersion")?;
+        let current = self.remembered.as_ref()?.is_current(&item.target.id, &item.object, &version);
+        let verdict = Verdict::Unchanged { version: Some(version) };
+        current.then(|| Planned { target: target.clone(), verdict, live: Some(there.clone()) })
+    }
+
+    async fn dry_run(&self, item: &Item) -> Result<Value, Error> {
+        let write =
+            Write { manager: &self.owner.field_manager, force: true, dry_run: true, ..Write::default() };
+        Ok(self.patiently(|| self.cluster.apply(&item.object, &write)).await?.body)
+    }
+
+    /// Tries again for a moment when the kind is not served (yet).
+    async fn patiently<T, F: Future<Output = Result<T, Error>>>(&self, request: impl Fn() -> F) -> Result<T, Error> {
+        let start = Instant::now();
+        loop {
+            match request().await {
+                Err(Error::NoKind { kind, api_version }) => {
+                    let defined = self.cluster.has_new_kinds(fl_types::api_group(&api_version));
+                    if !defined || start.elapsed() > NEW_KIND_PATIENCE {
+                        return Err(Error::NoKind { kind, api_version });
+                    }
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn may_recreate(&self, item: &Item, live: &Value, error: &Error) -> bool {
+        let asked = || {
+            any_in_metadata(&item.object, &self.options.force_selector)
+                || any_in_metadata(live, &self.options.force_selector)
+        };
+        error.api().is_some_and(ApiError::is_immutable) && (self.options.force == Force::Always || asked())
+    }
+
+    async fn remove_to_recreate(&self, item: &Item, target: &ObjectRef, live: &Value) -> Result<(), String> {
+        let failed = |what: &str, error: &Error| {
+            format!("{} immutable field detected, failed to {what}: {error}", item.target)
+        };
+        let owned = Owned::to_recreate(live).map_err(|e| failed("delete object", &e))?;
+        self.cluster.delete(&owned, Delete::default()).await.map_err(|e| failed("delete object", &e))?;
+        let deadline = Instant::now() + self.options.recreate_timeout;
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match self.cluster.get(target).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(there)) if text(&there, "/metadata/uid").as_deref() != Some(owned.uid()) => return Ok(()),
+                Ok(Some(_)) if Instant::now() < deadline => {}
+                Ok(Some(_)) => {
+                    let error = Error::Timeout("its finalizers did not run in time".to_owned());
+                    return Err(failed("wait for object to be deleted", &error));
+                }
+                Err(error) => return Err(failed("wait for object to be deleted", &error)),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    async fn migrate_managed_fields(&self, live: &mut Live, target: &ObjectRef) -> Result<bool, String> {
+        let Live::Present(there) = live else { return Ok(false) };
+        let Some(operation) = migrate(there, &target.api_version()) else { return Ok(false) };
+        let write = Write { manager: &self.owner.field_manager, ..Write::default() };
+        match self.cluster.patch(target, PatchKind::Json, &Value::Array(vec![operation]), &write).await {
+            Ok(answer) => {
+                *there = answer.body;
+                Ok(true)
+            }
+            Err(error) => Err(format!("{target} failed to migrate API version: {error}")),
+        }
+    }
+
+    /// Takes fields over from earlier managers, so that the apply removes what Git does not have.
+    async fn clean_up(&self, item: &Item, target: &ObjectRef, live: &mut Value) -> Result<bool, String> {
+        let options = &self.options;
+        if any_in_metadata(&item.object, &options.merge) || any_in_metadata(live, &options.merge) {
+            return Ok(false);
+        }
+        let failed = |error: &Error| format!("{target} metadata.managedFields cleanup failed: {error}");
+        for attempt in 0..3 {
+            match self.clean_up_once(target, live).await {
+                Ok(patched) => return Ok(patched),
+                // Somebody wrote in between: read again.
+                Err(error) if attempt < 2 && error.api().is_some_and(|e| e.is_invalid() || e.is_conflict()) => {
+                    match self.cluster.get(target).await {
+                        Ok(Some(again)) => *live = again,
+                        Ok(None) => return Ok(true),
+                        Err(error) => return Err(failed(&error)),
+                    }
+                }
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn clean_up_once(&self, target: &ObjectRef, live: &mut Value) -> Result<bool, Error> {
+        let options = &self.options;
+        let annotations: Vec<&str> = options.drop_annotations.iter().map(String::as_str).collect();
+        let labels: Vec<&str> = options.drop_labels.iter().map(String::as_str).collect();
+        let manager = &self.owner.field_manager;
+        let mut patch = take_over(live, &options.take_over, manager, &annotations, &labels)?;
+        if patch.is_empty() {
+            return Ok(false);
+        }
+        // The patch speaks of the entries that were read; another writer in between must not lose its own.
+        if let Some(version) = text(live, "/metadata/resourceVersion") {
+            patch.insert(0, serde_json::json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+        }
+        let write = Write { manager, ..Write::default() };
+        *live = self.cluster.patch(target, PatchKind::Json, &Value::Array(patch), &write).await?.body;
+        Ok(true)
+    }
+}
+
+/// What is known of the live object.
+#[derive(Debug)]
+enum Live {
+    NotAsked,
+    Absent,
+    Present(Value),
+}
+
+impl Live {
+    fn present(&self) -> Option<&Value> {
+        match self {
+            Live::Present(live) => Some(live),
+            _ => None,
+        }
+    }
+}
+
+fn write(object: &Value, action: Action, wanted: Value) -> Verdict {
+    Verdict::Write { payload: object.clone(), action, wanted }
+}
+
+fn text(object: &Value, pointer: &str) -> Option<String> {
+    object.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned)
+}
+
+/// The words of Flux for a dry-run that failed.
+fn dry_run_text(item: &Item, error: &Error) -> String {
+    let subject = &item.target;
+    let Some(api) = error.api() else { return format!("{subject} dry-run failed: {error}") };
+    if api.is_not_found() {
+        let what = if subject.id.namespace.is_empty() { "namespace not specified" } else { "not found" };
+        return format!("{subject} {what}: {api}");
+    }
+    let conflict = api.causes.iter().find(|c| *c == "FieldManagerConflict");
+    match conflict.unwrap_or(&api.reason).as_str() {
+        "" => format!("{subject} dry-run failed: {api}"),
+        reason => format!("{subject} dry-run failed ({reason}): {api}"),
+    }
+}

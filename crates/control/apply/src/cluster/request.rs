@@ -1,0 +1,183 @@
+//! Requests as bytes: one place where a method and a path become an answer.
+
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use http::{HeaderValue, Method, Request, header};
+use kube::client::Body;
+use kube::core::WatchEvent;
+use serde_json::Value;
+
+use super::Cluster;
+use crate::{ApiError, Error};
+
+/// How long to wait before a request is repeated.
+const PAUSES: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1000)];
+/// A server that wants more is believed to be down: the caller comes back later.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
+
+/// Changes of objects.
+pub(crate) type Events = BoxStream<'static, Result<WatchEvent<Value>, Error>>;
+
+/// What the server answered.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The object, list or status.
+    pub body: Value,
+    /// Whether the object is new: status 201.
+    pub created: bool,
+}
+
+impl Answer {
+    /// The version of the object; empty in the answer to a dry-run that would create it.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.body.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+impl Cluster {
+    /// Any request; `path` is encoded already. One that may be repeated without a second effect is, when the server was busy or the
+    /// answer was lost.
+    pub(crate) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<Vec<u8>>,
+        content_type: &str,
+    ) -> Result<Answer, Error> {
+        let repeatable = method != Method::POST && method != Method::PUT && content_type != JSON_PATCH;
+        let mut pauses = if repeatable { PAUSES.as_slice() } else { &[] }.iter();
+        loop {
+            let error = match self.once(method.clone(), path, query, body.clone(), content_type).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(pause) = pauses.next().filter(|_| error.is_transient()) else { return Err(error) };
+            let asked = error.api().and_then(|e| e.retry_after_seconds).map(Duration::from_secs);
+            tokio::time::sleep(asked.unwrap_or(*pause).min(LONGEST_PAUSE)).await;
+        }
+    }
+
+    async fn once(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<Vec<u8>>,
+        content_type: &str,
+    ) -> Result<Answer, Error> {
+        let what = format!("{method} {path}");
+        let broken = |cause: String| Error::Transport { request: what.clone(), cause };
+        let request = self.build(method, path, query, body, content_type).map_err(|e| broken(e.to_string()))?;
+        let _slot = self.shared.budget.acquire().await.map_err(|e| broken(e.to_string()))?;
+        let answer = self.client.send(request).await.map_err(|e| broken(causes(&e)))?;
+        let status = answer.status();
+        let body = answer.into_body().collect_bytes().await.map_err(|e| broken(causes(&e)))?;
+        if !status.is_success() {
+            return Err(ApiError::from_body(status.as_u16(), &body).into());
+        }
+        let body = serde_json::from_slice(&body)
+            .map_err(|e| Error::Answer { request: what.clone(), cause: e.to_string() })?;
+        Ok(Answer { body, created: status == http::StatusCode::CREATED })
+    }
+
+    pub(super) async fn events(&self, path: &str, query: &[(&'static str, String)]) -> Result<Events, Error> {
+        let what = format!("WATCH {path}");
+        let broken = {
+            let what = what.clone();
+            move |e: kube::Error| match e {
+                kube::Error::Api(status) => Error::Api(ApiError {
+                    code: status.code,
+                    reason: status.reason.clone(),
+                    message: status.message.clone(),
+                    causes: Vec::new(),
+                    retry_after_seconds: None,
+                }),
+                other => Error::Transport { request: what.clone(), cause: causes(&other) },
+            }
+        };
+        let request = self
+            .build(Method::GET, path, query, None, "")
+            .map_err(|e| Error::Transport { request: what.clone(), cause: e.to_string() })?;
+        let (parts, _) = request.into_parts();
+        let request = Request::from_parts(parts, Vec::new());
+        let events = self.client.request_events::<Value>(request).await.map_err(&broken)?;
+        Ok(events.map_err(broken).boxed())
+    }
+
+    fn build(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<Vec<u8>>,
+        content_type: &str,
+    ) -> Result<Request<Body>, http::Error> {
+        let mut uri = path.to_owned();
+        for (i, (key, value)) in query.iter().enumerate() {
+            uri.push(if i == 0 { '?' } else { '&' });
+            uri.push_str(key);
+            uri.push('=');
+            push_segment(&mut uri, value);
+        }
+        let mut request = Request::builder().method(method).uri(uri).header(header::ACCEPT, "application/json");
+        if body.is_some() {
+            request = request.header(header::CONTENT_TYPE, content_type);
+        }
+        if let Some(user) = self.user() {
+            request = request.header("impersonate-user", HeaderValue::from_str(user)?);
+        }
+        request.body(Body::from(body.unwrap_or_default()))
+    }
+}
+
+/// Appends text as one segment of a path or one value of a query: nothing in it can be read as structure.
+pub(crate) fn push_segment(out: &mut String, text: &str) {
+    // A segment of dots would be resolved away by servers and proxies.
+    let dots = text == "." || text == "..";
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b':');
+        if plain && !dots {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+/// An error with everything that led to it.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_segment() {
+        let encoded = |text: &str| {
+            let mut out = String::new();
+            push_segment(&mut out, text);
+            out
+        };
+        assert_eq!(encoded("system:x"), "system:x");
+        assert_eq!(encoded("../a?b#c%"), "..%2Fa%3Fb%23c%25");
+        assert_eq!(encoded(".."), "%2E%2E");
+        assert_eq!(encoded("a=b,c"), "a%3Db%2Cc");
+    }
+}

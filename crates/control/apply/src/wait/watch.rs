@@ -1,0 +1,150 @@
+//! Following objects: one watch per kind and namespace, requests in turn where watching is not allowed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use fl_types::LabelSelector;
+use futures::StreamExt as _;
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{News, Seen};
+use crate::{Cluster, Error, ObjectRef};
+
+/// How often objects are read where they cannot be watched.
+const POLL: Duration = Duration::from_secs(2);
+/// Pause after a watch broke.
+const RETRY: Duration = Duration::from_secs(1);
+/// More names than this in one kind and namespace are watched together.
+const SINGLE: usize = 1;
+
+/// Objects of one kind in one namespace.
+pub(super) struct Group {
+    members: Vec<(usize, ObjectRef)>,
+}
+
+/// The targets that are wanted, by kind and namespace.
+pub(super) fn groups(targets: &[ObjectRef], wanted: impl Fn(usize) -> bool) -> Vec<Group> {
+    let mut groups: BTreeMap<(String, String, String, String), Vec<(usize, ObjectRef)>> = BTreeMap::new();
+    for (at, target) in targets.iter().enumerate().filter(|(at, _)| wanted(*at)) {
+        let id = &target.id;
+        let key = (id.group.clone(), id.kind.clone(), target.version.clone(), id.namespace.clone());
+        groups.entry(key).or_default().push((at, target.clone()));
+    }
+    groups.into_values().map(|members| Group { members }).collect()
+}
+
+/// Reports the state of the members until nobody listens.
+pub(super) async fn follow(cluster: Cluster, group: Group, news: mpsc::Sender<News>) {
+    loop {
+        match watch(&cluster, &group, &news).await {
+            Ok(()) => {}
+            Err(Error::Api(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
+            Err(error) => {
+                for (at, _) in &group.members {
+                    let seen = Seen::Unreadable(error.to_string());
+                    if news.send(News { target: *at, seen }).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+        if news.is_closed() {
+            return;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// One list and the watch after it; ends when the watch does.
+async fn watch(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) -> Result<(), Error> {
+    let Some((_, first)) = group.members.first() else { return Ok(()) };
+    let mut query = Vec::new();
+    if group.members.len() <= SINGLE {
+        query.push(("fieldSelector", format!("metadata.name={}", first.id.name)));
+    }
+    let list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, &query).await?;
+    let by_name: HashMap<&str, usize> = group.members.iter().map(|(at, o)| (o.id.name.as_str(), *at)).collect();
+    let mut found: HashMap<usize, Value> = HashMap::new();
+    for item in list["items"].as_array().into_iter().flatten() {
+        if let Some(at) = item.pointer("/metadata/name").and_then(Value::as_str).and_then(|n| by_name.get(n)) {
+            let mut item = item.clone();
+            // Items of a list do not repeat what they are.
+            item["apiVersion"] = Value::from(first.api_version());
+            item["kind"] = Value::from(first.id.kind.clone());
+            found.insert(*at, item);
+        }
+    }
+    for (at, _) in &group.members {
+        let seen = found.remove(at).map_or(Seen::Absent, Seen::Present);
+        if news.send(News { target: *at, seen }).await.is_err() {
+            return Ok(());
+        }
+    }
+    let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
+    query.push(("resourceVersion", version.to_owned()));
+    let mut events = cluster.watch(first, query).await?;
+    loop {
+        let event = tokio::select! {
+            () = news.closed() => return Ok(()),
+            event = events.next() => event,
+        };
+        let (object, gone) = match event {
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, false),
+            Some(Ok(WatchEvent::Deleted(object))) => (object, true),
+            Some(Ok(WatchEvent::Bookmark(_))) => continue,
+            // Expired or broken: list again.
+            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Ok(()),
+        };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let Some(at) = by_name.get(name) else { continue };
+        let seen = if gone { Seen::Absent } else { Seen::Present(object) };
+        if news.send(News { target: *at, seen }).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn poll(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) {
+    loop {
+        for (at, object) in &group.members {
+            let seen = match cluster.get(object).await {
+                Ok(Some(live)) => Seen::Present(live),
+                Ok(None) => Seen::Absent,
+                Err(error) => Seen::Unreadable(error.to_string()),
+            };
+            if news.send(News { target: *at, seen }).await.is_err() {
+                return;
+            }
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// How many Pods of a workload have failed for good. One that waits for a place or is being deleted has not.
+pub(super) async fn failed_pods(cluster: &Cluster, workload: &Value, now: i64) -> usize {
+    let selector = workload.pointer("/spec/selector").cloned().unwrap_or_default();
+    let Ok(selector) = serde_json::from_value::<LabelSelector>(selector) else { return 0 };
+    let Ok(selector) = selector.to_selector() else { return 0 };
+    let namespace = workload.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let query = [("labelSelector", selector.to_string())];
+    // Without the right to list Pods nothing is known about them.
+    let Ok(list) = cluster.list("v1", "Pod", namespace, &query).await else { return 0 };
+    let failed = |pod: &&Value| {
+        let mut pod = (*pod).clone();
+        pod["apiVersion"] = Value::from("v1");
+        pod["kind"] = Value::from("Pod");
+        pod.pointer("/metadata/deletionTimestamp").is_none()
+            && !is_unschedulable(&pod)
+            && fl_kstatus::health(&pod, now).state == fl_kstatus::State::Failed
+    };
+    list["items"].as_array().into_iter().flatten().filter(failed).count()
+}
+
+fn is_unschedulable(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|c| {
+        c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable"
+    })
+}
