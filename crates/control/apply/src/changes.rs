@@ -56,8 +56,8 @@ pub struct Change {
     pub object: ObjectRef,
     /// What happened.
     pub action: Action,
-    /// The version of the object in the cluster afterwards, where it is known.
-    pub resource_version: Option<String>,
+    /// The manager that had written the object before we did, where it was not us.
+    pub fought_by: Option<String>,
 }
 
 impl fmt::Display for Change {
@@ -76,7 +76,7 @@ pub struct ChangeSet {
 impl ChangeSet {
     /// Notes what happened to one more object.
     pub fn add(&mut self, object: ObjectRef, action: Action) {
-        self.entries.push(Change { object, action, resource_version: None });
+        self.entries.push(Change { object, action, fought_by: None });
     }
 
     /// Whether nothing was looked at.

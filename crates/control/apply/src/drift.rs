@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn doubled_metrics_are_no_drift() {
-        let scaler = |metrics: Value| json!({"kind": "HorizontalPodAutoscaler", "spec": {"metrics": metrics}});
+        let scaler =
+            |metrics: Value| json!({"kind": "HorizontalPodAutoscaler", "spec": {"metrics": metrics}});
         let metric = json!({"type": "Resource", "resource": {"name": "cpu"}});
         assert!(!drifted(&scaler(json!([metric])), &scaler(json!([metric, metric, {"type": ""}]))));
         assert!(drifted(&scaler(json!([metric])), &scaler(json!([]))));

@@ -81,7 +81,8 @@ impl ApiError {
     /// Whether trying again may help: the server is overloaded or between two states.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self.code, 429 | 500 | 502 | 503 | 504) && !self.message.contains("failed to create typed patch")
+        matches!(self.code, 429 | 500 | 502 | 503 | 504)
+            && !self.message.contains("failed to create typed patch")
     }
 
     /// Whether recreating the object may help. Flux reads every `Invalid` and every conflict so.

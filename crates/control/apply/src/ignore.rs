@@ -116,7 +116,8 @@ pub(crate) fn resolve(payload: &mut Value, resolutions: &[Resolution]) -> Result
         match resolution {
             Resolution::Strip(path) => remove(payload, path),
             Resolution::Adopt(path, value) => {
-                let target = payload.pointer_mut(path).ok_or_else(|| format!("{path} is not in the object"))?;
+                let target =
+                    payload.pointer_mut(path).ok_or_else(|| format!("{path} is not in the object"))?;
                 *target = value.clone();
             }
         }
@@ -254,7 +255,8 @@ mod tests {
         let mut live = deployment(3);
         let adopt = rules.resolutions(&live, &deployment(1), "kustomize-controller");
         assert_eq!(adopt, [Resolution::Adopt("/spec/replicas".to_owned(), json!(3))]);
-        live["metadata"]["managedFields"] = json!([{"manager": "scaler", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "scaler", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]);
         let strip = rules.resolutions(&live, &deployment(1), "kustomize-controller");
         assert_eq!(strip, [Resolution::Strip("/spec/replicas".to_owned())]);
         let mut payload = deployment(1);
@@ -266,10 +268,12 @@ mod tests {
     #[test]
     fn list_items_are_found_by_their_keys() {
         let rules = rules(&["/spec/containers/0/image"], None);
-        let pod = |image: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p",
+        let pod = |image: &str| {
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p",
             "managedFields": [{"manager": "updater", "operation": "Apply",
                 "fieldsV1": {"f:spec": {"f:containers": {"k:{\"name\":\"main\"}": {"f:image": {}}}}}}]},
-            "spec": {"containers": [{"name": "main", "image": image}]}});
+            "spec": {"containers": [{"name": "main", "image": image}]}})
+        };
         let got = rules.resolutions(&pod("a:2"), &pod("a:1"), "kustomize-controller");
         assert_eq!(got, [Resolution::Strip("/spec/containers/0/image".to_owned())]);
     }
@@ -277,7 +281,8 @@ mod tests {
     #[test]
     fn bad_patterns_are_refused() {
         let target = PatchTarget { name: Some("(".to_owned()), ..PatchTarget::default() };
-        let error = IgnoreRules::compile(&[IgnoreRule { paths: Vec::new(), target: Some(target) }]).unwrap_err();
+        let error =
+            IgnoreRules::compile(&[IgnoreRule { paths: Vec::new(), target: Some(target) }]).unwrap_err();
         assert!(error.to_string().starts_with("invalid name regex"), "{error}");
     }
 }

@@ -42,7 +42,8 @@ impl Inventory {
     /// The form of the status.
     #[must_use]
     pub fn write(&self) -> ResourceInventory {
-        let entry = |object: &ObjectRef| ResourceRef { id: object.id.inventory_id(), v: object.version.clone() };
+        let entry =
+            |object: &ObjectRef| ResourceRef { id: object.id.inventory_id(), v: object.version.clone() };
         ResourceInventory { entries: self.objects.iter().map(entry).collect() }
     }
 
@@ -69,12 +70,8 @@ impl Inventory {
     pub fn stale(&self, newer: &Inventory) -> Vec<ObjectRef> {
         let wanted: HashSet<&ObjectId> = newer.objects.iter().map(|o| &o.id).collect();
         let mut seen = HashSet::new();
-        let mut stale: Vec<ObjectRef> = self
-            .objects
-            .iter()
-            .filter(|o| !wanted.contains(&o.id) && seen.insert(&o.id))
-            .cloned()
-            .collect();
+        let mut stale: Vec<ObjectRef> =
+            self.objects.iter().filter(|o| !wanted.contains(&o.id) && seen.insert(&o.id)).cloned().collect();
         order::sort(&mut stale);
         stale
     }
@@ -115,9 +112,8 @@ mod tests {
 
     #[test]
     fn an_unreadable_inventory_is_refused() {
-        let stored = ResourceInventory {
-            entries: vec![ResourceRef { id: "broken".to_owned(), v: "v1".to_owned() }],
-        };
+        let stored =
+            ResourceInventory { entries: vec![ResourceRef { id: "broken".to_owned(), v: "v1".to_owned() }] };
         assert!(Inventory::read(&stored).is_err());
     }
 }

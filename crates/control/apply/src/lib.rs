@@ -47,6 +47,6 @@ pub use object::{ObjectId, ObjectRef};
 pub use order::{Stage, compare, is_custom_resource_definition, sort, stage};
 pub use owned::Owned;
 pub use prune::{PruneFailure, Pruner};
-pub use remember::{LiveVersions, Remembered};
+pub use remember::{Fingerprint, LiveVersions, Remembered};
 pub use wait::health::{HealthRuleError, HealthRules, Verdict};
 pub use wait::{WaitError, WaitOptions, Waiter, jobs_with_ttl};

@@ -152,7 +152,10 @@ mod tests {
     }
 
     fn kubectl() -> Vec<FieldManager> {
-        vec![FieldManager::new("kubectl", Operation::Update), FieldManager::new("before-first-apply", Operation::Update)]
+        vec![
+            FieldManager::new("kubectl", Operation::Update),
+            FieldManager::new("before-first-apply", Operation::Update),
+        ]
     }
 
     #[test]
@@ -163,8 +166,13 @@ mod tests {
             entry("operator", "Update", "c"),
             {"manager": "kubectl", "operation": "Update", "subresource": "status", "fieldsV1": {}},
         ]));
-        let patch = take_over(&object, &kubectl(), "us", &["kubectl.kubernetes.io/last-applied-configuration"], &[]).expect("readable");
-        assert_eq!(patch[0]["path"], "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration");
+        let patch =
+            take_over(&object, &kubectl(), "us", &["kubectl.kubernetes.io/last-applied-configuration"], &[])
+                .expect("readable");
+        assert_eq!(
+            patch[0]["path"],
+            "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"
+        );
         let entries = patch[1]["value"].as_array().expect("entries");
         let managers: Vec<&str> = entries.iter().filter_map(|e| e["manager"].as_str()).collect();
         assert_eq!(managers, ["operator", "kubectl", "us"]);

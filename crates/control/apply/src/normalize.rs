@@ -56,9 +56,8 @@ fn default_protocols(target: &ObjectRef, object: &mut Value) {
     let id = &target.id;
     let containers = match (id.group.as_str(), target.version.as_str(), id.kind.as_str()) {
         ("", "v1", "Pod") => "/spec/containers",
-        ("apps", "v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "v1", "Job") => {
-            "/spec/template/spec/containers"
-        }
+        ("apps", "v1", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+        | ("batch", "v1", "Job") => "/spec/template/spec/containers",
         ("batch", "v1", "CronJob") => "/spec/jobTemplate/spec/template/spec/containers",
         ("", "v1", "Service") => {
             set_protocol(object.pointer_mut("/spec/ports"));
@@ -99,13 +98,14 @@ fn move_plain_values(secret: &mut Value) {
 
 /// Kubernetes refuses a CRD whose webhook authority is none; many charts ship a placeholder there.
 fn drop_bad_authority(object: &mut Value) {
-    let Some(config) = object
-        .pointer_mut("/spec/conversion/webhook/clientConfig")
-        .and_then(Value::as_object_mut)
+    let Some(config) =
+        object.pointer_mut("/spec/conversion/webhook/clientConfig").and_then(Value::as_object_mut)
     else {
         return;
     };
-    let Some(bundle) = config.get("caBundle").and_then(Value::as_str).filter(|b| !b.is_empty()) else { return };
+    let Some(bundle) = config.get("caBundle").and_then(Value::as_str).filter(|b| !b.is_empty()) else {
+        return;
+    };
     let valid = STANDARD.decode(bundle).is_ok_and(|pem| {
         pem.is_empty() || CertificateDer::pem_slice_iter(&pem).next().is_some_and(|first| first.is_ok())
     });
@@ -170,14 +170,21 @@ mod tests {
 
     #[test]
     fn secrets_and_unknown_fields() {
-        let got = normal(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "creationTimestamp": null},
-            "data": {"a": "eA=="}, "stringData": {"b": "y"}, "sops": {"mac": "x"}}));
-        assert_eq!(got, json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "eA==", "b": "eQ=="}}));
+        let got = normal(
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "creationTimestamp": null},
+            "data": {"a": "eA=="}, "stringData": {"b": "y"}, "sops": {"mac": "x"}}),
+        );
+        assert_eq!(
+            got,
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "eA==", "b": "eQ=="}})
+        );
     }
 
     #[test]
     fn ports_get_a_protocol() {
-        let got = normal(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}));
+        let got = normal(
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}),
+        );
         assert_eq!(got["spec"]["ports"][0]["protocol"], "TCP");
         let got = normal(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
             "spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 1}]}]}}}}));
@@ -200,13 +207,18 @@ mod tests {
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": []});
         assert_eq!(normal(role.clone()), role);
         let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"any": null}, "status": {"x": 1}});
-        assert_eq!(normal(thing), json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"any": null}}));
+        assert_eq!(
+            normal(thing),
+            json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"any": null}})
+        );
     }
 
     #[test]
     fn a_placeholder_authority_goes() {
-        let definition = |bundle: &str| json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "x"}, "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}, "status": {}});
+        let definition = |bundle: &str| {
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "x"}, "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}, "status": {}})
+        };
         for bad in ["Cg==", "not base64!"] {
             let got = normal(definition(bad));
             assert_eq!(got.pointer("/spec/conversion/webhook/clientConfig"), Some(&json!({})), "{bad}");

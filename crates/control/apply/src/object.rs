@@ -123,7 +123,12 @@ mod tests {
             (ObjectRef::new("v1", "Namespace", "", "apps"), "_apps__Namespace"),
             (ObjectRef::new("v1", "ConfigMap", "apps", "cfg"), "apps_cfg__ConfigMap"),
             (
-                ObjectRef::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com"),
+                ObjectRef::new(
+                    "apiextensions.k8s.io/v1",
+                    "CustomResourceDefinition",
+                    "",
+                    "things.example.com",
+                ),
                 "_things.example.com_apiextensions.k8s.io_CustomResourceDefinition",
             ),
             (

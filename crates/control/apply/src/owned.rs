@@ -67,7 +67,12 @@ mod tests {
     fn only_the_named_owner() {
         let live = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns", "uid": "1",
             "labels": {"x/name": "app", "x/namespace": "ns"}}});
-        let labels = |name: &str| BTreeMap::from([("x/name".to_owned(), name.to_owned()), ("x/namespace".to_owned(), "ns".to_owned())]);
+        let labels = |name: &str| {
+            BTreeMap::from([
+                ("x/name".to_owned(), name.to_owned()),
+                ("x/namespace".to_owned(), "ns".to_owned()),
+            ])
+        };
         assert!(Owned::by_labels(&live, &labels("app")).expect("complete").is_some());
         assert!(Owned::by_labels(&live, &labels("other")).expect("complete").is_none());
         assert!(Owned::by_labels(&live, &BTreeMap::new()).expect("complete").is_none());

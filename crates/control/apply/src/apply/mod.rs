@@ -14,8 +14,8 @@ pub use options::{Force, Options, Owner};
 use crate::order::{self, rank};
 use crate::wait::{WaitOptions, Waiter};
 use crate::{
-    Action, Change, ChangeSet, Cluster, Error, HealthRules, Inventory, LiveVersions, ObjectRef, Remembered, Stage,
-    Write, mask_secret, merge_metadata, normalize,
+    Action, Change, ChangeSet, Cluster, Error, Fingerprint, HealthRules, Inventory, LiveVersions, ObjectRef,
+    Remembered, Stage, Write, mask_secret, merge_metadata, normalize,
 };
 use plan::{Planned, Verdict};
 
@@ -38,7 +38,10 @@ pub struct Applier {
 
 impl std::fmt::Debug for Applier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Applier").field("cluster", &self.cluster).field("owner", &self.owner).finish_non_exhaustive()
+        f.debug_struct("Applier")
+            .field("cluster", &self.cluster)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
     }
 }
 
@@ -170,7 +173,10 @@ impl Applier {
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub async fn diff(&self, prepared: &Prepared) -> Result<Vec<(Change, Option<Value>, Option<Value>)>, ApplyFailure> {
+    pub async fn diff(
+        &self,
+        prepared: &Prepared,
+    ) -> Result<Vec<(Change, Option<Value>, Option<Value>)>, ApplyFailure> {
         let planned = self.plan_all(&prepared.objects, plan::Mode::Diff).await;
         let mut changes = Vec::new();
         let mut errors = Vec::new();
@@ -183,7 +189,11 @@ impl Applier {
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok(changes) } else { Err(ApplyFailure { errors, changes: ChangeSet::default() }) }
+        if errors.is_empty() {
+            Ok(changes)
+        } else {
+            Err(ApplyFailure { errors, changes: ChangeSet::default() })
+        }
     }
 
     async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {
@@ -219,7 +229,7 @@ impl Applier {
     }
 
     fn is_remembered(&self, target: &ObjectRef) -> bool {
-        self.remembered.as_ref().is_some_and(|r| r.version(&target.id).is_some())
+        self.remembered.as_ref().is_some_and(|r| r.seen(&target.id).is_some())
     }
 
     fn forget_kinds(&self, items: &[Item]) {
@@ -251,7 +261,9 @@ impl Applier {
             let first = &work[0].0.target.id;
             let (group, kind) = (first.group.clone(), first.kind.clone());
             let same = |item: &Item| {
-                rank(&item.target.id.kind) == rank(&kind) && item.target.id.group == group && item.target.id.kind == kind
+                rank(&item.target.id.kind) == rank(&kind)
+                    && item.target.id.group == group
+                    && item.target.id.kind == kind
             };
             let end = work.iter().position(|(item, _)| !same(item)).unwrap_or(work.len());
             let batch: Vec<(&Item, Planned)> = work.drain(..end).collect();
@@ -278,41 +290,53 @@ impl Applier {
     async fn write(&self, item: &Item, planned: Planned) -> Result<(Change, Option<Value>), String> {
         let Planned { target, verdict, live } = planned;
         let (payload, action) = match verdict {
-            Verdict::Skip => return Ok((change(target, Action::Skipped, None), live)),
-            Verdict::Unchanged { version } => {
-                self.remember(item, version.as_deref());
-                return Ok((change(target, Action::Unchanged, version), live));
+            Verdict::Skip => return Ok((change(target, Action::Skipped), live)),
+            Verdict::Unchanged => {
+                self.remember(&target, item, live.as_ref());
+                return Ok((change(target, Action::Unchanged), live));
             }
             Verdict::Write { payload, action, .. } => (payload, action),
         };
         let write = Write { manager: &self.owner.field_manager, force: true, ..Write::default() };
         match self.cluster.apply(&payload, &write).await {
             Ok(answer) => {
-                let version = answer.resource_version().to_owned();
-                // With ignored fields adopted the payload is not what was wanted; only the plain case is remembered.
-                self.remember(item, Some(&version).filter(|_| payload == item.object).map(String::as_str));
-                Ok((change(target, action, Some(version)), Some(answer.body)))
+                self.remember(&target, item, Some(&answer.body));
+                let fought_by = live.as_ref().and_then(|l| last_other_manager(l, &self.owner.field_manager));
+                Ok((Change { fought_by, ..change(target, action) }, Some(answer.body)))
             }
             Err(error) => {
-                self.forget(item);
+                self.forget(&target);
                 Err(mask_secret(&item.object, &format!("{} apply failed: {error}", item.target)))
             }
         }
     }
 
-    fn remember(&self, item: &Item, version: Option<&str>) {
-        if let (Some(remembered), Some(version)) = (&self.remembered, version.filter(|v| !v.is_empty())) {
-            remembered.note(&item.target.id, &item.object, version);
+    fn remember(&self, target: &ObjectRef, item: &Item, live: Option<&Value>) {
+        if let (Some(remembered), Some(seen)) = (&self.remembered, live.and_then(Fingerprint::of)) {
+            remembered.note(&target.id, &item.object, seen);
         }
     }
 
-    fn forget(&self, item: &Item) {
+    fn forget(&self, target: &ObjectRef) {
         if let Some(remembered) = &self.remembered {
-            remembered.forget(&item.target.id);
+            remembered.forget(&target.id);
         }
     }
 }
 
-fn change(object: ObjectRef, action: Action, resource_version: Option<String>) -> Change {
-    Change { object, action, resource_version }
+fn change(object: ObjectRef, action: Action) -> Change {
+    Change { object, action, fought_by: None }
+}
+
+/// Who wrote the object last, when it was not us: the name for a fight over its fields.
+fn last_other_manager(live: &Value, manager: &str) -> Option<String> {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let others = entries.iter().filter(|e| {
+        e["manager"].as_str().is_some_and(|m| m != manager)
+            && e["subresource"].as_str().unwrap_or_default().is_empty()
+    });
+    others
+        .max_by_key(|e| e["time"].as_str().unwrap_or_default())
+        .and_then(|e| e["manager"].as_str())
+        .map(str::to_owned)
 }

@@ -9,8 +9,8 @@ use super::{Applier, Item};
 use crate::ignore::{Resolution, resolve};
 use crate::managers::{migrate, take_over};
 use crate::{
-    Action, ApiError, Change, Delete, Error, Force, Known, ObjectRef, Owned, PatchKind, Write, any_in_metadata,
-    has_drifted,
+    Action, ApiError, Change, Delete, Error, Fingerprint, Force, Known, ObjectRef, Owned, PatchKind, Write,
+    any_in_metadata, has_drifted,
 };
 
 /// A kind whose definition has just come may take a moment to be served.
@@ -35,20 +35,20 @@ pub(super) struct Planned {
 #[derive(Debug)]
 pub(super) enum Verdict {
     Skip,
-    Unchanged { version: Option<String> },
+    Unchanged,
     Write { payload: Value, action: Action, wanted: Value },
 }
 
 impl Planned {
     pub(super) fn into_diff(self) -> (Change, Option<Value>, Option<Value>) {
         let Planned { target, verdict, live } = self;
-        let (action, version, wanted) = match verdict {
-            Verdict::Skip => (Action::Skipped, None, None),
-            Verdict::Unchanged { version } => (Action::Unchanged, version, None),
-            Verdict::Write { action, wanted, .. } => (action, None, Some(wanted)),
+        let (action, wanted) = match verdict {
+            Verdict::Skip => (Action::Skipped, None),
+            Verdict::Unchanged => (Action::Unchanged, None),
+            Verdict::Write { action, wanted, .. } => (action, Some(wanted)),
         };
         let live = live.filter(|_| wanted.is_some());
-        (Change { object: target, action, resource_version: version }, live, wanted)
+        (Change { object: target, action, fought_by: None }, live, wanted)
     }
 }
 
@@ -60,8 +60,8 @@ impl Applier {
         if any_in_metadata(&item.object, &options.exclude) {
             return Ok(skip(None));
         }
-        if let Some(version) = self.current_version(item) {
-            return Ok(Planned { target, verdict: Verdict::Unchanged { version: Some(version) }, live: None });
+        if self.is_current(item, &target) {
+            return Ok(Planned { target, verdict: Verdict::Unchanged, live: None });
         }
         let only_once = any_in_metadata(&item.object, &options.if_not_present);
         let expected = self.before.contains(&target.id);
@@ -86,7 +86,8 @@ impl Applier {
                 if let Some(done) = self.settled_by(&live, item, &target, only_once) {
                     return Ok(done);
                 }
-                let Some(there) = live.present().filter(|there| self.may_recreate(item, there, &error)) else {
+                let Some(there) = live.present().filter(|there| self.may_recreate(item, there, &error))
+                else {
                     return Err(dry_run_text(item, &error));
                 };
                 if mode == Mode::Diff {
@@ -98,7 +99,10 @@ impl Applier {
                 self.dry_run(item).await.map_err(|e| dry_run_text(item, &e))?
             }
         };
-        let exists = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_some_and(|v| !v.is_empty());
+        let exists = answer
+            .pointer("/metadata/resourceVersion")
+            .and_then(Value::as_str)
+            .is_some_and(|v| !v.is_empty());
         if !exists {
             let verdict = write(&item.object, Action::Created, answer);
             return Ok(Planned { target, verdict, live: None });
@@ -116,8 +120,7 @@ impl Applier {
             patched |= self.clean_up(item, &target, &mut there).await?;
         }
         if !patched && !has_drifted(&there, &answer, &options.ignore) {
-            let version = text(&there, "/metadata/resourceVersion");
-            return Ok(Planned { target, verdict: Verdict::Unchanged { version }, live: Some(there) });
+            return Ok(Planned { target, verdict: Verdict::Unchanged, live: Some(there) });
         }
         let resolutions: Vec<Resolution> =
             options.ignore.resolutions(&there, &answer, &self.owner.field_manager);
@@ -140,11 +143,11 @@ impl Applier {
         Ok(target)
     }
 
-    /// The version of the live object, when it is known to be what is wanted.
-    fn current_version(&self, item: &Item) -> Option<String> {
-        let (remembered, versions) = (self.remembered.as_ref()?, self.versions.as_ref()?);
-        let Known::Known(Some(version)) = versions.version(&item.target) else { return None };
-        remembered.is_current(&item.target.id, &item.object, &version).then_some(version)
+    /// Whether the live object is known to be what is wanted, without asking.
+    fn is_current(&self, item: &Item, target: &ObjectRef) -> bool {
+        let (Some(remembered), Some(versions)) = (&self.remembered, &self.versions) else { return false };
+        let Known::Known(Some(live)) = versions.version(target) else { return false };
+        remembered.is_current(&target.id, &item.object, &live)
     }
 
     async fn read(&self, item: &Item, target: &ObjectRef) -> Result<Live, String> {
@@ -174,10 +177,13 @@ impl Applier {
         if only_once || any_in_metadata(there, &self.options.exclude) {
             return Some(Planned { target: target.clone(), verdict: Verdict::Skip, live: None });
         }
-        let version = text(there, "/metadata/resourceVersion")?;
-        let current = self.remembered.as_ref()?.is_current(&item.target.id, &item.object, &version);
-        let verdict = Verdict::Unchanged { version: Some(version) };
-        current.then(|| Planned { target: target.clone(), verdict, live: Some(there.clone()) })
+        let current =
+            self.remembered.as_ref()?.is_current(&target.id, &item.object, &Fingerprint::of(there)?);
+        current.then(|| Planned {
+            target: target.clone(),
+            verdict: Verdict::Unchanged,
+            live: Some(there.clone()),
+        })
     }
 
     async fn dry_run(&self, item: &Item) -> Result<Value, Error> {
@@ -187,7 +193,10 @@ impl Applier {
     }
 
     /// Tries again for a moment when the kind is not served (yet).
-    async fn patiently<T, F: Future<Output = Result<T, Error>>>(&self, request: impl Fn() -> F) -> Result<T, Error> {
+    async fn patiently<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        request: impl Fn() -> F,
+    ) -> Result<T, Error> {
         let start = Instant::now();
         loop {
             match request().await {
@@ -222,7 +231,9 @@ impl Applier {
         loop {
             match self.cluster.get(target).await {
                 Ok(None) => return Ok(()),
-                Ok(Some(there)) if text(&there, "/metadata/uid").as_deref() != Some(owned.uid()) => return Ok(()),
+                Ok(Some(there)) if text(&there, "/metadata/uid").as_deref() != Some(owned.uid()) => {
+                    return Ok(());
+                }
                 Ok(Some(_)) if Instant::now() < deadline => {}
                 Ok(Some(_)) => {
                     let error = Error::Timeout("its finalizers did not run in time".to_owned());
@@ -259,7 +270,9 @@ impl Applier {
             match self.clean_up_once(target, live).await {
                 Ok(patched) => return Ok(patched),
                 // Somebody wrote in between: read again.
-                Err(error) if attempt < 2 && error.api().is_some_and(|e| e.is_invalid() || e.is_conflict()) => {
+                Err(error)
+                    if attempt < 2 && error.api().is_some_and(|e| e.is_invalid() || e.is_conflict()) =>
+                {
                     match self.cluster.get(target).await {
                         Ok(Some(again)) => *live = again,
                         Ok(None) => return Ok(true),
@@ -283,7 +296,10 @@ impl Applier {
         }
         // The patch speaks of the entries that were read; another writer in between must not lose its own.
         if let Some(version) = text(live, "/metadata/resourceVersion") {
-            patch.insert(0, serde_json::json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}));
+            patch.insert(
+                0,
+                serde_json::json!({"op": "test", "path": "/metadata/resourceVersion", "value": version}),
+            );
         }
         let write = Write { manager, ..Write::default() };
         *live = self.cluster.patch(target, PatchKind::Json, &Value::Array(patch), &write).await?.body;

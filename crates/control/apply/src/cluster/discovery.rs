@@ -85,7 +85,12 @@ impl Discovery {
         found.ok_or_else(|| no_kind(group, version, kind))
     }
 
-    pub(super) async fn preferred(&self, cluster: &Cluster, group: &str, kind: &str) -> Result<String, Error> {
+    pub(super) async fn preferred(
+        &self,
+        cluster: &Cluster,
+        group: &str,
+        kind: &str,
+    ) -> Result<String, Error> {
         if group.is_empty() {
             return Ok("v1".to_owned());
         }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use futures::{StreamExt as _, TryStreamExt as _};
 use http::{HeaderValue, Method, Request, header};
 use kube::client::Body;
 use kube::core::WatchEvent;
@@ -13,7 +13,8 @@ use super::Cluster;
 use crate::{ApiError, Error};
 
 /// How long to wait before a request is repeated.
-const PAUSES: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1000)];
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1000)];
 /// A server that wants more is believed to be down: the caller comes back later.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
@@ -72,7 +73,8 @@ impl Cluster {
     ) -> Result<Answer, Error> {
         let what = format!("{method} {path}");
         let broken = |cause: String| Error::Transport { request: what.clone(), cause };
-        let request = self.build(method, path, query, body, content_type).map_err(|e| broken(e.to_string()))?;
+        let request =
+            self.build(method, path, query, body, content_type).map_err(|e| broken(e.to_string()))?;
         let _slot = self.shared.budget.acquire().await.map_err(|e| broken(e.to_string()))?;
         let answer = self.client.send(request).await.map_err(|e| broken(causes(&e)))?;
         let status = answer.status();
@@ -106,7 +108,7 @@ impl Cluster {
         let (parts, _) = request.into_parts();
         let request = Request::from_parts(parts, Vec::new());
         let events = self.client.request_events::<Value>(request).await.map_err(&broken)?;
-        Ok(events.map_err(broken).boxed())
+        Ok(events.map(move |event| event.map_err(&broken)).boxed())
     }
 
     fn build(
@@ -124,7 +126,8 @@ impl Cluster {
             uri.push('=');
             push_segment(&mut uri, value);
         }
-        let mut request = Request::builder().method(method).uri(uri).header(header::ACCEPT, "application/json");
+        let mut request =
+            Request::builder().method(method).uri(uri).header(header::ACCEPT, "application/json");
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, content_type);
         }

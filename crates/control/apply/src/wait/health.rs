@@ -56,7 +56,9 @@ pub enum HealthRuleError {
         index: usize,
     },
     /// An expression is missing.
-    #[error("failed to create custom status evaluator for healthchecks[{index}]: expression Current not specified")]
+    #[error(
+        "failed to create custom status evaluator for healthchecks[{index}]: expression Current not specified"
+    )]
     NoCurrent {
         /// Which.
         index: usize,
@@ -152,7 +154,10 @@ impl Rule {
         if let (Some(observed), Some(generation)) = (observed, generation)
             && observed != generation
         {
-            return Verdict::State(State::InProgress, "the latest generation was not observed yet".to_owned());
+            return Verdict::State(
+                State::InProgress,
+                "the latest generation was not observed yet".to_owned(),
+            );
         }
         let fields: Vec<(&str, &Value)> =
             object.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value)).collect();
@@ -167,7 +172,8 @@ impl Rule {
                 Ok(true) => return Verdict::State(state, format!("`{}` holds", expression.source())),
                 Ok(false) => {}
                 Err(error) => {
-                    let text = format!("failed to evaluate the CEL expression '{}': {error}", expression.source());
+                    let text =
+                        format!("failed to evaluate the CEL expression '{}': {error}", expression.source());
                     return Verdict::Error(text);
                 }
             }
@@ -203,12 +209,17 @@ mod tests {
 
     #[test]
     fn expressions_decide() {
-        let rules = HealthRules::compile(&[check("data.state == 'ok'", Some("data.state == 'bad'"))]).expect("good");
-        let thing = |state: &str| json!({"apiVersion": "example.com/v2", "kind": "Thing", "data": {"state": state}});
+        let rules =
+            HealthRules::compile(&[check("data.state == 'ok'", Some("data.state == 'bad'"))]).expect("good");
+        let thing =
+            |state: &str| json!({"apiVersion": "example.com/v2", "kind": "Thing", "data": {"state": state}});
         assert!(rules.judge(&thing("ok"), 0).is_current());
         assert!(rules.judge(&thing("bad"), 0).is_failed());
         assert_eq!(rules.judge(&thing("wait"), 0).word(), "InProgress");
-        assert_eq!(rules.judge(&json!({"apiVersion": "example.com/v1", "kind": "Thing"}), 0).word(), "Unknown");
+        assert_eq!(
+            rules.judge(&json!({"apiVersion": "example.com/v1", "kind": "Thing"}), 0).word(),
+            "Unknown"
+        );
         let old = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"generation": 2},
             "status": {"observedGeneration": 1}, "data": {"state": "ok"}});
         assert_eq!(rules.judge(&old, 0).word(), "InProgress");
@@ -221,7 +232,8 @@ mod tests {
         let error = HealthRules::compile(&[check("status. ==", None)]).unwrap_err().to_string();
         let prefix = "failed to create custom status evaluator for healthchecks[0]: failed to parse the expression Current: failed to parse the CEL expression 'status. ==': ";
         assert!(error.starts_with(prefix), "{error}");
-        let twice = HealthRules::compile(&[check("true", None), check("true", None)]).unwrap_err().to_string();
+        let twice =
+            HealthRules::compile(&[check("true", None), check("true", None)]).unwrap_err().to_string();
         assert_eq!(twice, "duplicate custom health check for GroupKind Thing.example.com at healthchecks[1]");
     }
 }

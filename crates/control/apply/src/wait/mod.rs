@@ -1,6 +1,6 @@
 //! Waiting for objects: to be healthy, or to be gone.
 
-pub mod health;
+pub(crate) mod health;
 mod watch;
 
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::{ChangeSet, Action, Cluster, ObjectId, ObjectRef};
+use crate::{Action, ChangeSet, Cluster, ObjectId, ObjectRef};
 use health::{HealthRules, Verdict};
 
 /// How often the Pods behind an unfinished workload are looked at: they may have failed for good.
@@ -52,7 +52,8 @@ pub struct WaitError {
 
 impl std::fmt::Display for WaitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = if self.timed_out { "timeout waiting for" } else { "failed early due to stalled resources" };
+        let what =
+            if self.timed_out { "timeout waiting for" } else { "failed early due to stalled resources" };
         write!(f, "{what}: [")?;
         for (i, (object, verdict)) in self.unhealthy.iter().enumerate() {
             let comma = if i > 0 { ", " } else { "" };
@@ -138,7 +139,9 @@ impl Waiter {
                 _ = judge.tick() => watched.judge_again(),
                 _ = pods.tick() => watched.look_at_pods().await,
             }
-            if news.is_empty() && let Some(end) = watched.end() {
+            if news.is_empty()
+                && let Some(end) = watched.end()
+            {
                 return end;
             }
         }
@@ -156,7 +159,12 @@ impl Waiter {
                 match self.cluster.get(&change.object).await {
                     Ok(None) => break,
                     Ok(Some(_)) if Instant::now() + pause < deadline => {}
-                    Ok(Some(_)) => return Err(format!("{} termination timeout: context deadline exceeded", change.object)),
+                    Ok(Some(_)) => {
+                        return Err(format!(
+                            "{} termination timeout: context deadline exceeded",
+                            change.object
+                        ));
+                    }
                     // Its definition went with it.
                     Err(crate::Error::NoKind { .. }) => break,
                     Err(error) => return Err(format!("{} termination timeout: {error}", change.object)),
@@ -265,11 +273,14 @@ impl<'a> Watched<'a> {
     async fn look_at_pods(&mut self) {
         for at in 0..self.targets.len() {
             let id = &self.targets[at].id;
-            let workload = id.group == "apps" && matches!(id.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
+            let workload =
+                id.group == "apps" && matches!(id.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
             if !workload || self.waiter.rules.is_custom(&id.group, &id.kind) {
                 continue;
             }
-            let Some((Seen::Present(live), Verdict::State(State::InProgress, _))) = &self.seen[at] else { continue };
+            let Some((Seen::Present(live), Verdict::State(State::InProgress, _))) = &self.seen[at] else {
+                continue;
+            };
             let failed = watch::failed_pods(&self.waiter.cluster, live, now()).await;
             if failed > 0
                 && let Some((_, verdict)) = &mut self.seen[at]
@@ -295,7 +306,10 @@ mod tests {
         let id = ObjectRef::new("apps/v1", "Deployment", "apps", "x").id;
         let mut error = WaitError {
             timed_out: true,
-            unhealthy: vec![(id.clone(), Verdict::State(State::InProgress, String::new())), (id, Verdict::NotFound)],
+            unhealthy: vec![
+                (id.clone(), Verdict::State(State::InProgress, String::new())),
+                (id, Verdict::NotFound),
+            ],
             ready: 0,
             total: 2,
         };

@@ -65,10 +65,12 @@ async fn watch(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) -> R
         query.push(("fieldSelector", format!("metadata.name={}", first.id.name)));
     }
     let list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, &query).await?;
-    let by_name: HashMap<&str, usize> = group.members.iter().map(|(at, o)| (o.id.name.as_str(), *at)).collect();
+    let by_name: HashMap<&str, usize> =
+        group.members.iter().map(|(at, o)| (o.id.name.as_str(), *at)).collect();
     let mut found: HashMap<usize, Value> = HashMap::new();
     for item in list["items"].as_array().into_iter().flatten() {
-        if let Some(at) = item.pointer("/metadata/name").and_then(Value::as_str).and_then(|n| by_name.get(n)) {
+        if let Some(at) = item.pointer("/metadata/name").and_then(Value::as_str).and_then(|n| by_name.get(n))
+        {
             let mut item = item.clone();
             // Items of a list do not repeat what they are.
             item["apiVersion"] = Value::from(first.api_version());
@@ -144,7 +146,8 @@ pub(super) async fn failed_pods(cluster: &Cluster, workload: &Value, now: i64) -
 
 fn is_unschedulable(pod: &Value) -> bool {
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|c| {
-        c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable"
-    })
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable")
 }
