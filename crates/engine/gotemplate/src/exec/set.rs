@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::func::Functions;
 use crate::limits::Limits;
 use crate::parse::node::Template;
-use crate::parse::{ParseOptions, is_empty, parse};
+use crate::parse::{Names, ParseOptions, is_empty, parse};
 use crate::value::{Str, Value};
 
 /// What `.missing` means for a map without that key.
@@ -36,6 +36,7 @@ pub struct TemplateSet {
     pub(super) missing_key: MissingKey,
     left: Vec<u8>,
     right: Vec<u8>,
+    names: Names,
 }
 
 impl TemplateSet {
@@ -47,6 +48,7 @@ impl TemplateSet {
             missing_key: MissingKey::default(),
             left: b"{{".to_vec(),
             right: b"}}".to_vec(),
+            names: Names::default(),
         }
     }
 
@@ -66,16 +68,25 @@ impl TemplateSet {
     ///
     /// # Errors
     /// Bad syntax, an unknown function or variable, a name defined twice in the text.
-    pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        let parsed = self.parse_texts(&Str::from(name), text.as_ref())?;
+    pub fn parse(&mut self, name: &str, text: impl Into<Str>) -> Result<(), Error> {
+        let mut names = std::mem::take(&mut self.names);
+        let parsed = self.parse_texts(&Str::from(name), &text.into(), &mut names);
+        self.names = names;
+        let parsed = parsed?;
         for template in parsed {
             adopt(&mut self.templates, template);
         }
         Ok(())
     }
 
-    pub(super) fn parse_texts(&self, name: &Str, text: &[u8]) -> Result<Vec<Arc<Template>>, Error> {
-        parse(name, text, &ParseOptions { functions: &self.functions, left: &self.left, right: &self.right })
+    pub(super) fn parse_texts(
+        &self,
+        name: &Str,
+        text: &Str,
+        names: &mut Names,
+    ) -> Result<Vec<Arc<Template>>, Error> {
+        let options = ParseOptions { functions: &self.functions, left: &self.left, right: &self.right };
+        parse(name, text, &options, names)
     }
 
     /// Whether a template of this name exists.

@@ -1,12 +1,14 @@
 //! The parser: tokens to trees, with Go's checks and error texts.
 
 mod lex;
+mod names;
 pub(crate) mod node;
 mod number;
 
 use std::sync::Arc;
 
 use self::lex::{Item, Lexer, Tok};
+pub(crate) use self::names::Names;
 use self::node::{Branch, Callee, Command, Node, Operand, OperandKind, Pipe, Template, TemplateCall};
 use crate::error::Error;
 use crate::func::Functions;
@@ -29,8 +31,9 @@ pub(crate) struct ParseOptions<'a> {
 /// Parses one text into its templates: the text itself and those it defines.
 pub(crate) fn parse(
     name: &Str,
-    text: &[u8],
+    text: &Str,
     options: &ParseOptions<'_>,
+    names: &mut Names,
 ) -> Result<Vec<Arc<Template>>, Error> {
     let fail = |message: String| Error::Parse(format!("template: {name}:1: {message}"));
     if u32::try_from(text.len()).is_err() {
@@ -39,8 +42,9 @@ pub(crate) fn parse(
     let has = |word: &str| options.functions.get(word).is_some();
     let mut parser = Parser {
         name: name.clone(),
-        shared: Arc::from(text),
+        shared: text,
         text,
+        names,
         lexer: Lexer::new(text, options.left, options.right, !has("break"), !has("continue")),
         functions: options.functions,
         frame: Frame::new(),
@@ -110,8 +114,9 @@ enum Parsed {
 
 struct Parser<'t> {
     name: Str,
-    shared: Arc<[u8]>,
+    shared: &'t Str,
     text: &'t [u8],
+    names: &'t mut Names,
     lexer: Lexer<'t>,
     functions: &'t Functions,
     frame: Frame,
@@ -192,7 +197,7 @@ impl Parser<'_> {
         if item.tok == tok { Ok(item) } else { self.unexpected(&item, context) }
     }
 
-    fn add(&mut self, name: Str, root: Vec<Node>) -> Parse<()> {
+    fn add(&mut self, name: Str, root: Box<[Node]>) -> Parse<()> {
         let old = self.done.iter().position(|t| t.name == name);
         match old {
             Some(at) if !is_empty(&self.done[at].root, self.text) => {
@@ -212,7 +217,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn parse_root(&mut self) -> Parse<Vec<Node>> {
+    fn parse_root(&mut self) -> Parse<Box<[Node]>> {
         let mut root = Vec::new();
         while self.peek().tok != Tok::Eof {
             if self.peek().tok == Tok::LeftDelim {
@@ -230,7 +235,7 @@ impl Parser<'_> {
                 Parsed::Node(node) => root.push(node),
             }
         }
-        Ok(root)
+        Ok(root.into())
     }
 
     fn parse_definition(&mut self) -> Parse<()> {
@@ -245,7 +250,7 @@ impl Parser<'_> {
         self.add(name, list)
     }
 
-    fn item_list(&mut self) -> Parse<(Vec<Node>, End)> {
+    fn item_list(&mut self) -> Parse<(Box<[Node]>, End)> {
         if self.blocks >= MAX_BLOCKS {
             return self.error(format!("more than {MAX_BLOCKS} nested blocks"));
         }
@@ -255,7 +260,7 @@ impl Parser<'_> {
             match self.text_or_action()? {
                 Parsed::End(end) => {
                     self.blocks -= 1;
-                    return Ok((list, end));
+                    return Ok((list.into(), end));
                 }
                 Parsed::Node(node) => list.push(node),
             }
@@ -351,7 +356,7 @@ impl Parser<'_> {
         Ok(Branch { pos: pipe.pos, pipe, list, otherwise })
     }
 
-    fn otherwise(&mut self, context: &str) -> Parse<Vec<Node>> {
+    fn otherwise(&mut self, context: &str) -> Parse<Box<[Node]>> {
         let next = self.peek().tok;
         if context == "if" && next == Tok::If || context == "with" && next == Tok::With {
             self.next();
@@ -361,7 +366,7 @@ impl Parser<'_> {
             self.blocks += 1;
             let node = if context == "if" { self.if_control()? } else { self.with_control()? };
             self.blocks -= 1;
-            return Ok(vec![node]);
+            return Ok(Box::new([node]));
         }
         let (list, end) = self.item_list()?;
         if let End::Else = end {
@@ -403,29 +408,25 @@ impl Parser<'_> {
             return self.unexpected(item, context);
         }
         match unquote(item.text(self.text)) {
-            Some(name) => Ok(Str::from(name)),
+            Some(name) => Ok(self.names.share(&name)),
             None => self.error("invalid syntax"),
         }
     }
 
-    fn str_of(&self, item: &Item) -> Str {
-        Str::from(item.text(self.text))
+    fn str_of(&mut self, item: &Item) -> Str {
+        self.names.share(item.text(self.text))
     }
 
     fn pipeline(&mut self, context: &str, end: Tok) -> Parse<Pipe> {
-        let mut pipe = Pipe {
-            pos: self.peek_non_space().start as u32,
-            decl: Vec::new(),
-            is_assign: false,
-            cmds: Vec::new(),
-        };
-        self.declarations(&mut pipe, context)?;
+        let pos = self.peek_non_space().start as u32;
+        let (decl, is_assign) = self.declarations(context)?;
+        let mut cmds = Vec::new();
         loop {
             let item = self.next_non_space();
             match item.tok {
                 tok if tok == end => {
-                    self.check_pipeline(&pipe, context)?;
-                    return Ok(pipe);
+                    self.check_pipeline(&cmds, context)?;
+                    return Ok(Pipe { pos, decl: decl.into(), is_assign, cmds: cmds.into() });
                 }
                 Tok::Bool
                 | Tok::CharConstant
@@ -441,32 +442,33 @@ impl Parser<'_> {
                 | Tok::LeftParen => {
                     self.backup();
                     let command = self.command()?;
-                    pipe.cmds.push(command);
+                    cmds.push(command);
                 }
                 _ => return self.unexpected(&item, context),
             }
         }
     }
 
-    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parse<()> {
+    /// The variables before `:=` or `=`, and whether it is the latter.
+    fn declarations(&mut self, context: &str) -> Parse<(Vec<Str>, bool)> {
+        let mut decl = Vec::new();
         loop {
             let variable = self.peek_non_space();
             if variable.tok != Tok::Variable {
-                return Ok(());
+                return Ok((decl, false));
             }
             self.next();
             let after = self.peek().clone();
             let next = self.peek_non_space();
             if matches!(next.tok, Tok::Assign | Tok::Declare) {
-                pipe.is_assign = next.tok == Tok::Assign;
                 self.next_non_space();
-                self.declare(pipe, &variable);
-                return Ok(());
+                self.declare(&mut decl, &variable);
+                return Ok((decl, next.tok == Tok::Assign));
             }
             if next.tok == Tok::Char && next.text(self.text) == b"," {
                 self.next_non_space();
-                self.declare(pipe, &variable);
-                if context == "range" && pipe.decl.len() < 2 {
+                self.declare(&mut decl, &variable);
+                if context == "range" && decl.len() < 2 {
                     match self.peek_non_space().tok {
                         Tok::Variable | Tok::RightDelim | Tok::RightParen => continue,
                         _ => return self.error("range can only initialize variables"),
@@ -479,21 +481,21 @@ impl Parser<'_> {
             } else {
                 self.backup2(variable);
             }
-            return Ok(());
+            return Ok((decl, false));
         }
     }
 
-    fn declare(&mut self, pipe: &mut Pipe, variable: &Item) {
+    fn declare(&mut self, decl: &mut Vec<Str>, variable: &Item) {
         let name = self.str_of(variable);
-        pipe.decl.push(name.clone());
+        decl.push(name.clone());
         self.frame.vars.push(name);
     }
 
-    fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parse<()> {
-        if pipe.cmds.is_empty() {
+    fn check_pipeline(&self, cmds: &[Command], context: &str) -> Parse<()> {
+        if cmds.is_empty() {
             return self.error(format!("missing value for {context}"));
         }
-        for (i, command) in pipe.cmds.iter().enumerate().skip(1) {
+        for (i, command) in cmds.iter().enumerate().skip(1) {
             use OperandKind::{Bool, Dot, Nil, Number, String};
             if matches!(command.args[0].kind, Bool(_) | Dot | Nil | Number(_) | String(..)) {
                 return self.error(format!("non executable command in pipeline stage {}", i + 1));
@@ -503,11 +505,12 @@ impl Parser<'_> {
     }
 
     fn command(&mut self) -> Parse<Command> {
-        let mut command = Command { pos: self.peek_non_space().start as u32, args: Vec::new() };
+        let pos = self.peek_non_space().start as u32;
+        let mut args = Vec::new();
         loop {
             self.peek_non_space();
             if let Some(operand) = self.operand()? {
-                command.args.push(operand);
+                args.push(operand);
             }
             let item = self.next();
             match item.tok {
@@ -518,10 +521,10 @@ impl Parser<'_> {
             }
             break;
         }
-        if command.args.is_empty() {
+        if args.is_empty() {
             return self.error("empty command");
         }
-        Ok(command)
+        Ok(Command { pos, args: args.into() })
     }
 
     fn operand(&mut self) -> Parse<Option<Operand>> {
@@ -533,7 +536,7 @@ impl Parser<'_> {
         let mut fields = Vec::new();
         while self.peek().tok == Tok::Field {
             let item = self.next();
-            fields.push(Str::from(&item.text(self.text)[1..]));
+            fields.push(self.names.share(&item.text(self.text)[1..]));
         }
         use OperandKind as K;
         let kind = match node.kind {
@@ -568,7 +571,7 @@ impl Parser<'_> {
                 }
                 OperandKind::Variable(name, Box::new([]))
             }
-            Tok::Field => OperandKind::Field(Box::new([Str::from(&item.text(self.text)[1..])])),
+            Tok::Field => OperandKind::Field(Box::new([self.names.share(&item.text(self.text)[1..])])),
             Tok::Bool => OperandKind::Bool(item.text(self.text) == b"true"),
             Tok::CharConstant | Tok::Complex | Tok::Number => {
                 match number::parse_number(item.text(self.text), item.tok) {
@@ -588,7 +591,7 @@ impl Parser<'_> {
             Tok::String | Tok::RawString => {
                 let quoted = self.str_of(&item);
                 match unquote(&quoted) {
-                    Some(text) => OperandKind::String(Str::from(text), quoted),
+                    Some(text) => OperandKind::String(self.names.share(&text), quoted),
                     None => return self.error("invalid syntax"),
                 }
             }

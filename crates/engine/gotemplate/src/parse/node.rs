@@ -1,4 +1,6 @@
 //! The parsed tree, and how Go prints its nodes in error messages.
+//!
+//! A chart has tens of thousands of nodes, so lists are exactly as long as what they hold and names are shared.
 
 use crate::func::Function;
 use crate::value::Str;
@@ -9,8 +11,9 @@ pub(crate) struct Template {
     pub(crate) name: Str,
     /// Name of the text it was parsed from, for positions.
     pub(crate) parse_name: Str,
-    pub(crate) text: std::sync::Arc<[u8]>,
-    pub(crate) root: Vec<Node>,
+    /// The source, shared with whoever handed it over.
+    pub(crate) text: Str,
+    pub(crate) root: Box<[Node]>,
 }
 
 #[derive(Debug)]
@@ -40,8 +43,8 @@ pub(crate) enum Node {
 pub(crate) struct Branch {
     pub(crate) pos: u32,
     pub(crate) pipe: Pipe,
-    pub(crate) list: Vec<Node>,
-    pub(crate) otherwise: Option<Vec<Node>>,
+    pub(crate) list: Box<[Node]>,
+    pub(crate) otherwise: Option<Box<[Node]>>,
 }
 
 #[derive(Debug)]
@@ -54,15 +57,15 @@ pub(crate) struct TemplateCall {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) pos: u32,
-    pub(crate) decl: Vec<Str>,
+    pub(crate) decl: Box<[Str]>,
     pub(crate) is_assign: bool,
-    pub(crate) cmds: Vec<Command>,
+    pub(crate) cmds: Box<[Command]>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) pos: u32,
-    pub(crate) args: Vec<Operand>,
+    pub(crate) args: Box<[Operand]>,
 }
 
 #[derive(Debug)]

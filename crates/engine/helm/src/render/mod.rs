@@ -202,7 +202,7 @@ impl CompiledChart {
         let mut set = TemplateSet::new(Arc::clone(all_functions()));
         set.set_missing_key(MissingKey::Zero);
         for template in templates {
-            set.parse(&template.name, template.text)
+            set.parse(&template.name, template.text.clone())
                 .map_err(|error| failure::of_parsing(&template.name, &error))?;
         }
         let set = Arc::new(set);

@@ -49,7 +49,7 @@ fn yaml(map: &Map, _: &[Value], _: &mut Context<'_>) -> Result<Value, CallError>
 pub(crate) struct Renderable<'c> {
     /// Its name: the path through the charts.
     pub(crate) name: String,
-    pub(crate) text: &'c [u8],
+    pub(crate) text: &'c fl_gotemplate::Str,
     /// The table of its chart, shared with the chart's other templates.
     pub(crate) scope: Map,
     /// `.Template.BasePath`
