@@ -20,7 +20,8 @@ mod values;
 
 pub use capabilities::{Capabilities, KubeVersion};
 pub use chart::{
-    ArchiveLimits, BadPattern, Chart, Dependency, File, ImportValue, Loader, Maintainer, Metadata, Pattern,
+    ArchiveLimits, BadPattern, Chart, Content, Dependency, File, ImportValue, Loader, Maintainer, Metadata,
+    Pattern,
 };
 pub use error::{Error, LoadError};
 pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};

@@ -1,8 +1,13 @@
 //! Chart archives: gzipped tars, unpacked in memory with every path and size checked.
 
+use std::collections::HashMap;
 use std::io::Read;
+use std::sync::Arc;
 
-use super::BufferedFile;
+use fl_gotemplate::Str;
+
+use super::content::{Content, Packed};
+use super::{BufferedFile, trim_bom};
 use crate::error::LoadError;
 
 /// How much an archive may hold; the defaults are Helm's.
@@ -27,8 +32,9 @@ pub(crate) fn is_gzip(data: &[u8]) -> bool {
     data.starts_with(b"\x1f\x8b\x08")
 }
 
-/// Reads all files of an archive. Links, devices and the like become ordinary (usually empty) files, never links.
-pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<Vec<BufferedFile>, LoadError> {
+/// Reads all files of an archive, and says how many bytes they have. Links, devices and the like become ordinary
+/// (usually empty) files, never links.
+pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<(Vec<BufferedFile>, u64), LoadError> {
     if !is_gzip(data) {
         return Err(LoadError::Archive("gzip: invalid header".into()));
     }
@@ -37,6 +43,7 @@ pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<Vec<BufferedFil
     let unzipped = flate2::bufread::MultiGzDecoder::new(data).take(allowance);
     let mut tar = tar::Archive::new(unzipped);
     let mut files = Vec::new();
+    let mut packed = None;
     let mut remaining = limits.total;
     let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
     for (count, entry) in tar.entries().map_err(unreadable)?.enumerate() {
@@ -67,20 +74,58 @@ pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<Vec<BufferedFil
                 limits.file
             )));
         }
-        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0).min(1 << 20));
-        entry.by_ref().take(remaining).read_to_end(&mut content).map_err(unreadable)?;
-        let read = content.len() as u64;
+        let mut file = BufferedFile::new(name, Vec::new());
+        let mut content = entry.by_ref().take(remaining);
+        let read = if is_deferred(&file.name) {
+            // Read all the same: what cannot be read is refused now and not later.
+            let packed = packed.get_or_insert_with(|| Arc::new(Packed::new(data)));
+            file.packed = Some(Content::packed(Arc::clone(packed), count));
+            std::io::copy(&mut content, &mut std::io::sink()).map_err(unreadable)?
+        } else {
+            file.data.reserve_exact(usize::try_from(size).unwrap_or(0).min(1 << 20));
+            let read = content.read_to_end(&mut file.data).map_err(unreadable)?;
+            trim_bom(&mut file.data);
+            read as u64
+        };
         remaining -= read;
         if read < size || remaining == 0 {
             return Err(LoadError::Archive(too_large(limits.total)));
         }
-        super::trim_bom(&mut content);
-        files.push(BufferedFile { name, data: content });
+        files.push(file);
     }
     if files.is_empty() {
         return Err(LoadError::Archive("no files in chart archive".into()));
     }
-    Ok(files)
+    Ok((files, limits.total - remaining))
+}
+
+/// Whether a file stays packed until it is wanted: those in the `crds/` of the chart or of one in its `charts/`.
+fn is_deferred(name: &str) -> bool {
+    let mut name = name;
+    while let Some((_, inner)) = name.strip_prefix("charts/").and_then(|rest| rest.split_once('/')) {
+        name = inner;
+    }
+    name.starts_with("crds/")
+}
+
+/// The deferred files of an archive that [`read`] has accepted, by their number.
+pub(super) fn read_deferred(data: &[u8]) -> HashMap<usize, Str> {
+    let mut tar = tar::Archive::new(flate2::bufread::MultiGzDecoder::new(data));
+    let mut contents = HashMap::new();
+    for (count, entry) in tar.entries().into_iter().flatten().enumerate() {
+        // The same archive was read to its end before; nothing can be wrong with it now.
+        let Ok(mut entry) = entry else { break };
+        let name = checked_name(&String::from_utf8_lossy(&entry.path_bytes()));
+        if name.is_ok_and(|name| is_deferred(&name)) {
+            let mut content = Vec::with_capacity(usize::try_from(entry.size()).unwrap_or(0).min(1 << 20));
+            if entry.read_to_end(&mut content).is_err() {
+                break;
+            }
+            trim_bom(&mut content);
+            contents.insert(count, content.into());
+        }
+    }
+    contents
 }
 
 fn too_large(limit: u64) -> String {
@@ -133,6 +178,24 @@ pub(crate) fn clean(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_crds_stay_packed() {
+        for deferred in
+            ["crds/a.yaml", "charts/sub/crds/a.yaml", "charts/crds/crds/a.yaml", "charts/a/charts/b/crds/x"]
+        {
+            assert!(is_deferred(deferred), "{deferred}");
+        }
+        for read in [
+            "Chart.yaml",
+            "charts/crds/Chart.yaml",
+            "templates/crds/a.yaml",
+            "charts/crds.tgz",
+            "files/crds/x",
+        ] {
+            assert!(!is_deferred(read), "{read}");
+        }
+    }
 
     #[test]
     fn names_that_lead_out_are_refused() {

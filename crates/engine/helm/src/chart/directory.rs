@@ -73,7 +73,7 @@ impl Walk<'_> {
                 Kind::File(_) => {
                     let mut data = read_file(self.files, &path, self.limit)?;
                     trim_bom(&mut data);
-                    self.found.push(BufferedFile { name: path, data });
+                    self.found.push(BufferedFile::new(path, data));
                 }
             }
         }

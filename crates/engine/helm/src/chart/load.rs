@@ -44,14 +44,13 @@ impl Loader {
 
     /// Loads a chart archive.
     pub fn archive(&mut self, data: &[u8]) -> Result<Chart, LoadError> {
-        let files = archive::read(data, self.limits)?;
+        let (files, _) = archive::read(data, self.limits)?;
         self.files(files, 0)
     }
 
     fn nested_archive(&mut self, data: &[u8], depth: usize) -> Result<Chart, LoadError> {
         let left = self.nested_bytes.unwrap_or(self.limits.total);
-        let files = archive::read(data, ArchiveLimits { total: left, ..self.limits })?;
-        let used: u64 = files.iter().map(|f| f.data.len() as u64).sum();
+        let (files, used) = archive::read(data, ArchiveLimits { total: left, ..self.limits })?;
         self.nested_bytes = Some(left.saturating_sub(used));
         self.files(files, depth)
     }
@@ -109,7 +108,7 @@ impl Loader {
                 name if name.starts_with("charts/") && !name.ends_with(".prov") => {
                     let inner = name["charts/".len()..].to_owned();
                     let folder = inner.split('/').next().unwrap_or_default().to_owned();
-                    subcharts.entry(folder).or_default().push(BufferedFile { name: inner, data: file.data });
+                    subcharts.entry(folder).or_default().push(file.renamed(inner));
                 }
                 _ => chart.files.push(file.into()),
             }
@@ -150,7 +149,7 @@ impl Loader {
         // A plain file in charts/ is not a chart and has no folder to take off.
         let inner = files.into_iter().filter_map(|file| {
             let name = file.name.split_once('/')?.1.to_owned();
-            Some(BufferedFile { name, data: file.data })
+            Some(file.renamed(name))
         });
         self.files(inner.collect(), depth)
     }

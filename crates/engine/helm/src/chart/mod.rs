@@ -1,6 +1,7 @@
 //! Charts as they are loaded: files, metadata, default values, subcharts. Immutable and shareable between threads.
 
 mod archive;
+mod content;
 mod directory;
 mod ignore;
 mod load;
@@ -8,11 +9,10 @@ mod metadata;
 mod pattern;
 
 pub use archive::ArchiveLimits;
+pub use content::Content;
 pub use load::Loader;
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use pattern::{BadPattern, Pattern};
-
-use fl_gotemplate::Str;
 
 use crate::values::Tree;
 
@@ -22,19 +22,31 @@ pub struct File {
     /// Path with slashes, from the chart's root.
     pub name: String,
     /// Content; templates that read it share these bytes.
-    pub data: Str,
+    pub data: Content,
 }
 
 /// A file on its way into a chart.
 #[derive(Debug)]
 pub(crate) struct BufferedFile {
     pub(crate) name: String,
+    /// Empty when the content stays in the archive.
     pub(crate) data: Vec<u8>,
+    pub(crate) packed: Option<Content>,
+}
+
+impl BufferedFile {
+    pub(crate) fn new(name: String, data: Vec<u8>) -> Self {
+        Self { name, data, packed: None }
+    }
+
+    fn renamed(self, name: String) -> Self {
+        Self { name, ..self }
+    }
 }
 
 impl From<BufferedFile> for File {
     fn from(file: BufferedFile) -> Self {
-        Self { name: file.name, data: file.data.into() }
+        Self { name: file.name, data: file.packed.unwrap_or_else(|| file.data.into()) }
     }
 }
 

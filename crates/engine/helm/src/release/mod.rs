@@ -10,9 +10,9 @@ pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
 pub use manifest::{Manifest, split_documents, split_manifests};
 pub use print::PrintOptions;
 
-use fl_gotemplate::Str;
 use manifest::Head;
 
+use crate::chart::Content;
 use crate::chart::Dependency;
 use crate::error::Error;
 use crate::values::Tree;
@@ -23,7 +23,7 @@ pub struct Crd {
     /// Its path with the charts it is in.
     pub source: String,
     /// Its text as it stands; templates do not run in it.
-    pub data: Str,
+    pub data: Content,
 }
 
 /// A rendered chart.

@@ -10,11 +10,11 @@ use fl_gotemplate::{CallError, Context, Kind, List, Object, Signature, Str, Type
 use fl_yaml::{Dialect, Node};
 
 use super::glob::Glob;
-use crate::chart::File;
+use crate::chart::{Content, File};
 
 /// The Go type `engine.files`, a map from names to bytes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ChartFiles(BTreeMap<Str, Str>);
+pub(crate) struct ChartFiles(BTreeMap<Str, Content>);
 
 impl ChartFiles {
     pub(crate) fn new(files: &[File]) -> Self {
@@ -23,7 +23,7 @@ impl ChartFiles {
 
     fn bytes(&self, name: &Value) -> Str {
         let found = name.as_str().and_then(|name| self.0.get(name));
-        found.cloned().unwrap_or_else(|| Str::from(""))
+        found.map_or_else(|| Str::from(""), |data| Str::clone(data))
     }
 
     /// A YAML table of base names and contents.
@@ -66,18 +66,18 @@ impl Object for ChartFiles {
         Some(
             self.0
                 .iter()
-                .map(|(name, data)| (Value::Str(name.clone()), Value::Bytes(data.clone())))
+                .map(|(name, data)| (Value::Str(name.clone()), Value::Bytes(Str::clone(data))))
                 .collect(),
         )
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        self.0.get(name.as_bytes()).map(|data| Value::Bytes(data.clone()))
+        self.0.get(name.as_bytes()).map(|data| Value::Bytes(Str::clone(data)))
     }
 
     fn plain(&self) -> Option<Value> {
         Some(Value::Map(
-            self.0.iter().map(|(name, data)| (name.clone(), Value::Bytes(data.clone()))).collect(),
+            self.0.iter().map(|(name, data)| (name.clone(), Value::Bytes(Str::clone(data)))).collect(),
         ))
     }
 

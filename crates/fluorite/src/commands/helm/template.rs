@@ -206,7 +206,9 @@ impl Args {
             skip_schema: self.skip_schema_validation,
             subchart_notes: false,
         };
-        let release = CompiledChart::new(chart).render(&overrides, &options, None)?;
+        // The process ends right after this: taking a large chart apart again would only cost time.
+        let chart = std::mem::ManuallyDrop::new(CompiledChart::new(chart));
+        let release = chart.render(&overrides, &options, None)?;
         release.warnings.iter().for_each(|warning| say(warning));
         output::data(self.printed(&release, &name)?.as_bytes())
     }
