@@ -8,7 +8,7 @@ use std::io::{Read, Seek};
 
 use crate::delta;
 use crate::pack::{Head, Reader, Stored};
-use crate::{Error, HashKind, Hasher, ObjectId, ObjectKind};
+use crate::{Blob, Error, HashKind, Hasher, ObjectId, ObjectKind};
 
 /// What a pack from a stranger may cost.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,42 @@ pub struct Pack<F> {
 struct Waiting {
     offset: u64,
     base: Stored,
+}
+
+/// The objects from a base to the delta at hand. Beyond a budget the oldest let go of their content and read it again when
+/// their turn comes, so that a long chain of large objects costs time, not memory.
+#[derive(Default)]
+struct Path {
+    levels: Vec<Level>,
+    held: usize,
+}
+
+struct Level {
+    offset: u64,
+    content: Option<Vec<u8>>,
+    children: Vec<u64>,
+}
+
+/// Bytes of contents on a path.
+const HELD: usize = 16 << 20;
+
+impl Path {
+    fn push(&mut self, offset: u64, content: Vec<u8>, children: Vec<u64>) {
+        self.held += content.len();
+        self.levels.push(Level { offset, content: Some(content), children });
+        let above = self.levels.len() - 1;
+        for level in &mut self.levels[..above] {
+            if self.held <= HELD {
+                break;
+            }
+            self.held -= level.content.take().map_or(0, |c| c.len());
+        }
+    }
+
+    fn pop(&mut self) {
+        let gone = self.levels.pop().and_then(|l| l.content);
+        self.held -= gone.map_or(0, |c| c.len());
+    }
 }
 
 impl<F: Read + Seek> Pack<F> {
@@ -76,6 +112,20 @@ impl<F: Read + Seek> Pack<F> {
             (found, content) if found == wanted => Ok(content),
             (found, _) => Err(Error::WrongKind { id: *id, found, wanted }),
         }
+    }
+
+    /// An object's content as a stream, with its size known beforehand.
+    pub fn open_object(&mut self, id: &ObjectId) -> Result<Blob<'_, F>, Error> {
+        let offset = *self.offsets.get(id).ok_or(Error::NotFound(*id))?;
+        let head = self.reader.head(offset, self.hash)?;
+        match head.stored {
+            Stored::Whole(_) => Ok(Blob::whole(&mut self.reader, head)),
+            _ => Ok(Blob::held(self.read_at(offset)?.1)),
+        }
+    }
+
+    pub fn hash(&self) -> HashKind {
+        self.hash
     }
 
     fn first_pass(&mut self) -> Result<(Vec<Waiting>, HashMap<u64, ObjectKind>), Error> {
@@ -155,12 +205,19 @@ impl<F: Read + Seek> Pack<F> {
                 continue;
             }
             let head = self.reader.head(root, self.hash)?;
-            let mut path = vec![(self.content(&head)?, children)];
-            while let Some((base, children)) = path.last_mut() {
-                let Some(child) = children.pop() else {
+            let mut path = Path::default();
+            path.push(root, self.content(&head)?, children);
+            while let Some(level) = path.levels.last_mut() {
+                let Some(child) = level.children.pop() else {
                     path.pop();
                     continue;
                 };
+                if level.content.is_none() {
+                    let content = self.read_at(level.offset)?.1;
+                    path.held += content.len();
+                    level.content = Some(content);
+                }
+                let base = level.content.as_deref().unwrap_or_default();
                 let head = self.reader.head(child, self.hash)?;
                 let content = self.patch(base, &head)?;
                 let mut hasher = Hasher::for_object(self.hash, kind, content.len() as u64);
@@ -171,10 +228,10 @@ impl<F: Read + Seek> Pack<F> {
                 let mut below = by_offset.remove(&child).unwrap_or_default();
                 below.extend(by_id.remove(&child_id).unwrap_or_default());
                 if !below.is_empty() {
-                    if path.len() >= self.limits.chain {
+                    if path.levels.len() >= self.limits.chain {
                         return Err(Error::pack(child, "its delta chain is too long"));
                     }
-                    path.push((content, below));
+                    path.push(child, content, below);
                 }
             }
         }

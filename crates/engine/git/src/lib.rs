@@ -7,6 +7,7 @@
 //! Everything here reads bytes from strangers: every length is checked against a [`Limits`] before memory is taken, delta chains
 //! are followed without recursion, SHA-1 collisions of known kinds are refused.
 
+mod blob;
 mod delta;
 mod error;
 mod id;
@@ -17,6 +18,7 @@ mod pktline;
 mod protocol;
 mod refname;
 
+pub use blob::Blob;
 pub use error::Error;
 pub use id::{HashKind, Hasher, ObjectId};
 pub use index::{Limits, Pack};
@@ -24,5 +26,8 @@ pub use object::{
     Commit, EntryKind, ObjectKind, Signature, Tag, TreeEntry, parse_commit, parse_tag, parse_tree,
 };
 pub use pktline::{Packet, PacketReader, encode};
-pub use protocol::{Advertisement, FetchRequest, FetchResponse, RemoteRef, ls_refs_request, read_refs};
+pub use protocol::{
+    Advertisement, FetchRequest, FetchResponse, RemoteRef, ls_refs_request, read_ready, read_refs,
+    read_refs_from,
+};
 pub use refname::check_ref_name;

@@ -41,6 +41,11 @@ impl<R: Read> PacketReader<R> {
         Self { inner }
     }
 
+    /// The stream, at the byte after the last packet.
+    pub fn into_inner(self) -> R {
+        self.inner
+    }
+
     /// The next packet; the end of the stream in between two packets is `None`.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
         let mut head = [0; 4];

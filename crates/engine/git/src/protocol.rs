@@ -5,23 +5,36 @@ use std::io::{Read, Write};
 use crate::pktline::encode;
 use crate::{Error, HashKind, ObjectId, Packet, PacketReader};
 
-/// What the server said it can do.
+/// What the server said first: its capabilities and, in the old protocol, its references too.
 #[derive(Clone, Debug)]
 pub struct Advertisement {
     lines: Vec<String>,
+    refs: Option<Vec<RemoteRef>>,
 }
+
+/// References that a server of the old protocol may announce; it cannot be asked for fewer.
+const REFS: usize = 1_000_000;
 
 impl Advertisement {
     /// Reads the answer to the first request. Over HTTP a service line and a flush may stand before it.
     pub fn read(input: impl Read) -> Result<Self, Error> {
-        let mut reader = PacketReader::new(input);
+        Self::read_from(&mut PacketReader::new(input))
+    }
+
+    /// The same from a connection that goes on afterwards.
+    pub fn read_from(reader: &mut PacketReader<impl Read>) -> Result<Self, Error> {
         let mut line = reader.next_line()?;
         if line.as_deref().is_some_and(|l| l.starts_with("# service=")) {
             reader.next_packet()?;
             line = reader.next_line()?;
         }
-        if line.as_deref() != Some("version 2") {
-            return Err(Error::Protocol("the server does not speak protocol version 2".to_owned()));
+        match line {
+            Some(line) if line == "version 2" => {}
+            Some(line) if line == "version 1" => {
+                let first = reader.next_line()?;
+                return Self::read_old(first, reader);
+            }
+            first => return Self::read_old(first, reader),
         }
         let mut lines = Vec::new();
         while let Some(line) = reader.next_line()? {
@@ -30,11 +43,51 @@ impl Advertisement {
             }
             lines.push(line);
         }
-        Ok(Self { lines })
+        Ok(Self { lines, refs: None })
     }
 
-    /// Whether a command has a feature, as in `fetch=shallow wait-for-done`.
+    /// Protocols 0 and 1: the references at once, the capabilities behind a NUL on the first line.
+    fn read_old(first: Option<String>, reader: &mut PacketReader<impl Read>) -> Result<Self, Error> {
+        let Some(first) = first else { return Ok(Self { lines: Vec::new(), refs: Some(Vec::new()) }) };
+        let Some((first, capabilities)) = first.split_once('\0') else {
+            return Err(Error::Protocol("it does not begin like a Git server".to_owned()));
+        };
+        let lines: Vec<String> = capabilities.split_whitespace().map(str::to_owned).collect();
+        let head = lines.iter().find_map(|c| c.strip_prefix("symref=HEAD:")).map(str::to_owned);
+        let mut refs: Vec<RemoteRef> = Vec::new();
+        let mut next = Some(first.to_owned());
+        while let Some(line) = next {
+            let (id, name) = line
+                .split_once(' ')
+                .ok_or_else(|| Error::Protocol(format!("a reference reads `{}`", line.escape_debug())))?;
+            if id == "shallow" || name == "capabilities^{}" {
+                // Neither is a reference: a boundary of the server's own history, or the word for "I have none".
+            } else if let Some(tag) = name.strip_suffix("^{}") {
+                if let Some(last) = refs.last_mut().filter(|r| r.name == tag) {
+                    last.peeled = Some(id.parse()?);
+                }
+            } else {
+                let symref_target = head.clone().filter(|_| name == "HEAD");
+                refs.push(RemoteRef { name: name.to_owned(), id: id.parse()?, peeled: None, symref_target });
+            }
+            if refs.len() > REFS {
+                return Err(Error::Protocol(format!("it has more than {REFS} references")));
+            }
+            next = reader.next_line()?;
+        }
+        Ok(Self { lines, refs: Some(refs) })
+    }
+
+    /// The references, when the server speaks the old protocol and has told them already.
+    pub fn refs(&self) -> Option<&[RemoteRef]> {
+        self.refs.as_deref()
+    }
+
+    /// Whether a command has a feature, as in `fetch=shallow wait-for-done`; the old protocol has one list for all.
     pub fn supports(&self, command: &str, feature: &str) -> bool {
+        if self.refs.is_some() {
+            return self.lines.iter().any(|l| l == feature);
+        }
         let value = self.lines.iter().find_map(|l| l.strip_prefix(command)?.strip_prefix('='));
         value.is_some_and(|v| v.split(' ').any(|f| f == feature))
     }
@@ -83,7 +136,11 @@ pub struct RemoteRef {
 
 /// Reads the answer to [`ls_refs_request`], at most `limit` references.
 pub fn read_refs(input: impl Read, limit: usize) -> Result<Vec<RemoteRef>, Error> {
-    let mut reader = PacketReader::new(input);
+    read_refs_from(&mut PacketReader::new(input), limit)
+}
+
+/// The same from a connection that goes on afterwards.
+pub fn read_refs_from(reader: &mut PacketReader<impl Read>, limit: usize) -> Result<Vec<RemoteRef>, Error> {
     let mut refs = Vec::new();
     while let Some(line) = reader.next_line()? {
         if refs.len() >= limit {
@@ -120,6 +177,8 @@ pub struct FetchRequest {
     pub shallow: Vec<ObjectId>,
     /// How many commits deep; the whole history when absent.
     pub depth: Option<u32>,
+    /// What to leave out, for example `blob:none`. Only where the server offers `filter`.
+    pub filter: Option<String>,
 }
 
 impl FetchRequest {
@@ -128,17 +187,72 @@ impl FetchRequest {
         command("fetch", hash, &mut out);
         encode(b"ofs-delta\n", &mut out);
         encode(b"no-progress\n", &mut out);
-        let mut line = |text: String| encode(text.as_bytes(), &mut out);
-        self.wants.iter().for_each(|id| line(format!("want {id}\n")));
+        self.lines(&mut out, "");
+        self.haves.iter().for_each(|id| encode(format!("have {id}\n").as_bytes(), &mut out));
+        encode(b"done\n", &mut out);
+        out.extend_from_slice(b"0000");
+        out
+    }
+
+    /// Asks whether the wanted commits all reach one of the haves, without asking for a pack; see [`read_ready`].
+    pub fn encode_question(&self, hash: HashKind) -> Vec<u8> {
+        let mut out = Vec::new();
+        command("fetch", hash, &mut out);
+        encode(b"no-progress\n", &mut out);
+        self.lines(&mut out, "");
+        self.haves.iter().for_each(|id| encode(format!("have {id}\n").as_bytes(), &mut out));
+        out.extend_from_slice(b"0000");
+        out
+    }
+
+    /// The request of protocols 0 and 1.
+    pub fn encode_old(&self, server: &Advertisement) -> Vec<u8> {
+        let mut capabilities = String::from(" side-band-64k ofs-delta no-progress");
+        for (wanted, word) in [(self.depth.is_some(), "shallow"), (self.filter.is_some(), "filter")] {
+            if wanted && server.supports("fetch", word) {
+                capabilities.push(' ');
+                capabilities.push_str(word);
+            }
+        }
+        if server.hash() == HashKind::Sha256 {
+            capabilities.push_str(" object-format=sha256");
+        }
+        let mut out = Vec::new();
+        self.lines(&mut out, &capabilities);
+        out.extend_from_slice(b"0000");
+        self.haves.iter().for_each(|id| encode(format!("have {id}\n").as_bytes(), &mut out));
+        encode(b"done\n", &mut out);
+        out
+    }
+
+    fn lines(&self, out: &mut Vec<u8>, capabilities: &str) {
+        let mut line = |text: String| encode(text.as_bytes(), out);
+        for (at, id) in self.wants.iter().enumerate() {
+            line(format!("want {id}{}\n", if at == 0 { capabilities } else { "" }));
+        }
         self.shallow.iter().for_each(|id| line(format!("shallow {id}\n")));
         if let Some(depth) = self.depth {
             line(format!("deepen {depth}\n"));
         }
-        self.haves.iter().for_each(|id| line(format!("have {id}\n")));
-        line("done\n".to_owned());
-        out.extend_from_slice(b"0000");
-        out
+        if let Some(filter) = &self.filter {
+            line(format!("filter {filter}\n"));
+        }
     }
+}
+
+/// Reads the answer to [`FetchRequest::encode_question`]: the server is ready as soon as every want reaches a have.
+pub fn read_ready(input: impl Read) -> Result<bool, Error> {
+    let mut reader = PacketReader::new(input);
+    match reader.next_line()?.as_deref() {
+        Some("acknowledgments") => {}
+        other => return Err(Error::Protocol(format!("it answered {other:?} to a question"))),
+    }
+    while let Some(line) = reader.next_line()? {
+        if line == "ready" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What the server said before the pack.
@@ -151,12 +265,20 @@ pub struct FetchResponse {
 impl FetchResponse {
     /// Reads the answer and writes the pack into `pack` as it arrives, at most `limit` bytes of it.
     pub fn read(input: impl Read, pack: &mut dyn Write, limit: u64) -> Result<Self, Error> {
-        let mut reader = PacketReader::new(input);
+        Self::read_from(&mut PacketReader::new(input), pack, limit)
+    }
+
+    /// The same from a connection that goes on afterwards.
+    pub fn read_from(
+        reader: &mut PacketReader<impl Read>,
+        pack: &mut dyn Write,
+        limit: u64,
+    ) -> Result<Self, Error> {
         let mut response = Self::default();
         loop {
             match reader.next_line()?.as_deref() {
                 Some("packfile") => break,
-                Some("shallow-info") => response.shallow_section(&mut reader)?,
+                Some("shallow-info") => response.shallow_section(reader)?,
                 Some("acknowledgments" | "wanted-refs") => while reader.next_line()?.is_some() {},
                 Some(other) => {
                     return Err(Error::Protocol(format!("a section is called `{}`", other.escape_debug())));
@@ -164,13 +286,42 @@ impl FetchResponse {
                 None => return Err(Error::Protocol("it sent no pack".to_owned())),
             }
         }
+        response.pack_section(reader, pack, limit)?;
+        Ok(response)
+    }
+
+    /// Reads the answer to [`FetchRequest::encode_old`]; `deepened` says whether a depth was asked for.
+    pub fn read_old_from(
+        reader: &mut PacketReader<impl Read>,
+        deepened: bool,
+        pack: &mut dyn Write,
+        limit: u64,
+    ) -> Result<Self, Error> {
+        let mut response = Self::default();
+        if deepened {
+            response.shallow_section(reader)?;
+        }
+        match reader.next_line()? {
+            Some(line) if line == "NAK" || line.starts_with("ACK ") => {}
+            other => return Err(Error::Protocol(format!("it answered {other:?} instead of NAK"))),
+        }
+        response.pack_section(reader, pack, limit)?;
+        Ok(response)
+    }
+
+    fn pack_section(
+        &mut self,
+        reader: &mut PacketReader<impl Read>,
+        pack: &mut dyn Write,
+        limit: u64,
+    ) -> Result<(), Error> {
         while let Some(Packet::Data(bytes)) = reader.next_packet()? {
             let (channel, payload) =
                 bytes.split_first().ok_or_else(|| Error::Protocol("an empty side-band packet".to_owned()))?;
             match channel {
                 1 => {
-                    response.pack_bytes += payload.len() as u64;
-                    if response.pack_bytes > limit {
+                    self.pack_bytes += payload.len() as u64;
+                    if self.pack_bytes > limit {
                         return Err(Error::TooLarge { what: "the pack".to_owned(), limit });
                     }
                     pack.write_all(payload)?;
@@ -180,7 +331,7 @@ impl FetchResponse {
                 other => return Err(Error::Protocol(format!("side-band channel {other}"))),
             }
         }
-        Ok(response)
+        Ok(())
     }
 
     fn shallow_section(&mut self, reader: &mut PacketReader<impl Read>) -> Result<(), Error> {

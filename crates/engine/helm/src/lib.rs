@@ -13,6 +13,8 @@ mod chart;
 mod decode;
 mod error;
 mod files;
+mod index;
+mod package;
 mod plan;
 mod release;
 mod render;
@@ -25,6 +27,10 @@ pub use chart::{
 };
 pub use error::{Error, LoadError};
 pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};
+pub use index::{IndexError, ListedVersion, RepositoryIndex, find_versions};
+pub use package::{
+    PackageError, archive_metadata, chart_metadata, merge_values, metadata_json, package, values_from_yaml,
+};
 pub use release::{
     Crd, Hook, HookEvent, INSTALL_ORDER, Manifest, PostRender, PrintOptions, Release, UNINSTALL_ORDER,
     compare_kinds, push_document, split_documents, split_manifests,

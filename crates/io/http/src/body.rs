@@ -13,6 +13,12 @@ pub struct BodyReader {
 }
 
 impl BodyReader {
+    /// A reader and the sending side that feeds it, for other transports than HTTP.
+    pub fn channel() -> (mpsc::Sender<io::Result<Bytes>>, Self) {
+        let (sender, receiver) = mpsc::channel(4);
+        (sender, Self::new(receiver))
+    }
+
     pub(crate) fn new(pieces: mpsc::Receiver<io::Result<Bytes>>) -> Self {
         Self { pieces, current: Bytes::new() }
     }

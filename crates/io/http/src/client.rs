@@ -1,6 +1,7 @@
 //! Requests and answers.
 
 use std::io;
+use std::time::Duration;
 
 use base64::Engine;
 use bytes::Bytes;
@@ -10,8 +11,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::sync::mpsc;
 use url::Url;
 
-use crate::error::{cause, shown};
-use crate::{BodyReader, Credentials, Error, Settings, calm, tls};
+use crate::error::{cause, problem, shown, verb};
+use crate::{BodyReader, Credentials, Error, Settings, calm, shared, tls};
 
 const USER_AGENT: &str = concat!("fluorite/", env!("CARGO_PKG_VERSION"));
 const REDIRECTS: usize = 10;
@@ -21,6 +22,7 @@ const REDIRECTS: usize = 10;
 pub struct Client {
     inner: reqwest::Client,
     credentials: Credentials,
+    timeout: Duration,
 }
 
 /// A request to be sent.
@@ -70,12 +72,18 @@ impl Request {
 }
 
 impl Client {
+    /// Clients with the same certificates and proxy share their connections, whatever their credentials.
     pub fn new(settings: Settings) -> Result<Self, Error> {
+        let inner = shared::connections(&settings, Self::build)?;
+        Ok(Self { inner, credentials: settings.credentials, timeout: settings.timeout })
+    }
+
+    fn build(settings: &Settings) -> Result<reqwest::Client, Error> {
         let bad = |what, problem: String| Error::Settings { what, problem };
         let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::config(&settings)?)
+            .tls_backend_preconfigured(tls::config(settings)?)
             .user_agent(USER_AGENT)
-            .timeout(settings.timeout)
+            .pool_idle_timeout(Duration::from_secs(30))
             // Followed here, where it is known which headers may go along.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy();
@@ -86,8 +94,7 @@ impl Client {
             }
             builder = builder.proxy(configured);
         }
-        let inner = builder.build().map_err(|e| bad("connection settings", cause(&e)))?;
-        Ok(Self { inner, credentials: settings.credentials })
+        builder.build().map_err(|e| bad("connection settings", cause(&e)))
     }
 
     /// Sends a request and follows redirects. Any status is an answer; only a missing answer is an error.
@@ -127,13 +134,14 @@ impl Client {
         let sent = self
             .inner
             .request(request.method.clone(), request.url.clone())
+            .timeout(self.timeout)
             .headers(headers)
             .body(request.body.clone())
             .send();
         sent.await.map_err(|e| Error::Request {
-            method: request.method.to_string(),
+            method: verb(&request.method),
             url: shown(&request.url),
-            problem: cause(&e),
+            problem: problem(&e),
         })
     }
 }
@@ -204,9 +212,9 @@ impl Response {
         let mut all = Vec::new();
         while let Some(piece) = pieces.next().await {
             let piece = piece.map_err(|e| Error::Request {
-                method: "reading".to_owned(),
+                method: "Get".to_owned(),
                 url: url.clone(),
-                problem: cause(&e),
+                problem: problem(&e),
             })?;
             if (all.len() + piece.len()) as u64 > limit {
                 return Err(Error::TooLarge { url, limit });

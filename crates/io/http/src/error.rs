@@ -12,7 +12,8 @@ pub enum Error {
     Address { url: String, problem: String },
     #[error("the {what} cannot be used: {problem}")]
     Settings { what: &'static str, problem: String },
-    #[error("{method} {url} failed: {problem}")]
+    /// The words are those of Go's client, which users of Flux know: `Get "https://…": dial tcp …`.
+    #[error("{method} \"{url}\": {problem}")]
     Request { method: String, url: String, problem: String },
     #[error("{url} asked to be left alone for another {wait:?}")]
     Calm { url: String, wait: Duration },
@@ -30,6 +31,28 @@ pub(crate) fn shown(url: &Url) -> String {
     url.set_query(None);
     url.set_fragment(None);
     url.into()
+}
+
+/// What a failed request is called, in the words of Go's client.
+pub(crate) fn problem(error: &reqwest::Error) -> String {
+    let cause = cause(error);
+    if error.is_timeout() {
+        return "context deadline exceeded".to_owned();
+    }
+    if let Some(certificate) = cause.strip_prefix("invalid peer certificate: ") {
+        let why = match certificate {
+            "UnknownIssuer" => "x509: certificate signed by unknown authority",
+            other => other,
+        };
+        return format!("tls: failed to verify certificate: {why}");
+    }
+    if error.is_connect() && !cause.contains("alert") { format!("dial tcp: {cause}") } else { cause }
+}
+
+/// `Get`, as Go writes a method in an error.
+pub(crate) fn verb(method: &http::Method) -> String {
+    let mut letters = method.as_str().chars();
+    letters.next().map_or_else(String::new, |first| format!("{first}{}", letters.as_str().to_lowercase()))
 }
 
 /// The innermost cause of a client error, which is what a person can act on.

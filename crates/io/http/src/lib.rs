@@ -13,6 +13,7 @@ mod calm;
 mod client;
 mod error;
 mod settings;
+mod shared;
 mod tls;
 
 pub use body::BodyReader;

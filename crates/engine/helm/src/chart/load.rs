@@ -78,6 +78,7 @@ impl Loader {
                     let document = read_document("values.yaml", &file.data)?;
                     chart.values = Tree::table_from_yaml(&document)
                         .map_err(|why| LoadError::File { file: "values.yaml", why })?;
+                    chart.values_file = Some(file.data);
                 }
                 "values.schema.json" => chart.schema = Some(file.data),
                 "requirements.yaml" => {

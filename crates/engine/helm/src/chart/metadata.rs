@@ -97,7 +97,7 @@ pub struct Metadata {
 
 impl Metadata {
     /// Reads fields over what is there already, as `requirements.yaml` does to `Chart.yaml`.
-    pub(crate) fn read(&mut self, document: &Node) -> Result<(), String> {
+    pub fn read(&mut self, document: &Node) -> Result<(), String> {
         let mut d = Decoder::default();
         let mut null_entry = None;
         d.fields(document, "chart.Metadata", "Metadata", METADATA_FIELDS, |d, field, node| {
@@ -142,7 +142,7 @@ impl Metadata {
     }
 
     /// Cleans the texts and applies the rules that Helm has for every chart it loads.
-    pub(crate) fn validate(&mut self) -> Result<(), LoadError> {
+    pub fn validate(&mut self) -> Result<(), LoadError> {
         let invalid = |message: String| Err(LoadError::Validation(message));
         for text in [
             &mut self.name,
@@ -190,6 +190,11 @@ impl Metadata {
             }
         }
         Ok(())
+    }
+
+    /// Whether `Chart.yaml` has a field of this name.
+    pub(crate) fn is_field(name: &str) -> bool {
+        METADATA_FIELDS.contains(&name)
     }
 
     /// Whether only its partials count.

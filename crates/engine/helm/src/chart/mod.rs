@@ -59,6 +59,8 @@ pub struct Chart {
     pub templates: Vec<File>,
     /// `values.yaml`; null when there is none.
     pub values: Tree,
+    /// `values.yaml` as it is written; packages keep its comments.
+    pub values_file: Option<Vec<u8>>,
     /// `values.schema.json`.
     pub schema: Option<Vec<u8>>,
     /// `Chart.lock` (or `requirements.lock`); null when there is none.
@@ -73,6 +75,30 @@ impl Chart {
     /// The chart's name.
     pub fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    /// The dependencies that `Chart.lock` pins; `None` without such a file.
+    pub fn locked_dependencies(&self) -> Option<Vec<Dependency>> {
+        let entry = |map: &Tree, key: &str| match map {
+            Tree::Map(entries) => entries.iter().find(|(k, _)| k.as_bytes() == key.as_bytes()).map(|(_, v)| v.clone()),
+            _ => None,
+        };
+        let text = |map: &Tree, key: &str| match entry(map, key) {
+            Some(Tree::Str(text)) => text.to_string(),
+            _ => String::new(),
+        };
+        if self.lock == Tree::Null {
+            return None;
+        }
+        let Some(Tree::List(items)) = entry(&self.lock, "dependencies") else { return Some(Vec::new()) };
+        let read = |item: &Tree| Dependency {
+            name: text(item, "name"),
+            version: text(item, "version"),
+            repository: text(item, "repository"),
+            alias: text(item, "alias"),
+            ..Dependency::default()
+        };
+        Some(items.iter().map(read).collect())
     }
 
     /// The files of `crds/`, without those of subcharts.

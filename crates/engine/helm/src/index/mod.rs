@@ -1,0 +1,321 @@
+//! The index of a chart repository, read in constant memory.
+//!
+//! An index can have a hundred thousand chart versions. They are read one at a time, checked and cleaned as Helm does it, and put
+//! into a spool file as they will be written; in memory stay a few words per version, enough to sort them. The result is the
+//! JSON that Flux stores.
+
+mod entry;
+mod indent;
+mod json_text;
+mod lookup;
+mod yaml_text;
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+
+use fl_semver::Version;
+use fl_yaml::{Dialect, JsonStyle, Node, Options};
+
+pub(crate) use entry::{Fields, metadata_fields};
+pub use lookup::{ListedVersion, find_versions};
+
+/// Largest index whose YAML is of an unusual form and has to be held in memory as a whole.
+const UNUSUAL: u64 = 64 << 20;
+const STYLE: JsonStyle = JsonStyle { escape_html: true, keep_order: true };
+
+/// Why an index cannot be used; the texts are Helm's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    #[error("empty index.yaml file")]
+    Empty,
+    #[error("no API version specified")]
+    NoApiVersion,
+    #[error("error converting YAML to JSON: {0}")]
+    Yaml(String),
+    #[error("error unmarshaling JSON: while decoding JSON: json: {0}")]
+    Shape(String),
+    #[error("the index is of an unusual form and larger than {UNUSUAL} bytes")]
+    Unusual,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A chart version in the spool, and what it is sorted by.
+#[derive(Debug)]
+struct Slot {
+    /// `None` when the version cannot be read; such ones come last.
+    numbers: Option<(u64, u64, u64)>,
+    prerelease: Box<str>,
+    offset: u64,
+    length: u32,
+}
+
+/// An index that was read and checked.
+#[derive(Debug)]
+pub struct RepositoryIndex<F> {
+    spool: F,
+    spooled: u64,
+    head: Vec<(&'static str, Node)>,
+    tail: Vec<(&'static str, Node)>,
+    entries: Option<BTreeMap<String, Vec<Slot>>>,
+}
+
+impl<F: Read + Write + Seek> RepositoryIndex<F> {
+    /// Reads an index, YAML or JSON, at its beginning. `spool` is an empty file of our own.
+    pub fn read<R: Read + Seek>(mut input: R, spool: F) -> Result<Self, IndexError> {
+        let size = input.seek(SeekFrom::End(0))?;
+        input.rewind()?;
+        if size == 0 {
+            return Err(IndexError::Empty);
+        }
+        let mut buffered = io::BufReader::with_capacity(64 * 1024, input);
+        let first = first_character(&mut buffered)?;
+        buffered.rewind()?;
+        let mut index = Self { spool, spooled: 0, head: Vec::new(), tail: Vec::new(), entries: None };
+        if first == Some(b'{') && json_text::read(&mut buffered, &mut index)? {
+            return index.checked();
+        }
+        buffered.rewind()?;
+        index.reset()?;
+        match yaml_text::read(&mut buffered, &mut index) {
+            Ok(()) => index.checked(),
+            // Something the line reader does not know, or an error it cannot place: the whole document decides.
+            Err(yaml_text::Stop::Unusual | yaml_text::Stop::Failed(IndexError::Yaml(_))) => {
+                if size > UNUSUAL {
+                    return Err(IndexError::Unusual);
+                }
+                buffered.rewind()?;
+                index.reset()?;
+                let mut text = Vec::new();
+                buffered.read_to_end(&mut text)?;
+                index.whole(&text)?;
+                index.checked()
+            }
+            Err(yaml_text::Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    fn reset(&mut self) -> Result<(), IndexError> {
+        self.spool.rewind()?;
+        self.spooled = 0;
+        self.head.clear();
+        self.tail.clear();
+        self.entries = None;
+        Ok(())
+    }
+
+    /// The whole document at once.
+    fn whole(&mut self, text: &[u8]) -> Result<(), IndexError> {
+        let document = parse(text)?;
+        if document.is_null(Dialect::Sigs) {
+            return Ok(());
+        }
+        let Some(map) = document.as_map() else {
+            return Err(IndexError::Shape(
+                "cannot unmarshal value into Go value of type repo.IndexFile".to_owned(),
+            ));
+        };
+        for item in map.iter() {
+            let name = item.name().unwrap_or_default();
+            if name != "entries" {
+                self.field(name, &item.value)?;
+                continue;
+            }
+            self.begin_entries();
+            let charts = item.value.as_map().map(|m| m.iter().collect::<Vec<_>>()).unwrap_or_default();
+            for chart in charts {
+                let chart_name = chart.name().unwrap_or_default();
+                self.begin_chart(chart_name);
+                for version in chart.value.as_seq().unwrap_or_default() {
+                    self.add(chart_name, version)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A field beside `entries`.
+    fn field(&mut self, name: &str, value: &Node) -> Result<(), IndexError> {
+        let bad = |go: &str| {
+            Err(IndexError::Shape(format!(
+                "cannot unmarshal value into Go struct field IndexFile.{name} of type {go}"
+            )))
+        };
+        let null = value.is_null(Dialect::Sigs);
+        match name {
+            "apiVersion" => match value
+                .as_str(Dialect::Sigs)
+                .map(str::to_owned)
+                .or_else(|| value.as_text().map(str::to_owned))
+            {
+                Some(text) if !null => self.head.push(("apiVersion", Node::string(text))),
+                _ if null => {}
+                _ => return bad("string"),
+            },
+            "generated" => self.head.push(("generated", entry::time(Some(value), "IndexFile.generated")?)),
+            "serverInfo" if !null => self.head.push(("serverInfo", sorted(value))),
+            "publicKeys" if !null => self.tail.push(("publicKeys", value.clone())),
+            "annotations" if !null => self.tail.push(("annotations", sorted(value))),
+            "serverInfo" | "publicKeys" | "annotations" => {}
+            "entries" => self.begin_entries(),
+            other => return Err(IndexError::Shape(format!("unknown field {other:?}"))),
+        }
+        Ok(())
+    }
+
+    fn begin_entries(&mut self) {
+        self.entries.get_or_insert_default();
+    }
+
+    fn begin_chart(&mut self, name: &str) {
+        let entries = self.entries.get_or_insert_default();
+        if !entries.contains_key(name) {
+            entries.insert(name.to_owned(), Vec::new());
+        }
+    }
+
+    /// Takes in one chart version. One that Helm would not accept is left out, as in Helm.
+    fn add(&mut self, chart: &str, node: &Node) -> Result<(), IndexError> {
+        let Some(found) = entry::read(node)? else { return Ok(()) };
+        let compact = fl_yaml::to_json(&found.json, Dialect::Sigs, STYLE)
+            .map_err(|e| IndexError::Yaml(e.go_text(Dialect::Sigs)))?;
+        let text = indent::indented(&compact, 3);
+        self.spool.write_all(text.as_bytes())?;
+        let parsed = Version::parse(&found.version).ok();
+        let slot = Slot {
+            numbers: parsed.as_ref().map(|v| (v.major(), v.minor(), v.patch())),
+            prerelease: parsed.as_ref().map_or("", |v| v.prerelease()).into(),
+            offset: self.spooled,
+            length: u32::try_from(text.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?,
+        };
+        self.spooled += u64::from(slot.length);
+        if let Some(slots) = self.entries.get_or_insert_default().get_mut(chart) {
+            slots.push(slot);
+        }
+        Ok(())
+    }
+
+    fn checked(mut self) -> Result<Self, IndexError> {
+        let has_version = self.head.iter().any(|(name, value)| {
+            *name == "apiVersion" && value.as_text().is_some_and(|text| !text.is_empty())
+        });
+        if !has_version {
+            return Err(IndexError::NoApiVersion);
+        }
+        for slots in self.entries.iter_mut().flat_map(BTreeMap::values_mut) {
+            slots.sort_by(|a, b| compare(b, a));
+        }
+        Ok(self)
+    }
+
+    /// Writes the index as the JSON that Go's encoder makes of it, two blanks a level.
+    pub fn write_json(&mut self, out: &mut dyn Write) -> Result<(), IndexError> {
+        let head = |name: &str| self.head.iter().rev().find(|(n, _)| *n == name).map(|(_, v)| v);
+        write!(out, "{{")?;
+        if let Some(info) = head("serverInfo") {
+            write!(out, "\n  \"serverInfo\": {},", printed(info)?)?;
+        }
+        write!(out, "\n  \"apiVersion\": {},", printed(head("apiVersion").unwrap_or(&Node::null()))?)?;
+        let never = Node::string(entry::NEVER);
+        write!(out, "\n  \"generated\": {},", printed(head("generated").unwrap_or(&never))?)?;
+        write!(out, "\n  \"entries\": ")?;
+        match &self.entries {
+            None => write!(out, "null")?,
+            Some(entries) if entries.is_empty() => write!(out, "{{}}")?,
+            Some(entries) => {
+                write!(out, "{{")?;
+                for (at, (name, slots)) in entries.iter().enumerate() {
+                    write!(out, "{}\n    {}: ", comma(at), printed(&Node::string(name.as_str()))?)?;
+                    write_slots(&mut self.spool, slots, out)?;
+                }
+                write!(out, "\n  }}")?;
+            }
+        }
+        for (name, value) in &self.tail {
+            write!(out, ",\n  \"{name}\": {}", printed(value)?)?;
+        }
+        Ok(write!(out, "\n}}")?)
+    }
+}
+
+fn write_slots(
+    spool: &mut (impl Read + Seek),
+    slots: &[Slot],
+    out: &mut dyn Write,
+) -> Result<(), IndexError> {
+    if slots.is_empty() {
+        return Ok(write!(out, "[]")?);
+    }
+    write!(out, "[")?;
+    for (at, slot) in slots.iter().enumerate() {
+        write!(out, "{}\n      ", comma(at))?;
+        spool.seek(SeekFrom::Start(slot.offset))?;
+        let copied = io::copy(&mut spool.take(u64::from(slot.length)), out)?;
+        if copied != u64::from(slot.length) {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    }
+    Ok(write!(out, "\n    ]")?)
+}
+
+fn comma(at: usize) -> &'static str {
+    if at == 0 { "" } else { "," }
+}
+
+fn printed(node: &Node) -> Result<String, IndexError> {
+    let compact = fl_yaml::to_json(node, Dialect::Sigs, STYLE)
+        .map_err(|e| IndexError::Yaml(e.go_text(Dialect::Sigs)))?;
+    Ok(indent::indented(&compact, 1))
+}
+
+/// Newer first; what is no version comes last.
+fn compare(a: &Slot, b: &Slot) -> Ordering {
+    match (&a.numbers, &b.numbers) {
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Less,
+        (Some(_), None) => Ordering::Greater,
+        (Some(left), Some(right)) => left.cmp(right).then_with(|| {
+            let version = |pre: &str| Version::new(0, 0, 0, pre, "");
+            version(&a.prerelease).cmp(&version(&b.prerelease))
+        }),
+    }
+}
+
+/// A map with its keys in order, as Go prints one.
+fn sorted(node: &Node) -> Node {
+    let Some(map) = node.as_map() else { return node.clone() };
+    let mut entries: Vec<(&str, &Node)> = map.iter().filter_map(|e| Some((e.name()?, &e.value))).collect();
+    entries.sort_by(|a, b| a.0.cmp(b.0));
+    let mut out = Node::map();
+    if let Some(target) = out.as_map_mut() {
+        for (name, value) in entries {
+            target.insert(name, sorted(value));
+        }
+    }
+    out
+}
+
+fn parse(text: &[u8]) -> Result<Node, IndexError> {
+    fl_yaml::parse_first(text, &Options::sigs_strict())
+        .map(Option::unwrap_or_default)
+        .map_err(|e| IndexError::Yaml(e.go_text(Dialect::Sigs)))
+}
+
+fn first_character(input: &mut impl BufRead) -> Result<Option<u8>, IndexError> {
+    loop {
+        let piece = input.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        if let Some(found) = piece.iter().find(|b| !b.is_ascii_whitespace()) {
+            return Ok(Some(*found));
+        }
+        let length = piece.len();
+        input.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use std::io::Cursor;
+
+use super::*;
+
+fn read(text: &str) -> Result<String, String> {
+    let mut index = RepositoryIndex::read(Cursor::new(text.as_bytes()), Cursor::new(Vec::new()))
+        .map_err(|e| e.to_string())?;
+    let mut out = Vec::new();
+    index.write_json(&mut out).map_err(|e| e.to_string())?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+const USUAL: &str = "apiVersion: v1
+entries:
+  web:
+  - apiVersion: v2
+    appVersion: 1.10
+    created: \"2024-05-01T10:00:00.500Z\"
+    description: |
+      first
+
+      second <b>
+    digest: aa
+    name: web
+    urls:
+    - web-1.0.0.tgz
+    version: 1.0.0
+  - apiVersion: v2
+    name: web
+    urls: [web-1.2.0.tgz]
+    version: 1.2.0
+  - name: web
+    version: nonsense
+    urls: []
+  db:
+    - name: db
+      version: 0.1.0
+      urls:
+        - db.tgz
+generated: \"2024-05-02T00:00:00Z\"
+";
+
+#[test]
+fn sorted_cleaned_and_in_gos_form() {
+    let text = read(USUAL).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let versions: Vec<&str> =
+        value["entries"]["web"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
+    assert_eq!(versions, ["1.2.0", "1.0.0"], "newest first, what is no version left out");
+    let old = &value["entries"]["web"][1];
+    assert_eq!(old["appVersion"], "1.1", "an unquoted number becomes text as in Go");
+    assert_eq!(old["description"], "first  second <b> ");
+    assert_eq!(value["entries"]["db"][0]["apiVersion"], "v1");
+    assert_eq!(value["entries"]["db"][0]["created"], "0001-01-01T00:00:00Z");
+    assert!(text.starts_with("{\n  \"apiVersion\": \"v1\",\n  \"generated\": \"2024-05-02T00:00:00Z\",\n  \"entries\": {\n    \"db\": [\n      {\n        \"name\": \"db\","));
+    assert!(text.contains("\\u003cb\\u003e"));
+    assert!(text.ends_with("      }\n    ]\n  }\n}"));
+}
+
+#[test]
+fn the_same_from_flow_style_and_json() {
+    let flow = "{apiVersion: v1, entries: {db: [{name: db, version: 0.1.0, urls: [db.tgz]}]}, generated: \"2024-05-02T00:00:00Z\"}";
+    let json = r#"{"apiVersion":"v1","entries":{"db":[{"name":"db","version":"0.1.0","urls":["db.tgz"]}]},"generated":"2024-05-02T00:00:00Z"}"#;
+    let block = "apiVersion: v1\nentries:\n  db:\n  - name: db\n    version: 0.1.0\n    urls:\n    - db.tgz\ngenerated: \"2024-05-02T00:00:00Z\"\n";
+    let want = read(block).unwrap();
+    assert_eq!(read(flow).unwrap(), want);
+    assert_eq!(read(json).unwrap(), want);
+    let anchored = "apiVersion: v1\nentries:\n  db:\n  - &a\n    name: db\n    version: 0.1.0\n    urls:\n    - db.tgz\n  - *a\ngenerated: \"2024-05-02T00:00:00Z\"\n";
+    assert!(read(anchored).unwrap().matches("0.1.0").count() == 2);
+}
+
+#[test]
+fn what_is_no_index() {
+    assert_eq!(read("").unwrap_err(), "empty index.yaml file");
+    assert_eq!(
+        read("entries: {}\ngenerated: '2024-01-01T00:00:00Z'\n").unwrap_err(),
+        "no API version specified"
+    );
+    assert!(read("hello: [\n").unwrap_err().starts_with("error converting YAML to JSON: "));
+    assert!(read("apiVersion: v1\nhello: x\n").unwrap_err().contains("unknown field"));
+    assert!(
+        read("apiVersion: v1\nentries:\n  a:\n  - name: a\n    name: b\n")
+            .unwrap_err()
+            .starts_with("error converting YAML")
+    );
+    assert_eq!(
+        read("apiVersion: v1\nentries: {}\n").unwrap(),
+        "{\n  \"apiVersion\": \"v1\",\n  \"generated\": \"0001-01-01T00:00:00Z\",\n  \"entries\": {}\n}"
+    );
+    assert!(
+        read("apiVersion: v1\nentries:\n  a: []\n  b:\n  - null\n")
+            .unwrap()
+            .contains("\"a\": [],\n    \"b\": []")
+    );
+}
+
+#[test]
+fn one_chart_is_found_without_the_others() {
+    let stored = read(USUAL).unwrap();
+    let versions = find_versions(stored.as_bytes(), "web").unwrap().unwrap();
+    assert_eq!(versions.len(), 2);
+    assert_eq!(versions[0].urls.as_deref().unwrap(), ["web-1.2.0.tgz"]);
+    assert_eq!(find_versions(stored.as_bytes(), "nope").unwrap(), None);
+}

@@ -1,0 +1,270 @@
+//! Charts as archives: what `helm package` writes, and the few things that are changed on the way.
+
+use fl_yaml::{Dialect, JsonStyle, Node};
+use flate2::write::GzEncoder;
+
+use crate::chart::{Chart, Metadata};
+use crate::decode;
+use crate::error::LoadError;
+use crate::files::Files;
+use crate::index::{Fields, metadata_fields};
+use crate::values::Tree;
+
+/// Bytes of `Chart.yaml`.
+const CHART_FILE: u64 = 5 << 20;
+
+/// Why a chart cannot be packaged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackageError {
+    #[error("failed to package chart: chart validation: {0}")]
+    Invalid(LoadError),
+    #[error("failed to package chart: invalid JSON in values.schema.json")]
+    Schema,
+    #[error("failed to package chart: invalid chart name {0:?}")]
+    Name(String),
+    #[error("failed to package chart: {0}")]
+    Yaml(String),
+    #[error("failed to locate values file: values.yaml")]
+    NoValues,
+    #[error("failed to package chart: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// A chart as a compressed archive. The same chart gives the same bytes: files carry no time.
+pub fn package(chart: &Chart) -> Result<Vec<u8>, PackageError> {
+    chart.metadata.clone().validate().map_err(PackageError::Invalid)?;
+    let gzip = flate2::GzBuilder::new().comment("Helm").write(Vec::new(), flate2::Compression::default());
+    let mut tar = tar::Builder::new(gzip);
+    write_chart(&mut tar, chart, "")?;
+    Ok(tar.into_inner()?.finish()?)
+}
+
+type Archive = tar::Builder<GzEncoder<Vec<u8>>>;
+
+fn write_chart(tar: &mut Archive, chart: &Chart, below: &str) -> Result<(), PackageError> {
+    let name = chart.name();
+    if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+        return Err(PackageError::Name(name.to_owned()));
+    }
+    let base = format!("{below}{name}");
+    let mut file = |name: &str, data: &[u8]| write_file(tar, &format!("{base}/{name}"), data);
+    let mut metadata = chart.metadata.clone();
+    if metadata.api_version == "v1" {
+        // The first format has its dependencies in a file of their own.
+        metadata.dependencies = None;
+    }
+    let mut fields = Fields::default();
+    metadata_fields(&metadata, &mut fields);
+    file("Chart.yaml", yaml(&fields.0)?.as_bytes())?;
+    if chart.metadata.api_version == "v2" && chart.lock != Tree::Null {
+        file("Chart.lock", yaml(&node(&chart.lock))?.as_bytes())?;
+    }
+    if let Some(values) = &chart.values_file {
+        file("values.yaml", values)?;
+    }
+    if let Some(schema) = &chart.schema {
+        serde_json::from_slice::<serde::de::IgnoredAny>(schema).map_err(|_| PackageError::Schema)?;
+        file("values.schema.json", schema)?;
+    }
+    for inner in chart.templates.iter().chain(&chart.files) {
+        file(&inner.name, inner.data.as_bytes())?;
+    }
+    for inner in &chart.dependencies {
+        write_chart(tar, inner, &format!("{base}/charts/"))?;
+    }
+    Ok(())
+}
+
+fn write_file(tar: &mut Archive, name: &str, data: &[u8]) -> Result<(), PackageError> {
+    let mut header = tar::Header::new_ustar();
+    header.set_mode(0o644);
+    header.set_size(data.len() as u64);
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_device_major(0)?;
+    header.set_device_minor(0)?;
+    header.set_entry_type(tar::EntryType::Regular);
+    Ok(tar.append_data(&mut header, name, data)?)
+}
+
+fn yaml(node: &Node) -> Result<String, PackageError> {
+    fl_yaml::to_sigs_yaml(node, Dialect::Sigs).map_err(|e| PackageError::Yaml(e.go_text(Dialect::Sigs)))
+}
+
+/// Values out of a YAML file, which must be a table or nothing.
+pub fn values_from_yaml(data: &[u8]) -> Result<Tree, String> {
+    Tree::table_from_yaml(&decode::document(data)?)
+}
+
+/// `over` laid over `base`: tables are merged key by key, everything else is replaced.
+pub fn merge_values(base: Tree, over: &Tree) -> Tree {
+    let (Tree::Map(mut entries), Tree::Map(new)) = (base, over) else {
+        return match over {
+            Tree::Map(_) => over.clone(),
+            _ => Tree::Map(Vec::new()),
+        };
+    };
+    for (key, value) in new {
+        match entries.iter_mut().find(|(k, _)| k == key) {
+            Some((_, old)) if matches!((&*old, value), (Tree::Map(_), Tree::Map(_))) => {
+                *old = merge_values(std::mem::take(old), value);
+            }
+            Some((_, old)) => *old = value.clone(),
+            None => entries.push((key.clone(), value.clone())),
+        }
+    }
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    Tree::Map(entries)
+}
+
+impl Chart {
+    /// Replaces the default values; `false` when they are written just so already.
+    pub fn set_default_values(&mut self, values: Tree) -> Result<bool, PackageError> {
+        let empty = matches!(&values, Tree::Map(entries) if entries.is_empty());
+        let text = if empty { String::new() } else { yaml(&node(&values))? };
+        match &self.values_file {
+            None => Err(PackageError::NoValues),
+            Some(old) if old.as_slice() == text.as_bytes() => Ok(false),
+            Some(_) => {
+                self.values_file = Some(text.into_bytes());
+                self.values = values;
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn node(tree: &Tree) -> Node {
+    match tree {
+        Tree::Null => Node::null(),
+        Tree::Bool(value) => Node::bool(*value),
+        // Whole numbers are written without an exponent up to this size, as Go's encoder does.
+        Tree::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => Node::int(*value as i64),
+        Tree::Number(value) => Node::float(*value),
+        Tree::Str(text) => Node::string(text.to_string()),
+        Tree::List(items) => Node::seq(items.iter().map(node)),
+        Tree::Map(entries) => {
+            let mut out = Node::map();
+            if let Some(map) = out.as_map_mut() {
+                for (key, value) in entries {
+                    map.insert(key.to_string(), node(value));
+                }
+            }
+            out
+        }
+    }
+}
+
+/// The metadata of a chart directory, `requirements.yaml` included, without loading the rest.
+pub fn chart_metadata(files: &dyn Files) -> Result<Metadata, LoadError> {
+    let read = |path: &str| {
+        files.read(path, CHART_FILE).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+    };
+    let mut metadata = Metadata::default();
+    add_metadata(&mut metadata, "Chart.yaml", &read("Chart.yaml")?)?;
+    let has_requirements = files.list("").is_ok_and(|l| l.iter().any(|e| e.name == "requirements.yaml"));
+    if has_requirements {
+        add_metadata(&mut metadata, "requirements.yaml", &read("requirements.yaml")?)?;
+    }
+    Ok(metadata)
+}
+
+/// The metadata of a chart archive.
+pub fn archive_metadata(data: &[u8]) -> Result<Metadata, LoadError> {
+    // Loading checks every path and limit on the way.
+    Ok(crate::Loader::new().archive(data)?.metadata)
+}
+
+fn add_metadata(metadata: &mut Metadata, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
+    let document = decode::document(data).map_err(|why| LoadError::File { file, why })?;
+    metadata.read(&document).map_err(|why| LoadError::File { file, why })?;
+    if metadata.api_version.is_empty() {
+        metadata.api_version = "v1".to_owned();
+    }
+    Ok(())
+}
+
+/// Compact JSON of a chart's metadata, as registries keep it beside the chart.
+pub fn metadata_json(metadata: &Metadata) -> Result<String, PackageError> {
+    let mut fields = Fields::default();
+    metadata_fields(metadata, &mut fields);
+    let style = JsonStyle { escape_html: true, keep_order: true };
+    fl_yaml::to_json(&fields.0, Dialect::Sigs, style)
+        .map_err(|e| PackageError::Yaml(e.go_text(Dialect::Sigs)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Loader, MemoryFiles};
+
+    fn chart() -> Chart {
+        let files: MemoryFiles = [
+            ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: 2\nextra: x\n"),
+            ("values.yaml", "# kept\ncolor: red\nn: 1000000\n"),
+            ("templates/a.yaml", "a"),
+            ("README.md", "hi"),
+            ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"),
+            (".helmignore", "*.tmp\n"),
+            ("x.tmp", "no"),
+        ]
+        .into_iter()
+        .collect();
+        Loader::new().directory(&files).unwrap()
+    }
+
+    fn unpacked(archive: &[u8]) -> Vec<(String, String)> {
+        let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(archive));
+        tar.entries()
+            .unwrap()
+            .map(|e| {
+                let mut e = e.unwrap();
+                let mut text = String::new();
+                std::io::Read::read_to_string(&mut e, &mut text).unwrap();
+                (e.path().unwrap().display().to_string(), text)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_files_of_a_package() {
+        let files = unpacked(&package(&chart()).unwrap());
+        let names: Vec<&str> = files.iter().map(|(n, _)| n.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "app/Chart.yaml",
+                "app/values.yaml",
+                "app/templates/a.yaml",
+                "app/.helmignore",
+                "app/README.md",
+                "app/charts/sub/Chart.yaml"
+            ]
+        );
+        assert_eq!(files[0].1, "apiVersion: v2\nappVersion: \"2\"\nname: app\nversion: 1.0.0\n");
+        assert_eq!(files[1].1, "# kept\ncolor: red\nn: 1000000\n");
+        assert_eq!(package(&chart()).unwrap(), package(&chart()).unwrap());
+    }
+
+    #[test]
+    fn merged_values_replace_the_file() {
+        let mut chart = chart();
+        let merged = merge_values(
+            chart.values.clone(),
+            &values_from_yaml(b"color: blue\nnew: {a: [1, 2.5]}\n").unwrap(),
+        );
+        assert!(chart.set_default_values(merged.clone()).unwrap());
+        let files = unpacked(&package(&chart).unwrap());
+        assert_eq!(files[1].1, "color: blue\n\"n\": 1000000\nnew:\n  a:\n  - 1\n  - 2.5\n");
+        assert!(!chart.set_default_values(merged).unwrap(), "written just so already");
+    }
+
+    #[test]
+    fn names_that_would_leave_the_archive_are_refused() {
+        let mut bad = chart();
+        bad.dependencies[0].metadata.name = "../evil".to_owned();
+        assert!(package(&bad).is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! Git over HTTP: one GET for what the server can do, then a POST for each question.
+//!
+//! What a server can do is remembered, so that an unchanged repository costs one request.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use fl_git::Advertisement;
+use fl_http::{
+    BodyReader, Client, HeaderName, Method, Proxy, Request, Response, Settings, StatusCode, header,
+};
+
+use crate::session::blocking;
+use crate::{Address, Auth, Failure};
+
+const GIT_PROTOCOL: HeaderName = HeaderName::from_static("git-protocol");
+/// Bytes of an error page that are worth showing.
+const ERROR_PAGE: u64 = 4096;
+/// Bytes of a listing or of capabilities; packs have their own limit.
+const ANSWER: u64 = 1 << 40;
+const REMEMBERED: usize = 10_000;
+
+/// Where requests for an address go and what its server can do.
+#[derive(Clone)]
+struct Known {
+    base: String,
+    server: Advertisement,
+}
+
+static KNOWN: LazyLock<Mutex<HashMap<String, Known>>> = LazyLock::new(Mutex::default);
+
+fn remembered(base: &str) -> Option<Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(base).cloned()
+}
+
+fn remember(base: &str, known: Option<&Known>) {
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match known {
+        Some(known) if all.len() < REMEMBERED || all.contains_key(base) => {
+            all.insert(base.to_owned(), known.clone());
+        }
+        Some(_) => {}
+        None => {
+            all.remove(base);
+        }
+    }
+}
+
+pub(crate) struct HttpSession {
+    client: Client,
+    /// The address as given; `base` may be another after a redirect.
+    given: String,
+    base: String,
+    pub(crate) server: Advertisement,
+    /// Whether `server` is from memory and may be stale.
+    from_memory: bool,
+    settings: Settings,
+}
+
+impl HttpSession {
+    pub(crate) async fn open(
+        address: &Address,
+        auth: &Auth,
+        proxy: Option<&Proxy>,
+        timeout: Duration,
+    ) -> Result<Self, Failure> {
+        let given = address.http_base().unwrap_or_default();
+        let settings = settings(auth, proxy, timeout);
+        if let Some(known) = remembered(&given) {
+            let client = client_for(&given, &known.base, &settings)?;
+            let Known { base, server } = known;
+            return Ok(Self { client, given, base, server, from_memory: true, settings });
+        }
+        Self::discover(given, settings).await
+    }
+
+    async fn discover(given: String, settings: Settings) -> Result<Self, Failure> {
+        let client = Client::new(settings.clone())?;
+        let url = format!("{given}/info/refs?service=git-upload-pack");
+        let request = Request::get(&url)?.header(GIT_PROTOCOL, "version=2")?;
+        let response = client.send(request).await?;
+        if !response.status().is_success() {
+            return Err(refused(response).await);
+        }
+        let reached = response.url().as_str();
+        let base = reached.split("/info/refs").next().unwrap_or(&given).to_owned();
+        let reader = response.reader(ANSWER);
+        let server = blocking(move || Ok(Advertisement::read(reader)?)).await?;
+        let client = client_for(&given, &base, &settings)?;
+        // References of the old protocol are news each time; they are not remembered.
+        if server.refs().is_none() {
+            remember(&given, Some(&Known { base: base.clone(), server: server.clone() }));
+        }
+        Ok(Self { client, given, base, server, from_memory: false, settings })
+    }
+
+    pub(crate) async fn ask(&mut self, body: Vec<u8>) -> Result<BodyReader, Failure> {
+        let response = match self.post(&body).await {
+            Ok(response) if self.from_memory && !response.status().is_success() => {
+                // The server may have moved or changed since; its own answer to the first question is what counts.
+                remember(&self.given, None);
+                *self = Self::discover(self.given.clone(), self.settings.clone()).await?;
+                self.post(&body).await?
+            }
+            other => other?,
+        };
+        self.from_memory = false;
+        if !response.status().is_success() {
+            return Err(refused(response).await);
+        }
+        Ok(response.reader(ANSWER))
+    }
+
+    async fn post(&self, body: &[u8]) -> Result<Response, Failure> {
+        let mut request = Request::new(Method::POST, &format!("{}/git-upload-pack", self.base))?
+            .header(header::CONTENT_TYPE, "application/x-git-upload-pack-request")?
+            .header(header::ACCEPT, "application/x-git-upload-pack-result")?;
+        if self.server.refs().is_none() {
+            request = request.header(GIT_PROTOCOL, "version=2")?;
+        }
+        Ok(self.client.send(request.body(body.to_vec())).await?)
+    }
+}
+
+fn settings(auth: &Auth, proxy: Option<&Proxy>, timeout: Duration) -> Settings {
+    let mut settings = Settings { proxy: proxy.cloned(), timeout, ..Settings::default() };
+    if let Auth::Http { credentials, ca, client_certificate } = auth {
+        settings.credentials = credentials.clone();
+        settings.ca.clone_from(ca);
+        settings.client_certificate.clone_from(client_certificate);
+    }
+    settings
+}
+
+/// A server we were redirected to does not get the credentials meant for the first one.
+fn client_for(given: &str, base: &str, settings: &Settings) -> Result<Client, Failure> {
+    let home = match (Address::parse(given), Address::parse(base)) {
+        (Ok(given), Ok(base)) => given.same_server(&base),
+        _ => false,
+    };
+    let mut settings = settings.clone();
+    if !home {
+        settings.credentials = fl_http::Credentials::None;
+        settings.client_certificate = None;
+    }
+    Ok(Client::new(settings)?)
+}
+
+/// An answer that is no success, in the words of Flux's Git library.
+async fn refused(response: Response) -> Failure {
+    let (status, url) = (response.status(), response.url().to_string());
+    let body = response.bytes(ERROR_PAGE).await.unwrap_or_default();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    match status {
+        StatusCode::UNAUTHORIZED => Failure::AuthenticationRequired(body),
+        StatusCode::FORBIDDEN => Failure::AuthorizationFailed(body),
+        StatusCode::NOT_FOUND => Failure::NotFound(body),
+        other => Failure::Status { url, code: other.as_u16() },
+    }
+}

@@ -1,0 +1,236 @@
+//! The tree of a commit, read straight from packs.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Cursor, Read};
+
+use fl_git::{EntryKind, ObjectId, ObjectKind, Pack, parse_tree};
+
+/// Directories one inside the other.
+const DEPTH: usize = 1000;
+/// Entries of a tree, all directories together.
+const ENTRIES: usize = 5_000_000;
+
+/// What an entry is. Links are never entries: no archive may hold one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Directory,
+    File { executable: bool },
+}
+
+/// A file or directory of a commit.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Relative to the root, `/` between names.
+    pub path: String,
+    pub kind: Kind,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    None,
+    Object { store: usize, id: ObjectId },
+    Text(String),
+}
+
+/// Why a tree cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("{0}")]
+    Git(#[from] fl_git::Error),
+    #[error("{0}")]
+    TooLarge(&'static str),
+}
+
+/// The packs of one repository.
+#[derive(Debug)]
+pub(crate) struct Store(Vec<Pack<File>>);
+
+impl Store {
+    pub(crate) fn new(pack: Pack<File>) -> Self {
+        Self(vec![pack])
+    }
+
+    fn pack(&mut self, id: &ObjectId) -> Result<&mut Pack<File>, fl_git::Error> {
+        self.0.iter_mut().find(|p| p.contains(id)).ok_or(fl_git::Error::NotFound(*id))
+    }
+
+    fn contains(&self, id: &ObjectId) -> bool {
+        self.0.iter().any(|p| p.contains(id))
+    }
+
+    pub(crate) fn read_kind(&mut self, id: &ObjectId, kind: ObjectKind) -> Result<Vec<u8>, fl_git::Error> {
+        self.pack(id)?.read_kind(id, kind)
+    }
+}
+
+/// A submodule that waits to be fetched.
+#[derive(Clone, Debug)]
+pub(crate) struct Pinned {
+    pub(crate) path: String,
+    pub(crate) commit: ObjectId,
+}
+
+/// Files and directories of a commit, in the order of an archive: each directory before its content, names in byte order.
+#[derive(Debug)]
+pub struct Snapshot {
+    stores: Vec<Store>,
+    entries: Vec<Entry>,
+    /// Links and submodules: they are there for whoever looks for a path, though no archive holds them.
+    links: Vec<String>,
+    pinned: Vec<Pinned>,
+}
+
+impl Snapshot {
+    pub(crate) fn open(mut store: Store, commit: ObjectId, sparse: &[String]) -> Result<Self, Unreadable> {
+        let tree = fl_git::parse_commit(&store.read_kind(&commit, ObjectKind::Commit)?)?.tree;
+        let mut walk =
+            Walk { store: &mut store, sparse, entries: Vec::new(), links: Vec::new(), pinned: Vec::new() };
+        walk.directory(tree, "", 0)?;
+        let Walk { entries, links, pinned, .. } = walk;
+        Ok(Self { stores: vec![store], entries, links, pinned })
+    }
+
+    /// All entries; the root itself is not among them.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether a file, directory or link is at this path; `.` and the empty path are the root.
+    pub fn has_path(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').filter(|n| !n.is_empty() && *n != ".").collect();
+        let path = names.join("/");
+        path.is_empty() || self.entries.iter().any(|e| e.path == path) || self.links.contains(&path)
+    }
+
+    /// The content of a file, with its size known beforehand.
+    pub fn open_file(&mut self, entry: &Entry) -> Result<(u64, Box<dyn Read + '_>), fl_git::Error> {
+        match &entry.content {
+            Content::None => Ok((0, Box::new(std::io::empty()))),
+            Content::Text(text) => Ok((text.len() as u64, Box::new(Cursor::new(text.clone().into_bytes())))),
+            Content::Object { store, id } => {
+                let store = self.stores.get_mut(*store).ok_or(fl_git::Error::NotFound(*id))?;
+                let blob = store.pack(id)?.open_object(id)?;
+                Ok((blob.size(), Box::new(blob)))
+            }
+        }
+    }
+
+    /// The whole content of a file, at most `limit` bytes.
+    pub fn read_file(&mut self, entry: &Entry, limit: u64) -> Result<Vec<u8>, fl_git::Error> {
+        let (size, reader) = self.open_file(entry)?;
+        if size > limit {
+            return Err(fl_git::Error::TooLarge { what: entry.path.clone(), limit });
+        }
+        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        reader.take(size).read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    /// Files whose content has not been fetched.
+    pub(crate) fn missing(&self) -> Vec<ObjectId> {
+        let wanted = |entry: &Entry| match entry.content {
+            Content::Object { store, id } if !self.stores.get(store)?.contains(&id) => Some(id),
+            _ => None,
+        };
+        let mut ids: Vec<ObjectId> = self.entries.iter().filter_map(wanted).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// More packs of the same repository.
+    pub(crate) fn add(&mut self, mut more: Store) {
+        if let Some(first) = self.stores.first_mut() {
+            first.0.append(&mut more.0);
+        }
+    }
+
+    pub(crate) fn pinned(&self) -> &[Pinned] {
+        &self.pinned
+    }
+
+    /// Puts a submodule's tree at its path. Git keeps a file there that points to the submodule's own folder; Flux archives it.
+    pub(crate) fn mount(&mut self, path: &str, pointer: String, mut inner: Snapshot) {
+        let first = self.stores.len();
+        self.stores.append(&mut inner.stores);
+        self.entries.push(Entry {
+            path: format!("{path}/.git"),
+            kind: Kind::File { executable: false },
+            content: Content::Text(pointer),
+        });
+        for mut entry in inner.entries {
+            entry.path = format!("{path}/{}", entry.path);
+            if let Content::Object { store, .. } = &mut entry.content {
+                *store += first;
+            }
+            self.entries.push(entry);
+        }
+        self.links.extend(inner.links.into_iter().map(|l| format!("{path}/{l}")));
+        // Byte order of names within each directory, not of whole paths: `/` sorts before every other character here.
+        self.entries.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
+    }
+}
+
+struct Walk<'a> {
+    store: &'a mut Store,
+    sparse: &'a [String],
+    entries: Vec<Entry>,
+    links: Vec<String>,
+    pinned: Vec<Pinned>,
+}
+
+impl Walk<'_> {
+    /// Git sorts a directory as if its name ended in a slash; an archive does not.
+    fn directory(&mut self, tree: ObjectId, at: &str, depth: usize) -> Result<(), Unreadable> {
+        if depth > DEPTH {
+            return Err(Unreadable::TooLarge("its directories are nested too deeply"));
+        }
+        let content = self.store.read_kind(&tree, ObjectKind::Tree)?;
+        let children: BTreeMap<_, _> =
+            parse_tree(&content, tree.kind())?.into_iter().map(|e| (e.name.clone(), e)).collect();
+        for (name, child) in children {
+            let path = format!("{at}{name}");
+            if self.entries.len() > ENTRIES {
+                return Err(Unreadable::TooLarge("it has too many files"));
+            }
+            match child.kind {
+                EntryKind::Directory => {
+                    let before = (self.entries.len(), self.links.len());
+                    self.entries.push(Entry {
+                        path: path.clone(),
+                        kind: Kind::Directory,
+                        content: Content::None,
+                    });
+                    self.directory(child.id, &format!("{path}/"), depth + 1)?;
+                    // A directory exists for what is in it: of a sparse checkout many have nothing.
+                    if (self.entries.len(), self.links.len()) == (before.0 + 1, before.1) {
+                        self.entries.pop();
+                    }
+                }
+                _ if !self.wanted(&path) => {}
+                EntryKind::File | EntryKind::Executable => self.entries.push(Entry {
+                    path,
+                    kind: Kind::File { executable: child.kind == EntryKind::Executable },
+                    content: Content::Object { store: 0, id: child.id },
+                }),
+                EntryKind::Symlink => self.links.push(path),
+                EntryKind::Submodule => {
+                    self.entries.push(Entry {
+                        path: path.clone(),
+                        kind: Kind::Directory,
+                        content: Content::None,
+                    });
+                    self.pinned.push(Pinned { path, commit: child.id });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Flux's sparse checkout compares beginnings of paths, not whole names.
+    fn wanted(&self, path: &str) -> bool {
+        self.sparse.is_empty() || self.sparse.iter().any(|prefix| path.starts_with(prefix.as_str()))
+    }
+}

@@ -1,0 +1,46 @@
+//! Errors in the words of the registry client that Flux uses: `GET https://…: CODE: message`.
+
+/// Why a registry gave no answer that can be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{0}")]
+    Http(#[from] fl_http::Error),
+    /// An answer that is no success, with the registry's own words.
+    #[error("{method} {url}: {text}")]
+    Refused { method: String, url: String, status: u16, text: String },
+    #[error("{0}")]
+    Name(#[from] crate::NameError),
+    #[error("{url}: {problem}")]
+    Malformed { url: String, problem: String },
+    #[error("no child with platform {platform} in index {reference}")]
+    NoPlatform { platform: String, reference: String },
+    #[error("manifest digest: \"{found}\" does not match requested digest: \"{wanted}\" for \"{reference}\"")]
+    WrongDigest { found: String, wanted: String, reference: String },
+    #[error("{what} of {url} is over the limit of {limit}")]
+    TooLarge { what: &'static str, url: String, limit: u64 },
+    #[error("no layers found in artifact")]
+    NoLayers,
+    #[error("failed to find layer with media type '{0}' in artifact")]
+    NoSuchLayer(String),
+    #[error("no match found for semver: {0}")]
+    NoVersion(String),
+    #[error("semver '{range}' parse error: {problem}")]
+    Range { range: String, problem: String },
+    #[error("error parsing regexp: {0}")]
+    Filter(String),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Whether the registry says that what was asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::Refused { status: 404, .. })
+    }
+
+    /// Whether the registry refused the credentials, or their absence.
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self, Error::Refused { status: 401 | 403, .. })
+    }
+}
