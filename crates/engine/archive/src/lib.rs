@@ -3,9 +3,13 @@
 //! The same tree gives the same tar bytes as Flux's source-controller: owner, times and names of users are blank, modes are one of
 //! three, the format is USTAR and turns to PAX only for an entry whose name or size needs it. What is archived and in which order is
 //! the caller's decision; compression and hashing are wrapped around the writer.
+//!
+//! [`read_tar`] is the other direction, for archives of others: within limits, with names that cannot lead out.
 
 mod header;
+mod reader;
 mod writer;
 
 pub use header::Mode;
+pub use reader::{Entry, EntryKind, ReadError, ReadLimits, read_tar};
 pub use writer::{Error, TarWriter};

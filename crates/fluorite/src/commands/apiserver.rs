@@ -92,24 +92,9 @@ impl Args {
         crate::output::note(&format!("serving the Kubernetes API on {url}"));
         tokio::select! {
             () = listener.serve(server) => {}
-            () = interrupted() => {}
+            () = super::interrupted() => {}
         }
         Ok(())
-    }
-}
-
-async fn interrupted() {
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminate => {}
     }
 }
 

@@ -6,6 +6,7 @@ mod envsubst;
 mod helm;
 mod install;
 mod kustomize;
+mod run;
 
 /// Every command of the binary. What does not exist yet is not listed.
 #[derive(Debug, clap::Subcommand)]
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Install(install::Args),
     /// Build kustomizations as `kustomize` does
     Kustomize(kustomize::Args),
+    /// Run the controllers
+    Run(Box<run::Args>),
 }
 
 impl Command {
@@ -33,6 +36,23 @@ impl Command {
             Command::Helm(args) => args.run(),
             Command::Install(args) => args.run(),
             Command::Kustomize(args) => args.run(),
+            Command::Run(args) => args.run(),
         }
+    }
+}
+
+/// Resolves when the process is asked to end.
+pub(crate) async fn interrupted() {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminate => {}
     }
 }

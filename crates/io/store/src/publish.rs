@@ -158,10 +158,14 @@ impl Store {
         gone(fs::remove_file(&place)).map_err(Error::io("remove", &place))
     }
 
-    /// Removes all artifacts of a deleted object.
-    pub fn remove_all(&self, at: &Location) -> Result<(), Error> {
+    /// Removes all artifacts of a deleted object. Answers whether there were any.
+    pub fn remove_all(&self, at: &Location) -> Result<bool, Error> {
         let directory = self.options.root.join(at.directory());
-        gone(fs::remove_dir_all(&directory)).map_err(Error::io("remove", &directory))
+        match fs::remove_dir_all(&directory) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::io("remove", &directory)(e)),
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use crate::crd::{Column, DURATION_PATTERN, Definition, FETCH_TIMEOUT_PATTERN};
 use crate::meta::access::AccessFrom;
 use crate::meta::artifact::Artifact;
 use crate::meta::condition::Condition;
-use crate::meta::range::VersionRange;
 use crate::meta::references::LocalObjectReference;
 use crate::resource::{Object, Resource, Scope};
 
@@ -138,7 +137,7 @@ pub struct GitRepositoryRef {
     pub name: Option<String>,
     /// Semver range; the highest matching tag is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub semver: Option<VersionRange>,
+    pub semver: Option<String>,
     /// Tag to take. Wins over the branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,

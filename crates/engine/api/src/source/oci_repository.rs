@@ -1,6 +1,6 @@
 //! `OCIRepository`
 
-use fl_types::{Digest, Duration};
+use fl_types::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,6 @@ use crate::crd::{Column, DURATION_PATTERN, Definition, FETCH_TIMEOUT_PATTERN};
 use crate::meta::artifact::Artifact;
 use crate::meta::condition::Condition;
 use crate::meta::provider::CloudProvider;
-use crate::meta::range::VersionRange;
 use crate::meta::references::LocalObjectReference;
 use crate::resource::{Object, Resource, Scope};
 use crate::source::verification::OCIRepositoryVerification;
@@ -115,10 +114,10 @@ pub enum LayerOperation {
 pub struct OCIRepositoryRef {
     /// Digest of the manifest to take. Wins over the other fields.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<Digest>,
+    pub digest: Option<String>,
     /// Semver range; the highest matching tag is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub semver: Option<VersionRange>,
+    pub semver: Option<String>,
     /// Regular expression of tags that the range looks at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub semver_filter: Option<String>,

@@ -1,0 +1,127 @@
+//! From a GitRepository to the credentials for its server.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use fl_api::condition::reasons;
+use fl_api::source::GitRepository;
+use fl_api::source::git_repository::GitProvider;
+use fl_gitfetch::{Address, Auth, GithubApp};
+use fl_http::{Credentials, Proxy};
+use fl_runtime::{Failure, Pass, Reconciled};
+use tokio::time::Instant;
+
+use crate::secrets;
+
+const NEED_APP: &str = "secretRef with github app data must be specified when provider is set to github";
+
+/// GitHub's tokens are good for an hour; they are used for four fifths of it.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(48 * 60);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Tokens that were exchanged for something, until they expire.
+#[derive(Default)]
+pub(super) struct TokenCache(Mutex<HashMap<String, (Credentials, Instant)>>);
+
+/// Credentials and proxy of an object.
+pub(super) async fn read(
+    pass: &Pass<GitRepository>,
+    tokens: &TokenCache,
+) -> Result<(Auth, Option<Proxy>), Failure> {
+    let spec = &pass.object.spec;
+    let namespace = pass.object.namespace();
+    let refuse = |message: String| Failure::retry(reasons::source::AUTHENTICATION_FAILED, message);
+    let proxy = match &spec.proxy_secret_ref {
+        None => None,
+        Some(reference) => {
+            let secret = secrets::read_named(pass.cluster(), namespace, &reference.name).await;
+            let proxy = secret.and_then(|s| secrets::proxy(&s));
+            Some(proxy.map_err(|e| refuse(format!("failed to configure proxy options: {e}")))?)
+        }
+    };
+    let address = Address::parse(&spec.url).map_err(|e| {
+        let message = format!("failed to parse url '{}': {e}", spec.url);
+        Failure::stall(reasons::source::URL_INVALID, message)
+    })?;
+    let mut data = BTreeMap::new();
+    let place = spec.secret_ref.as_ref().map(|r| format!("{namespace}/{}", r.name)).unwrap_or_default();
+    if let Some(reference) = &spec.secret_ref {
+        let secret = secrets::read(pass.cluster(), namespace, &reference.name).await;
+        // Said twice, as Flux says it.
+        let secret = secret.map_err(|e| {
+            refuse(format!("failed to get secret '{place}': failed to get secret '{place}': {e}"))
+        })?;
+        data = secret.data;
+    }
+    let auth = Auth::from_secret(&address, &data)
+        .map_err(|e| refuse(format!("failed to configure authentication options: {e}")))?;
+    if auth.lacks_passphrase() {
+        return Err(refuse(format!(
+            "SSH identity key is encrypted but no 'password' field was provided in the secret '{place}'"
+        )));
+    }
+    let configuration = |message: String| Failure::retry(reasons::source::INVALID_PROVIDER_CONFIGURATION, message);
+    let auth = match spec.provider.unwrap_or(GitProvider::Generic) {
+        GitProvider::Generic if GithubApp::is_in(&data) => {
+            return Err(configuration(format!(
+                "secretRef '{place}' has github app data but provider is not set to github"
+            )));
+        }
+        GitProvider::Generic => auth,
+        GitProvider::Github if spec.secret_ref.is_none() => {
+            return Err(Failure::stall(reasons::source::INVALID_PROVIDER_CONFIGURATION, NEED_APP));
+        }
+        GitProvider::Github if !GithubApp::is_in(&data) => return Err(configuration(NEED_APP.to_owned())),
+        GitProvider::Github => {
+            let credentials = github(&data, proxy.as_ref(), &place, tokens).await;
+            let credentials = credentials
+                .map_err(|e| refuse(format!("failed to configure authentication options: {e}")))?;
+            auth.with_credentials(credentials)
+        }
+        provider @ (GitProvider::Aws | GitProvider::Azure) => {
+            if spec.service_account_name.as_ref().is_some_and(|n| !n.is_empty())
+                && !pass.runtime.options().gates.enabled("ObjectLevelWorkloadIdentity")
+            {
+                return Err(Failure::stall(
+                    reasons::FEATURE_GATE_DISABLED,
+                    "to use spec.serviceAccountName for provider authentication please enable the \
+                     ObjectLevelWorkloadIdentity feature gate in the controller",
+                ));
+            }
+            let name = if provider == GitProvider::Aws { "aws" } else { "azure" };
+            return Err(refuse(format!(
+                "failed to configure authentication options: this engine cannot log in with the identity of {name} yet; \
+                 give the credentials in a Secret"
+            )));
+        }
+    };
+    Ok((auth, proxy))
+}
+
+/// A token of a GitHub App, exchanged once and kept until shortly before it expires.
+async fn github(
+    data: &BTreeMap<String, Vec<u8>>,
+    proxy: Option<&Proxy>,
+    place: &str,
+    tokens: &TokenCache,
+) -> Result<Credentials, String> {
+    let app = GithubApp::from_secret(data).map_err(|e| e.to_string())?;
+    // The Secret's content is part of the key: a new key asks for a new token.
+    let mark = {
+        let mut hasher = std::hash::DefaultHasher::new();
+        std::hash::Hash::hash(data, &mut hasher);
+        format!("{place} {:x}", std::hash::Hasher::finish(&hasher))
+    };
+    if let Some((credentials, until)) =
+        tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(&mark)
+        && *until > Instant::now()
+    {
+        return Ok(credentials.clone());
+    }
+    let credentials = app.credentials(proxy.cloned(), TOKEN_TIMEOUT).await.map_err(|e| e.to_string())?;
+    let mut all = tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    all.retain(|_, (_, until)| *until > Instant::now());
+    all.insert(mark, (credentials.clone(), Instant::now() + TOKEN_LIFETIME));
+    Ok(credentials)
+}

@@ -1,0 +1,81 @@
+//! Other GitRepositories whose artifacts are copied in.
+
+use std::fs::File;
+
+use fl_api::condition::types;
+use fl_api::meta::artifact::Artifact;
+use fl_api::source::GitRepository;
+use fl_archive::ReadLimits;
+use fl_runtime::{Conditions, Failure, Kind, Pass, Reconciled, Source};
+use fl_store::Store;
+
+use crate::conclude::failed;
+use crate::storage::{blocking, chain, has_revision};
+use crate::tree::{Overlay, TarTree, Tree};
+
+/// The artifacts of all included repositories, in the order of the spec.
+pub(super) async fn look_up(pass: &mut Pass<GitRepository>) -> Result<Vec<Artifact>, Failure> {
+    let kind = Kind::of::<GitRepository>();
+    let namespace = pass.object.namespace().to_owned();
+    let after = pass.runtime.options().requeue_dependency;
+    let mut artifacts = Vec::new();
+    for include in pass.object.spec.include.clone().unwrap_or_default() {
+        let name = &include.repository.name;
+        let found = match pass.runtime.hub().store(&kind).and_then(|s| s.get(&namespace, name)) {
+            Some(live) => live.parse::<GitRepository>().map_err(|e| e.to_string()),
+            // Perhaps only not seen yet.
+            None => pass.cluster().get_as(&kind, Some(&namespace), name).await.map_err(|e| e.to_string()),
+        };
+        let failure = match found {
+            Ok(included) => match included.artifact() {
+                Some(artifact) => {
+                    artifacts.push(artifact.clone());
+                    continue;
+                }
+                None => {
+                    Failure::wait(after, "NoArtifact", format!("no artifact available for include '{name}'"))
+                }
+            },
+            Err(error) => {
+                Failure::wait(after, "NotFound", format!("could not get resource for include '{name}': {error}"))
+            }
+        };
+        return Err(failed(pass, types::INCLUDE_UNAVAILABLE, failure));
+    }
+    pass.object.remove_condition(types::INCLUDE_UNAVAILABLE);
+    Ok(artifacts)
+}
+
+/// Whether any of the revisions is not among the others.
+pub(super) fn differ(new: &[Artifact], old: &[Artifact]) -> bool {
+    new.len() != old.len() || !new.iter().all(|n| old.iter().any(|o| has_revision(Some(o), &n.revision)))
+}
+
+/// Puts the included artifacts into the tree.
+pub(super) async fn put(
+    pass: &mut Pass<GitRepository>,
+    store: &Store,
+    tree: Box<dyn Tree>,
+    artifacts: &[Artifact],
+) -> Result<Overlay, Failure> {
+    let mut overlay = Overlay::new(tree);
+    let includes = pass.object.spec.include.clone().unwrap_or_default();
+    for (include, artifact) in includes.into_iter().zip(artifacts) {
+        let name = include.repository.name;
+        let from = include.from_path.filter(|p| !p.is_empty()).unwrap_or_else(|| "/".to_owned());
+        let to = include.to_path.filter(|p| !p.is_empty()).unwrap_or_else(|| name.clone());
+        let (disk, path) = (store.clone(), artifact.path.clone());
+        let unpacked = blocking(move || {
+            let file = disk.file(&path).map_err(|e| chain(&e))?;
+            let file = File::open(&file).map_err(|e| format!("open {}: {e}", file.display()))?;
+            TarTree::unpack(file, false, &ReadLimits::default()).map_err(|e| e.to_string())
+        })
+        .await?;
+        let placed = unpacked.and_then(|part| overlay.put(Box::new(part), &from, &to).map_err(|e| e.to_string()));
+        if let Err(error) = placed {
+            let message = format!("failed to copy '{name}' include from {from} to {to}: {error}");
+            return Err(failed(pass, types::STORAGE_OPERATION_FAILED, Failure::retry("CopyFailure", message)));
+        }
+    }
+    Ok(overlay)
+}

@@ -1,0 +1,170 @@
+//! Secrets as sources use them: credentials, certificates, proxies, pull secrets. The words of errors are Flux's.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use fl_http::{ClientCertificate, Proxy};
+use fl_runtime::{ApiError, Cluster, Kind};
+use fl_types::Secret;
+use serde_json::Value;
+
+/// The longest address of a proxy.
+const LONGEST_PROXY: usize = 2048;
+const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
+
+/// The data of a Secret. Values are never shown.
+#[derive(Clone, Default)]
+pub struct SecretData {
+    pub namespace: String,
+    pub name: String,
+    pub data: BTreeMap<String, Vec<u8>>,
+}
+
+impl std::fmt::Debug for SecretData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret {}/{} with {} keys", self.namespace, self.name, self.data.len())
+    }
+}
+
+impl SecretData {
+    fn from_value(namespace: &str, name: &str, value: &Value) -> Self {
+        let decode = |v: &Value| {
+            v.as_str().and_then(|t| base64::engine::general_purpose::STANDARD.decode(t).ok()).unwrap_or_default()
+        };
+        let data = value["data"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), decode(v))).collect();
+        SecretData { namespace: namespace.to_owned(), name: name.to_owned(), data }
+    }
+
+    fn get(&self, key: &str) -> Option<&[u8]> {
+        self.data.get(key).map(Vec::as_slice).filter(|v| !v.is_empty())
+    }
+
+    fn place(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Reads a Secret; the error is the server's.
+pub async fn read(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, ApiError> {
+    let value = cluster.get(&Kind::secret(), Some(namespace), name).await?;
+    Ok(SecretData::from_value(namespace, name, &value))
+}
+
+/// Reads a Secret; the error says which.
+pub async fn read_named(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, String> {
+    read(cluster, namespace, name).await.map_err(|error| {
+        if error.is_not_found() {
+            format!("secret '{namespace}/{name}' not found")
+        } else {
+            format!("failed to get secret '{namespace}/{name}': {error}")
+        }
+    })
+}
+
+/// The proxy a Secret describes: `address`, `username`, `password`.
+pub fn proxy(secret: &SecretData) -> Result<Proxy, String> {
+    let place = secret.place();
+    let Some(address) = secret.data.get("address") else {
+        return Err(format!("secret '{place}': key 'address' not found"));
+    };
+    let address = String::from_utf8_lossy(address).into_owned();
+    if address.is_empty() {
+        return Err(format!("secret '{place}': proxy address is empty"));
+    }
+    if address.len() > LONGEST_PROXY {
+        return Err(format!("secret '{place}': proxy URL exceeds maximum length of {LONGEST_PROXY} characters"));
+    }
+    let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
+    if !PROXY_SCHEMES.contains(&scheme) {
+        return Err(format!(
+            "secret '{place}': proxy URL must use one of the supported schemes ({}), got '{scheme}'",
+            PROXY_SCHEMES.join(", ")
+        ));
+    }
+    if let Err(error) = url::Url::parse(&address) {
+        return Err(format!("secret '{place}': failed to parse proxy address: {error}"));
+    }
+    let text = |key: &str| secret.data.get(key).map(|v| String::from_utf8_lossy(v).into_owned());
+    Ok(Proxy {
+        address,
+        username: text("username").unwrap_or_default(),
+        password: Secret::new(text("password").unwrap_or_default()),
+    })
+}
+
+/// Certificates out of a Secret.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    pub ca: Option<Vec<u8>>,
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// `tls.crt` with `tls.key`, and `ca.crt`; the old names `certFile`, `keyFile`, `caFile` where the new ones are absent.
+pub fn tls(secret: &SecretData) -> Result<Tls, String> {
+    let place = secret.place();
+    let key = |new: &str, old: &str| secret.get(new).or_else(|| secret.get(old)).map(<[u8]>::to_vec);
+    let ca = key("ca.crt", "caFile");
+    let client_certificate = match (key("tls.crt", "certFile"), key("tls.key", "keyFile")) {
+        (Some(chain), Some(key)) => Some(ClientCertificate { chain, key: Secret::new(key) }),
+        (Some(_), None) => return Err(format!("secret '{place}' contains 'tls.crt' but missing 'tls.key'")),
+        (None, Some(_)) => return Err(format!("secret '{place}' contains 'tls.key' but missing 'tls.crt'")),
+        (None, None) => None,
+    };
+    if ca.is_none() && client_certificate.is_none() {
+        return Err(format!("secret '{place}' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'"));
+    }
+    Ok(Tls { ca, client_certificate })
+}
+
+/// The pull secrets of a service account, all of which must be there.
+pub async fn pull_secrets(cluster: &Cluster, namespace: &str, account: &str) -> Result<Vec<SecretData>, String> {
+    let place = format!("{namespace}/{account}");
+    let account = cluster.get(&Kind::service_account(), Some(namespace), account).await.map_err(|error| {
+        if error.is_not_found() {
+            format!("serviceaccount '{place}' not found")
+        } else {
+            format!("failed to get serviceaccount '{place}': {error}")
+        }
+    })?;
+    let mut found = Vec::new();
+    for reference in account["imagePullSecrets"].as_array().into_iter().flatten() {
+        let name = reference["name"].as_str().unwrap_or_default();
+        let secret = read_named(cluster, namespace, name)
+            .await
+            .map_err(|e| format!("failed to get image pull secret for serviceaccount '{place}': {e}"))?;
+        found.push(secret);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(pairs: &[(&str, &str)]) -> SecretData {
+        let data = pairs.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect();
+        SecretData { namespace: "ns".into(), name: "s".into(), data }
+    }
+
+    #[test]
+    fn words_of_proxies() {
+        assert_eq!(proxy(&secret(&[])).unwrap_err(), "secret 'ns/s': key 'address' not found");
+        assert_eq!(
+            proxy(&secret(&[("address", "ftp://x")])).unwrap_err(),
+            "secret 'ns/s': proxy URL must use one of the supported schemes (http, https, socks5), got 'ftp'"
+        );
+        let good = proxy(&secret(&[("address", "http://p:1"), ("username", "u"), ("password", "w")])).unwrap();
+        assert_eq!((good.username.as_str(), good.password.expose().as_str()), ("u", "w"));
+        assert!(!format!("{good:?}").contains("\"w\""));
+    }
+
+    #[test]
+    fn words_of_certificates() {
+        assert_eq!(
+            tls(&secret(&[])).unwrap_err(),
+            "secret 'ns/s' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'"
+        );
+        assert_eq!(tls(&secret(&[("tls.crt", "x")])).unwrap_err(), "secret 'ns/s' contains 'tls.crt' but missing 'tls.key'");
+        assert!(tls(&secret(&[("caFile", "x")])).unwrap().ca.is_some());
+    }
+}

@@ -1,0 +1,167 @@
+//! The flags, with the names and defaults of Flux's controllers.
+
+use std::path::PathBuf;
+
+use fl_runtime::log::{Encoding, Level};
+use fl_types::Algorithm;
+
+/// A duration as Go writes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span(fl_types::Duration);
+
+impl std::str::FromStr for Span {
+    type Err = fl_types::DurationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Span)
+    }
+}
+
+impl Span {
+    pub(super) fn into_std(self) -> anyhow::Result<std::time::Duration> {
+        self.0.to_std().ok_or_else(|| anyhow::anyhow!("the duration {} is negative", self.0))
+    }
+}
+
+/// The digest algorithm of artifacts.
+#[derive(Clone, Debug)]
+pub(super) struct DigestName(String);
+
+impl std::str::FromStr for DigestName {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(DigestName(text.to_owned()))
+    }
+}
+
+impl DigestName {
+    pub(super) fn parse_algorithm(&self) -> anyhow::Result<Algorithm> {
+        Ok(match self.0.as_str() {
+            "sha1" => Algorithm::Sha1,
+            "sha256" => Algorithm::Sha256,
+            "sha384" => Algorithm::Sha384,
+            "sha512" => Algorithm::Sha512,
+            "blake3" => Algorithm::Blake3,
+            other => anyhow::bail!("`{other}` is no digest algorithm; use sha256, sha384, sha512, sha1 or blake3"),
+        })
+    }
+}
+
+/// Runs until it is interrupted
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Components to run, separated by commas; all of this build when absent
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) components: Vec<String>,
+    /// Kubeconfig to connect with; the usual places or the Pod's account when absent
+    #[arg(long, value_name = "FILE")]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(super) context: Option<String>,
+
+    /// Directory of the artifacts
+    #[arg(long, value_name = "DIR", env = "STORAGE_PATH", default_value = "/data", help_heading = "Artifacts")]
+    pub(super) storage_path: PathBuf,
+    /// Address artifacts are served on; `:9090` when absent, or the advertised address if that is an IP
+    #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADDRESS", default_value = "", help_heading = "Artifacts")]
+    pub(super) storage_addr: String,
+    /// Host (and port) that consumers are told
+    #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADV_ADDR", default_value = "", help_heading = "Artifacts")]
+    pub(super) storage_adv_addr: String,
+    /// How long earlier artifacts are kept
+    #[arg(long, value_name = "DURATION", default_value = "60s", help_heading = "Artifacts")]
+    pub(super) artifact_retention_ttl: Span,
+    /// How many artifacts of an object are kept
+    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "Artifacts")]
+    pub(super) artifact_retention_records: usize,
+    /// Digest algorithm of artifacts: sha256, sha384, sha512, sha1 or blake3
+    #[arg(long, value_name = "NAME", default_value = "sha256", help_heading = "Artifacts")]
+    pub(super) artifact_digest_algo: DigestName,
+    /// Retries of an artifact's download
+    #[arg(long, value_name = "COUNT", default_value_t = 9, help_heading = "Artifacts")]
+    pub(super) http_retry: u32,
+
+    /// Objects of a kind that are worked on at once; 2 for sources, 4 for others when absent
+    #[arg(long, value_name = "COUNT", help_heading = "Reconciling")]
+    pub(super) concurrent: Option<usize>,
+    /// How long to wait for something another object has to do first
+    #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = "Reconciling")]
+    pub(super) requeue_dependency: Span,
+    /// First delay after a failure
+    #[arg(long, value_name = "DURATION", default_value = "750ms", help_heading = "Reconciling")]
+    pub(super) min_retry_delay: Span,
+    /// Longest delay after failures
+    #[arg(long, value_name = "DURATION", default_value = "15m", help_heading = "Reconciling")]
+    pub(super) max_retry_delay: Span,
+    /// How much intervals vary, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, help_heading = "Reconciling")]
+    pub(super) interval_jitter_percentage: u8,
+    /// Features to switch on or off: Name=true,…
+    #[arg(long, value_name = "GATES", help_heading = "Reconciling")]
+    pub(super) feature_gates: Vec<String>,
+    /// How long running passes may take when the process is asked to end
+    #[arg(long, value_name = "DURATION", default_value = "600s", help_heading = "Reconciling")]
+    pub(super) graceful_shutdown_timeout: Span,
+
+    /// Watch all namespaces; otherwise that of RUNTIME_NAMESPACE
+    #[arg(long, num_args = 0..=1, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Watching")]
+    pub(super) watch_all_namespaces: bool,
+    /// Only objects with these labels are reconciled
+    #[arg(long, value_name = "SELECTOR", default_value = "", help_heading = "Watching")]
+    pub(super) watch_label_selector: String,
+    /// ConfigMaps and Secrets with these labels wake what refers to them
+    #[arg(long, value_name = "SELECTOR", default_value = "reconcile.fluxcd.io/watch=Enabled", help_heading = "Watching")]
+    pub(super) watch_configs_label_selector: String,
+
+    /// Refuse references to other namespaces
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Tenancy")]
+    pub(super) no_cross_namespace_refs: bool,
+    /// Refuse remote bases in kustomizations (component kustomize)
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Tenancy")]
+    pub(super) no_remote_bases: bool,
+    /// Account used for objects that name none (components kustomize, helm)
+    #[arg(long, value_name = "NAME", default_value = "", help_heading = "Tenancy")]
+    pub(super) default_service_account: String,
+
+    /// Address of the notification controller that events are posted to
+    #[arg(long, value_name = "URL", env = "EVENTS_ADDR", help_heading = "Endpoints")]
+    pub(super) events_addr: Option<String>,
+    /// Address of /metrics; 0 for none
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080", help_heading = "Endpoints")]
+    pub(super) metrics_addr: String,
+    /// Address of /healthz and /readyz; 0 for none
+    #[arg(long, value_name = "ADDRESS", default_value = ":9440", help_heading = "Endpoints")]
+    pub(super) health_addr: String,
+    /// Address webhooks are received on (component notification)
+    #[arg(long = "receiverAddr", value_name = "ADDRESS", default_value = ":9292", help_heading = "Endpoints")]
+    pub(super) receiver_addr: String,
+
+    /// Work only while holding the components' leases
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Leader election")]
+    pub(super) enable_leader_election: bool,
+    /// How long others wait before they take over
+    #[arg(long, value_name = "DURATION", default_value = "35s", help_heading = "Leader election")]
+    pub(super) leader_election_lease_duration: Span,
+    /// How long renewing may fail
+    #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = "Leader election")]
+    pub(super) leader_election_renew_deadline: Span,
+    /// How often to try
+    #[arg(long, value_name = "DURATION", default_value = "5s", help_heading = "Leader election")]
+    pub(super) leader_election_retry_period: Span,
+
+    /// Requests a second to an API server without priority and fairness
+    #[arg(long, value_name = "COUNT", default_value_t = 50.0, help_heading = "API server")]
+    pub(super) kube_api_qps: f32,
+    /// Requests at once to such a server
+    #[arg(long, value_name = "COUNT", default_value_t = 300, help_heading = "API server")]
+    pub(super) kube_api_burst: u32,
+
+    /// How much is logged: trace, debug, info or error
+    #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = "Logging")]
+    pub(super) log_level: Level,
+    /// How lines look: json or console
+    #[arg(long, value_name = "ENCODING", default_value = "json", help_heading = "Logging")]
+    pub(super) log_encoding: Encoding,
+}

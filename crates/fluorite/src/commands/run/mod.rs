@@ -1,0 +1,247 @@
+//! `fluorite run`: the controllers, in one process, with the flags of Flux's.
+
+mod args;
+mod components;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use fl_runtime::election::{self, Election};
+use fl_runtime::log::{Log, configure};
+use fl_runtime::serve::StatusCode;
+use fl_runtime::{
+    ArtifactFetcher, ConnectOptions, Connection, FeatureGates, HttpSink, Identity, Options, Resolver, Runtime, Stop,
+    serve,
+};
+use fl_store::{Retention, Store, StoreOptions};
+use tokio::net::TcpListener;
+
+pub(crate) use args::Args;
+use components::{COMPONENTS, Component, Setup};
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        configure(self.log_level, self.log_encoding);
+        // Passes wait for the network most of the time; files are worked on in the blocking pool.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
+            .max_blocking_threads(32)
+            .thread_keep_alive(Duration::from_secs(5))
+            .enable_all()
+            .build()?;
+        let result = runtime.block_on(self.control());
+        // Work on files that is still going on must not hold the process.
+        runtime.shutdown_timeout(Duration::from_secs(2));
+        result
+    }
+
+    async fn control(self) -> anyhow::Result<()> {
+        let log = Log::default();
+        let chosen = self.chosen(&log)?;
+        let stop = Stop::default();
+        let interrupted = stop.clone();
+        tokio::spawn(async move {
+            super::interrupted().await;
+            interrupted.now();
+        });
+
+        let connect = ConnectOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
+        let connection = Connection::open(&connect).await?;
+        let cluster = connection.cluster(&Identity::Own)?.throttled(self.kube_api_qps, self.kube_api_burst).await;
+        let runtime =
+            Runtime::new(cluster, Some(connection), self.options()?, stop.clone(), log.clone());
+        if let Some(address) = self.events_addr.as_deref().filter(|a| !a.is_empty()) {
+            let sink = HttpSink::start(address, log.clone()).context("--events-addr cannot be used")?;
+            runtime.recorder().add_sink(Arc::new(sink));
+        }
+        self.serve_endpoints(&runtime, &log).await;
+
+        let mut lost = Vec::new();
+        if self.enable_leader_election {
+            for component in &chosen {
+                let held = self.lead(component, &runtime, &log).await;
+                let Some(election) = held else { return Ok(()) };
+                lost.push(election);
+            }
+        }
+        let store = self.open_store()?;
+        let listener = TcpListener::bind(self.storage_listen()?)
+            .await
+            .with_context(|| format!("cannot listen on {} for artifacts", self.storage_listen().unwrap_or_default()))?;
+        let (served, store_stop) = (store.clone(), stop.clone());
+        tokio::spawn(async move { fl_store::serve(&served, listener, store_stop.stopped()).await });
+
+        let localhost = std::env::var("SOURCE_CONTROLLER_LOCALHOST").ok().filter(|h| !h.is_empty());
+        let setup = Setup {
+            artifacts: ArtifactFetcher::new(Some(store.clone()), self.http_retry, localhost)?,
+            resolver: Resolver::new(&runtime),
+            runtime: runtime.clone(),
+            store,
+            args: &self,
+        };
+        for component in &chosen {
+            (component.add)(&setup)?;
+        }
+        runtime.watch_configs();
+        log.with([("components", chosen.iter().map(|c| c.name).collect::<Vec<_>>().into())]).info("starting");
+        // Without its lease a process must not write.
+        for election in lost {
+            let stop = stop.clone();
+            tokio::spawn(async move {
+                election.hold(&stop).await;
+                stop.now();
+            });
+        }
+        runtime.run().await;
+        log.info("stopped");
+        Ok(())
+    }
+
+    /// The components to run: all of this build, or those that were asked for.
+    fn chosen(&self, log: &Log) -> anyhow::Result<Vec<&'static Component>> {
+        for name in components::ABSENT {
+            if self.components.iter().any(|c| c == name) {
+                anyhow::bail!("the component `{name}` is not part of this build");
+            }
+        }
+        let known = |name: &String| COMPONENTS.iter().any(|c| c.name == *name);
+        if let Some(unknown) = self.components.iter().find(|name| !known(name)) {
+            let names: Vec<&str> = COMPONENTS.iter().map(|c| c.name).collect();
+            anyhow::bail!("`{unknown}` is no component; known are {}", names.join(", "));
+        }
+        if self.components.is_empty() {
+            for name in components::ABSENT {
+                log.with([("component", (*name).into())]).info("component is not part of this build");
+            }
+        }
+        let wanted = |c: &&Component| self.components.is_empty() || self.components.iter().any(|n| n == c.name);
+        Ok(COMPONENTS.iter().filter(wanted).collect())
+    }
+
+    fn options(&self) -> anyhow::Result<Options> {
+        let mut gates = FeatureGates::default();
+        for text in &self.feature_gates {
+            gates.merge(text.parse()?);
+        }
+        let selector = self.watch_label_selector.as_str();
+        let runtime_namespace = std::env::var("RUNTIME_NAMESPACE").unwrap_or_else(|_| "flux-system".to_owned());
+        anyhow::ensure!(
+            self.interval_jitter_percentage < 100,
+            "--interval-jitter-percentage must be below 100"
+        );
+        Ok(Options {
+            min_retry_delay: self.min_retry_delay.into_std()?,
+            max_retry_delay: self.max_retry_delay.into_std()?,
+            interval_jitter_percentage: self.interval_jitter_percentage,
+            requeue_dependency: self.requeue_dependency.into_std()?,
+            no_cross_namespace_refs: self.no_cross_namespace_refs,
+            default_service_account: self.default_service_account.clone(),
+            gates,
+            watch_label_selector: (!selector.is_empty()).then(|| selector.parse()).transpose()?,
+            watch_configs_label_selector: self.watch_configs_label_selector.clone(),
+            namespace: (!self.watch_all_namespaces).then(|| runtime_namespace.clone()),
+            runtime_namespace,
+            graceful_shutdown_timeout: self.graceful_shutdown_timeout.into_std()?,
+            http_retry: self.http_retry,
+            seed: None,
+        })
+    }
+
+    fn open_store(&self) -> anyhow::Result<Store> {
+        Store::open(StoreOptions {
+            root: self.storage_path.clone(),
+            advertised: self.advertised()?,
+            algorithm: self.artifact_digest_algo.parse_algorithm()?,
+            retention: Retention {
+                ttl: self.artifact_retention_ttl.into_std()?,
+                records: self.artifact_retention_records,
+            },
+        })
+        .with_context(|| format!("cannot open the artifact store in {}", self.storage_path.display()))
+    }
+
+    /// Where artifacts are served. An advertised address with an IP is one we listen on ourselves.
+    fn storage_listen(&self) -> anyhow::Result<String> {
+        let address = match (self.storage_addr.as_str(), self.storage_adv_addr.parse::<SocketAddr>()) {
+            ("", Ok(advertised)) => advertised.to_string(),
+            ("", Err(_)) => ":9090".to_owned(),
+            (given, _) => given.to_owned(),
+        };
+        Ok(any_host(&address))
+    }
+
+    /// The host consumers are told, with Flux's rules for its default.
+    fn advertised(&self) -> anyhow::Result<String> {
+        if !self.storage_adv_addr.is_empty() {
+            return Ok(self.storage_adv_addr.clone());
+        }
+        let given = if self.storage_addr.is_empty() { ":9090" } else { &self.storage_addr };
+        let (host, port) = given.rsplit_once(':').context("--storage-addr needs a port")?;
+        let host = match host {
+            "" => "localhost".to_owned(),
+            "0.0.0.0" => std::env::var("HOSTNAME").context("HOSTNAME is not set; give --storage-adv-addr")?,
+            host => host.to_owned(),
+        };
+        Ok(format!("{host}:{port}"))
+    }
+
+    /// Health, readiness and metrics. A port that is taken is told, and costs only the endpoint.
+    async fn serve_endpoints(&self, runtime: &Runtime, log: &Log) {
+        let metrics = runtime.clone();
+        let answers: [(&str, serve::Answer); 2] = [
+            (
+                &self.metrics_addr,
+                Arc::new(move |path| match path {
+                    "/metrics" => (StatusCode::OK, metrics.metrics().render()),
+                    _ => (StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
+                }),
+            ),
+            (&self.health_addr, {
+                let runtime = runtime.clone();
+                Arc::new(move |path| match path {
+                    "/healthz" => (StatusCode::OK, "ok".to_owned()),
+                    "/readyz" if runtime.ready() => (StatusCode::OK, "ok".to_owned()),
+                    "/readyz" => (StatusCode::INTERNAL_SERVER_ERROR, "not all kinds have been seen yet\n".to_owned()),
+                    _ => (StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
+                })
+            }),
+        ];
+        for (address, answer) in answers {
+            if address.is_empty() || address == "0" {
+                continue;
+            }
+            match TcpListener::bind(any_host(address)).await {
+                Ok(listener) => {
+                    tokio::spawn(serve::serve(listener, answer, runtime.stop().clone()));
+                }
+                Err(error) => log.with([("address", address.into())]).error(&error.to_string(), "cannot listen"),
+            }
+        }
+    }
+
+    /// Waits for a component's lease; `None` when told to stop meanwhile.
+    async fn lead(&self, component: &Component, runtime: &Runtime, log: &Log) -> Option<Election> {
+        let name = election::lease_name(component.controller, &self.watch_label_selector);
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned());
+        let identity = format!("{host}_{}", fl_apiserver::random_token().unwrap_or_default());
+        let times = election::Times {
+            lease: self.leader_election_lease_duration.into_std().ok()?,
+            renew: self.leader_election_renew_deadline.into_std().ok()?,
+            retry: self.leader_election_retry_period.into_std().ok()?,
+        };
+        let namespace = &runtime.options().runtime_namespace;
+        let mut election =
+            Election::new(runtime.cluster().clone(), namespace, &name, &identity, times, log.clone());
+        tokio::select! {
+            () = election.win() => Some(election),
+            () = runtime.stop().stopped() => None,
+        }
+    }
+}
+
+/// `:8080` means every address of this host.
+fn any_host(address: &str) -> String {
+    if address.starts_with(':') { format!("0.0.0.0{address}") } else { address.to_owned() }
+}
