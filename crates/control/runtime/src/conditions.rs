@@ -101,8 +101,16 @@ impl<T: Reconciled> Conditions for T {
     }
 
     fn remove_condition(&mut self, kind: &str) {
-        if let Some(list) = self.status_head().conditions {
+        if self.condition(kind).is_none() {
+            return;
+        }
+        let conditions = self.status_head().conditions;
+        if let Some(list) = conditions {
             list.retain(|c| c.r#type != kind);
+            // An empty list would be a change where there was none before.
+            if list.is_empty() {
+                *conditions = None;
+            }
         }
     }
 }

@@ -102,6 +102,8 @@ impl WorkQueue {
                 (key, state.timers.first_key_value().map(|((at, _), _)| *at), state.closed)
             });
             if closed {
+                // The others must hear of it too.
+                self.changed.notify_one();
                 return None;
             }
             if let Some(key) = key {

@@ -167,7 +167,7 @@ impl Resolver {
     /// A kind we know nothing about: what it owns tells.
     async fn foreign(&self, key: Key) -> Result<ResolvedSource, ResolveError> {
         let store = self.openflux();
-        store.wait_synced_or_unserved(self.runtime.cluster()).await;
+        store.wait_synced().await;
         let mut found: Vec<(Arc<Live>, bool, Artifact)> = Vec::new();
         for live in store.list(Some(key.namespace())) {
             if let Some(controller) = owned_by(&live, &key) {

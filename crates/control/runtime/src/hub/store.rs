@@ -130,19 +130,3 @@ impl Store {
         objects.iter().flat_map(|(ns, o)| o.keys().map(|n| (ns.clone(), n.clone()))).collect()
     }
 }
-
-impl Store {
-    /// Waits for the first full view, unless the server does not serve the kind at all: then there is nothing to see.
-    pub async fn wait_synced_or_unserved(&self, cluster: &crate::cluster::Cluster) {
-        if self.synced() {
-            return;
-        }
-        let path = format!("{}?limit=1", self.kind.collection_path(None));
-        if let Err(error) = cluster.request(http::Method::GET, &path, "", None).await
-            && error.is_not_found()
-        {
-            return;
-        }
-        self.wait_synced().await;
-    }
-}

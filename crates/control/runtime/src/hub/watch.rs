@@ -18,6 +18,8 @@ const SILENCE: Duration = Duration::from_secs(330);
 /// The server ends a watch after this long, in seconds; each gets a little more so that they do not all end at once.
 const SERVER_TIMEOUT: u64 = 290;
 const PAGE: &str = "500";
+/// How often to look for a kind that is not served.
+const UNSERVED: Duration = Duration::from_secs(5);
 
 enum End {
     /// Ended in order, or broke: go on from the last version.
@@ -54,6 +56,17 @@ pub(super) async fn run(hub: &Hub, spec: &WatchSpec, store: &Store) {
             // 422 and 400: a server (or feature gate) without streamed lists.
             Err(error) if version.is_none() && streaming && matches!(error.code(), Some(400 | 422)) => {
                 streaming = false;
+            }
+            // A kind that is not served; it may come with a CRD. What was known stays: a CRD that is being replaced looks
+            // the same for a moment.
+            Err(error) if error.is_not_found() => {
+                store.mark_synced();
+                if !told {
+                    log.info("the kind is not served by this cluster");
+                    told = true;
+                }
+                version = None;
+                tokio::time::sleep(UNSERVED).await;
             }
             Err(error) => {
                 if !told {

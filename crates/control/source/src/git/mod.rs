@@ -171,9 +171,16 @@ impl GitRepositories {
         pass.object.remove_condition(types::FETCH_FAILED);
         for path in &options.sparse {
             if !fetched.tree.has(&crate::tree::confined(path)) {
+                // Worded as if it had been checked out, which is what people search for.
+                let place = std::env::temp_dir().join(format!(
+                    "gitrepository-{}-{}",
+                    pass.object.namespace(),
+                    pass.object.name()
+                ));
                 let message = format!(
                     "failed to sparse checkout directories : sparse checkout dir '{path}' does not exist in repository: \
-                     lstat {path}: no such file or directory"
+                     lstat {}: no such file or directory",
+                    place.join(crate::tree::confined(path)).display()
                 );
                 return Err(operation_failed(pass, &message));
             }

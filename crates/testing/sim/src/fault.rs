@@ -1,0 +1,257 @@
+//! What can go wrong between a controller and its API server.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tower::{BoxError, Service};
+
+/// A body as it passes through the layer.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// What happens to a request.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Refused with this status and reason; nothing happens on the server.
+    Fail(u16, &'static str),
+    /// Late.
+    Delay(Duration),
+    /// Done by the server, but the answer is lost.
+    LoseAnswer,
+    /// The connection breaks before anything is sent.
+    Disconnect,
+    /// The stream of a watch ends after this many events.
+    CutAfter(usize),
+    /// Every event of a watch comes twice.
+    Duplicate,
+}
+
+/// How often a rule applies.
+#[derive(Clone, Copy, Debug)]
+pub enum When {
+    Always,
+    /// The nth matching request, from 1.
+    Nth(u64),
+    /// The first n matching requests.
+    First(u64),
+    /// With this chance.
+    Chance(f64),
+}
+
+type Matches = Arc<dyn Fn(&Method, &str) -> bool + Send + Sync>;
+
+/// A fault and the requests it is for.
+#[derive(Clone)]
+pub struct Rule {
+    matches: Matches,
+    when: When,
+    action: Action,
+    seen: u64,
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rule").field("when", &self.when).field("action", &self.action).finish_non_exhaustive()
+    }
+}
+
+impl Rule {
+    /// `matches` gets the method and the path with its query.
+    pub fn new(
+        matches: impl Fn(&Method, &str) -> bool + Send + Sync + 'static,
+        when: When,
+        action: Action,
+    ) -> Self {
+        Rule { matches: Arc::new(matches), when, action, seen: 0 }
+    }
+
+    /// For all writes.
+    pub fn writes(when: When, action: Action) -> Self {
+        Rule::new(|method, _| *method != Method::GET, when, action)
+    }
+
+    /// For all watches.
+    pub fn watches(when: When, action: Action) -> Self {
+        Rule::new(|_, path| path.contains("watch=true"), when, action)
+    }
+}
+
+/// The rules of a world, and a record of what passed.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    rules: Vec<Rule>,
+    random: StdRng,
+    requests: Vec<String>,
+}
+
+impl Faults {
+    pub fn new(seed: u64) -> Self {
+        let random = StdRng::seed_from_u64(seed);
+        Faults { state: Arc::new(Mutex::new(State { rules: Vec::new(), random, requests: Vec::new() })) }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn add(&self, rule: Rule) {
+        self.with(|s| s.rules.push(rule));
+    }
+
+    /// All is well again.
+    pub fn clear(&self) {
+        self.with(|s| s.rules.clear());
+    }
+
+    /// `METHOD path` of everything that was asked since the last call.
+    pub fn take_requests(&self) -> Vec<String> {
+        self.with(|s| std::mem::take(&mut s.requests))
+    }
+
+    fn decide(&self, method: &Method, path: &str) -> Vec<Action> {
+        self.with(|state| {
+            state.requests.push(format!("{method} {path}"));
+            let mut actions = Vec::new();
+            for rule in &mut state.rules {
+                if !(rule.matches)(method, path) {
+                    continue;
+                }
+                rule.seen += 1;
+                let applies = match rule.when {
+                    When::Always => true,
+                    When::Nth(n) => rule.seen == n,
+                    When::First(n) => rule.seen <= n,
+                    When::Chance(chance) => state.random.random_bool(chance),
+                };
+                if applies {
+                    actions.push(rule.action.clone());
+                }
+            }
+            actions
+        })
+    }
+
+    /// Puts the faults before a service.
+    pub fn layer<S>(&self, inner: S) -> Faulty<S> {
+        Faulty { inner, faults: self.clone() }
+    }
+}
+
+/// A service with faults before it.
+#[derive(Clone, Debug)]
+pub struct Faulty<S> {
+    inner: S,
+    faults: Faults,
+}
+
+impl<S, B, R> Service<Request<B>> for Faulty<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+        let actions = self.faults.decide(request.method(), &path);
+        // The one that was polled ready serves; a clone takes its place.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        Box::pin(async move {
+            let (mut lose, mut cut, mut duplicate) = (false, None, false);
+            for action in actions {
+                match action {
+                    Action::Fail(code, reason) => return Ok(refusal(code, reason)),
+                    Action::Delay(delay) => tokio::time::sleep(delay).await,
+                    Action::Disconnect => return Err("connection reset by peer".into()),
+                    Action::LoseAnswer => lose = true,
+                    Action::CutAfter(n) => cut = Some(n),
+                    Action::Duplicate => duplicate = true,
+                }
+            }
+            let answer = inner.call(request).await.map_err(Into::into)?;
+            if lose {
+                return Err("connection reset by peer".into());
+            }
+            Ok(answer.map(|body| {
+                let body = body.map_err(Into::into).boxed_unsync();
+                if cut.is_some() || duplicate {
+                    Events { inner: body, left: cut, duplicate, again: None }.boxed_unsync()
+                } else {
+                    body
+                }
+            }))
+        })
+    }
+}
+
+fn refusal(code: u16, reason: &str) -> Response<Body> {
+    let status = serde_json::json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
+        "message": format!("injected: {reason}"), "metadata": {},
+    });
+    let body = http_body_util::Full::new(Bytes::from(status.to_string()));
+    let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A watch that tells too little or too much.
+struct Events {
+    inner: Body,
+    left: Option<usize>,
+    duplicate: bool,
+    again: Option<Bytes>,
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(data) = self.again.take() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if self.left == Some(0) {
+            return Poll::Ready(None);
+        }
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            if let Some(left) = &mut self.left {
+                *left -= 1;
+            }
+            if self.duplicate {
+                self.again = frame.data_ref().cloned();
+            }
+        }
+        polled
+    }
+}

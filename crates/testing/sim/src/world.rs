@@ -1,0 +1,226 @@
+//! Everything together.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fl_api::CrdSet;
+use fl_apiserver::{ApiServer, User};
+use fl_runtime::log::{Encoding, Level, Log, configure};
+use fl_runtime::{ApiError, Cluster, Kind, Options, Patch, Runtime, Stop, Write};
+use fl_source::git::GitRepositories;
+use fl_source::oci::OciRepositories;
+use fl_store::{Retention, Store, StoreOptions};
+use serde_json::{Value, json};
+
+use crate::{Faults, TwinGit, TwinOci};
+
+/// The namespace of a world's objects, where nothing else is said.
+pub const NAMESPACE: &str = "default";
+/// How long a test waits, on the paused clock.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// A cluster with controllers on it.
+pub struct World {
+    pub server: ApiServer,
+    pub faults: Faults,
+    pub git: TwinGit,
+    pub oci: TwinOci,
+    pub store: Store,
+    pub runtime: Runtime,
+    /// The user's own connection; no faults on it.
+    pub user: Cluster,
+    stop: Stop,
+    _directory: Option<tempfile::TempDir>,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// A fresh world with the source controllers running.
+    pub async fn start(seed: u64) -> Self {
+        World::with(seed, Options::default(), |_| {}).await
+    }
+
+    /// The same with other options, and with further controllers added by `add`.
+    pub async fn with(seed: u64, options: Options, add: impl FnOnce(&World)) -> Self {
+        let server = ApiServer::in_memory().await.expect("the server starts");
+        let user = client(&server, None);
+        let sets = [CrdSet::Source, CrdSet::Kustomize, CrdSet::Helm, CrdSet::OpenFlux];
+        for definition in sets.into_iter().flat_map(fl_api::definitions) {
+            let crd = definition.to_json();
+            let kind = Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+            user.create(&kind, None, &crd, &Write::by("test")).await.expect("a CRD is taken");
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let (git, oci) = (TwinGit::default(), TwinOci::default());
+        let root = directory.path().to_owned();
+        let mut world = World::on(server, seed, options, &root, git, oci, add).await;
+        world._directory = Some(directory);
+        world
+    }
+
+    /// Controllers anew on a server and a store that are there already: a restart.
+    pub async fn on(
+        server: ApiServer,
+        seed: u64,
+        options: Options,
+        root: &Path,
+        git: TwinGit,
+        oci: TwinOci,
+        add: impl FnOnce(&World),
+    ) -> Self {
+        configure(Level::Error, Encoding::Console);
+        let faults = Faults::new(seed);
+        let store = Store::open(StoreOptions {
+            root: root.to_owned(),
+            advertised: "store.example".to_owned(),
+            algorithm: fl_types::Algorithm::Sha256,
+            retention: Retention::default(),
+        })
+        .expect("a store");
+        let stop = Stop::default();
+        let options = Options { seed: Some(seed), ..options };
+        let runtime = Runtime::new(client(&server, Some(&faults)), None, options, stop.clone(), Log::default());
+        let user = client(&server, None);
+        let world = World { server, faults, git, oci, store, runtime, user, stop, _directory: None };
+        world.runtime.add(GitRepositories::new(world.store.clone(), Arc::new(world.git.clone())), 4);
+        world.runtime.add(OciRepositories::new(world.store.clone(), Arc::new(world.oci.clone())), 4);
+        add(&world);
+        world.runtime.watch_configs();
+        let runtime = world.runtime.clone();
+        tokio::spawn(async move { runtime.run().await });
+        world
+    }
+
+    /// Tells the controllers to stop; the server stays.
+    pub fn stop(&self) {
+        self.stop.now();
+    }
+
+    /// Applies an object in the user's name.
+    pub async fn apply(&self, object: Value) -> Value {
+        self.try_apply(object).await.expect("the object is taken")
+    }
+
+    /// The same where a refusal is expected.
+    pub async fn try_apply(&self, object: Value) -> Result<Value, ApiError> {
+        let kind = kind(object["kind"].as_str().expect("a kind"));
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE).to_owned();
+        let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+        let write = Write { field_manager: "user", force: true, ..Write::default() };
+        self.user.patch(&kind, Some(&namespace), &name, Patch::Apply, &object, &write).await
+    }
+
+    /// Applies a source with this spec.
+    pub async fn source(&self, kind: &str, name: &str, spec: Value) -> Value {
+        let api_version = self::kind(kind).api_version();
+        self.apply(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}))
+            .await
+    }
+
+    /// Asks for a pass.
+    pub async fn request(&self, kind: &str, name: &str, token: &str) {
+        let patch = json!({"metadata": {"annotations": {fl_runtime::REQUESTED_AT: token}}});
+        let write = Write::by("user");
+        let asked = self.user.patch(&self::kind(kind), Some(NAMESPACE), name, Patch::Merge, &patch, &write).await;
+        asked.expect("the annotation is taken");
+    }
+
+    pub async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        match self.user.get(&self::kind(kind), Some(NAMESPACE), name).await {
+            Ok(object) => Some(object),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => panic!("{kind} {name}: {error}"),
+        }
+    }
+
+    /// Waits until an object is as wanted.
+    pub async fn until(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let start = tokio::time::Instant::now();
+        let mut last = Value::Null;
+        while start.elapsed() < PATIENCE {
+            if let Some(object) = self.get(kind, name).await {
+                if wanted(&object) {
+                    return object;
+                }
+                last = object;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{kind} {name} did not become what was wanted: {last:#}");
+    }
+
+    /// Waits until an object is ready in its current generation.
+    pub async fn ready(&self, kind: &str, name: &str) -> Value {
+        self.until(kind, name, |o| {
+            condition(o, "Ready")["status"] == "True" && o["status"]["observedGeneration"] == o["metadata"]["generation"]
+        })
+        .await
+    }
+
+    /// Waits until an object says that it is not ready.
+    pub async fn failed(&self, kind: &str, name: &str) -> Value {
+        self.until(kind, name, |o| condition(o, "Ready")["status"] == "False").await
+    }
+
+    /// Waits until an object is gone.
+    pub async fn gone(&self, kind: &str, name: &str) {
+        let start = tokio::time::Instant::now();
+        while self.get(kind, name).await.is_some() {
+            assert!(start.elapsed() < PATIENCE, "{kind} {name} stayed");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// `reason: message` of all events.
+    pub async fn events(&self) -> Vec<String> {
+        // They are written beside the passes.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let events = self.user.list(&Kind::event(), Some(NAMESPACE), "").await.expect("a list");
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        events.iter().map(|e| format!("{}: {}", text(&e["reason"]), text(&e["message"]))).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.now();
+    }
+}
+
+/// A condition of an object; null when it is not there.
+pub fn condition(object: &Value, kind: &str) -> Value {
+    let list = object["status"]["conditions"].as_array();
+    list.into_iter().flatten().find(|c| c["type"] == kind).cloned().unwrap_or_default()
+}
+
+fn client(server: &ApiServer, faults: Option<&Faults>) -> Cluster {
+    let service = server.service(User::superuser("engine"));
+    Cluster::new(match faults {
+        Some(faults) => kube::Client::new(faults.layer(service), NAMESPACE),
+        None => kube::Client::new(service, NAMESPACE),
+    })
+}
+
+fn kind(name: &str) -> Kind {
+    match name {
+        "GitRepository" => Kind::of::<fl_api::source::GitRepository>(),
+        "OCIRepository" => Kind::of::<fl_api::source::OCIRepository>(),
+        "ExternalArtifact" => Kind::of::<fl_api::source::ExternalArtifact>(),
+        "Kustomization" => Kind::of::<fl_api::kustomize::Kustomization>(),
+        "HelmRelease" => Kind::of::<fl_api::helm::HelmRelease>(),
+        "HelmRepository" => Kind::of::<fl_api::source::HelmRepository>(),
+        "HelmChart" => Kind::of::<fl_api::source::HelmChart>(),
+        "Artifact" => Kind::of::<fl_api::openflux::Artifact>(),
+        "Secret" => Kind::secret(),
+        "ConfigMap" => Kind::config_map(),
+        "ServiceAccount" => Kind::service_account(),
+        "Namespace" => Kind::namespace(),
+        other => panic!("the world does not know the kind {other}"),
+    }
+}
