@@ -159,7 +159,9 @@ impl Resolver {
             Ok(value) => Live::new(kind, value, true)
                 .map(Arc::new)
                 .map_err(|e| ResolveError::Malformed(format!("{key}: {e}"))),
-            Err(error) if error.is_not_found() => Err(ResolveError::NotFound(error)),
+            Err(error) if error.is_not_found() => {
+                Err(ResolveError::NotFound(ApiError::absent(kind, key.name())))
+            }
             Err(error) => Err(ResolveError::Unavailable(error)),
         }
     }

@@ -2,9 +2,7 @@
 
 use fl_api::condition::{reasons, types};
 use fl_runtime::conditions::{Summary, summarize};
-use fl_runtime::{
-    Conditions, EventKind, Failure, FailureKind, Outcome, Pass, Reconciled,
-};
+use fl_runtime::{Conditions, EventKind, Failure, FailureKind, Outcome, Pass, Reconciled};
 
 /// The conditions of a kind of source.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +36,8 @@ impl From<Result<(), Failure>> for Verdict {
 /// Begins a pass: what is in progress, and that it is seen when it takes long.
 pub fn begin<T: Reconciled>(pass: &mut Pass<T>) {
     pass.object.mark_progressing(false, "reconciliation in progress");
-    let (generation, observed) = (pass.object.generation(), pass.object.observed_generation().unwrap_or_default());
+    let (generation, observed) =
+        (pass.object.generation(), pass.object.observed_generation().unwrap_or_default());
     if generation != observed {
         let message = format!("processing object: new generation {observed} -> {generation}");
         pass.object.mark_progressing(false, &message);
@@ -50,7 +49,11 @@ pub fn begin<T: Reconciled>(pass: &mut Pass<T>) {
 }
 
 /// Ends a pass. The status is complete afterwards; the driver writes it.
-pub fn conclude<T: Reconciled>(pass: &mut Pass<T>, verdict: &Verdict, conditions: &SourceConditions) -> Outcome {
+pub fn conclude<T: Reconciled>(
+    pass: &mut Pass<T>,
+    verdict: &Verdict,
+    conditions: &SourceConditions,
+) -> Outcome {
     if let Verdict::Failed(failure) = verdict {
         tell(pass, failure);
     }
@@ -85,7 +88,9 @@ pub fn conclude<T: Reconciled>(pass: &mut Pass<T>, verdict: &Verdict, conditions
     }
     summarize(object, &conditions.summary);
     // A signature that is not there speaks louder than everything else.
-    if let Some(failed) = object.condition(types::SOURCE_VERIFIED).filter(|_| object.is_false(types::SOURCE_VERIFIED)) {
+    if let Some(failed) =
+        object.condition(types::SOURCE_VERIFIED).filter(|_| object.is_false(types::SOURCE_VERIFIED))
+    {
         let (reason, message) = (failed.reason.clone(), failed.message.clone());
         object.mark_false(types::READY, &reason, &message);
     }

@@ -29,9 +29,12 @@ impl std::fmt::Debug for SecretData {
 impl SecretData {
     fn from_value(namespace: &str, name: &str, value: &Value) -> Self {
         let decode = |v: &Value| {
-            v.as_str().and_then(|t| base64::engine::general_purpose::STANDARD.decode(t).ok()).unwrap_or_default()
+            v.as_str()
+                .and_then(|t| base64::engine::general_purpose::STANDARD.decode(t).ok())
+                .unwrap_or_default()
         };
-        let data = value["data"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), decode(v))).collect();
+        let data =
+            value["data"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), decode(v))).collect();
         SecretData { namespace: namespace.to_owned(), name: name.to_owned(), data }
     }
 
@@ -72,7 +75,9 @@ pub fn proxy(secret: &SecretData) -> Result<Proxy, String> {
         return Err(format!("secret '{place}': proxy address is empty"));
     }
     if address.len() > LONGEST_PROXY {
-        return Err(format!("secret '{place}': proxy URL exceeds maximum length of {LONGEST_PROXY} characters"));
+        return Err(format!(
+            "secret '{place}': proxy URL exceeds maximum length of {LONGEST_PROXY} characters"
+        ));
     }
     let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
     if !PROXY_SCHEMES.contains(&scheme) {
@@ -117,7 +122,11 @@ pub fn tls(secret: &SecretData) -> Result<Tls, String> {
 }
 
 /// The pull secrets of a service account, all of which must be there.
-pub async fn pull_secrets(cluster: &Cluster, namespace: &str, account: &str) -> Result<Vec<SecretData>, String> {
+pub async fn pull_secrets(
+    cluster: &Cluster,
+    namespace: &str,
+    account: &str,
+) -> Result<Vec<SecretData>, String> {
     let place = format!("{namespace}/{account}");
     let account = cluster.get(&Kind::service_account(), Some(namespace), account).await.map_err(|error| {
         if error.is_not_found() {
@@ -153,7 +162,8 @@ mod tests {
             proxy(&secret(&[("address", "ftp://x")])).unwrap_err(),
             "secret 'ns/s': proxy URL must use one of the supported schemes (http, https, socks5), got 'ftp'"
         );
-        let good = proxy(&secret(&[("address", "http://p:1"), ("username", "u"), ("password", "w")])).unwrap();
+        let good =
+            proxy(&secret(&[("address", "http://p:1"), ("username", "u"), ("password", "w")])).unwrap();
         assert_eq!((good.username.as_str(), good.password.expose().as_str()), ("u", "w"));
         assert!(!format!("{good:?}").contains("\"w\""));
     }
@@ -164,7 +174,10 @@ mod tests {
             tls(&secret(&[])).unwrap_err(),
             "secret 'ns/s' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'"
         );
-        assert_eq!(tls(&secret(&[("tls.crt", "x")])).unwrap_err(), "secret 'ns/s' contains 'tls.crt' but missing 'tls.key'");
+        assert_eq!(
+            tls(&secret(&[("tls.crt", "x")])).unwrap_err(),
+            "secret 'ns/s' contains 'tls.crt' but missing 'tls.key'"
+        );
         assert!(tls(&secret(&[("caFile", "x")])).unwrap().ca.is_some());
     }
 }

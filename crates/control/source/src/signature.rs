@@ -28,13 +28,19 @@ pub(crate) fn verify(what: &str, payload: &[u8], signature: &str, keys: &Keys) -
     let begins = |prefixes: &[&str]| prefixes.iter().any(|p| signature.trim_start().starts_with(p));
     if begins(&["-----BEGIN PGP SIGNATURE-----", "-----BEGIN PGP MESSAGE-----"]) {
         if keys.pgp.is_empty() {
-            return Err("PGP signature detected but no PGP public keys found in secret (keys with .asc suffix)".to_owned());
+            return Err(
+                "PGP signature detected but no PGP public keys found in secret (keys with .asc suffix)"
+                    .to_owned(),
+            );
         }
         return pgp(payload, signature, &keys.pgp).map_err(|e| format!("unable to verify Git {what}: {e}"));
     }
     if begins(&["-----BEGIN SSH SIGNATURE-----"]) {
         if keys.ssh.is_empty() {
-            return Err("SSH signature detected but no SSH public keys found in secret (keys with .sshpub suffix)".to_owned());
+            return Err(
+                "SSH signature detected but no SSH public keys found in secret (keys with .sshpub suffix)"
+                    .to_owned(),
+            );
         }
         return ssh(payload, signature, &keys.ssh)
             .map_err(|e| format!("unable to verify Git {what} SSH signature: {e}"));

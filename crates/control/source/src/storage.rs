@@ -86,7 +86,8 @@ pub async fn check<T: Source>(pass: &mut Pass<T>, store: &Store) -> Result<(), F
     }
     match pass.object.artifact().cloned() {
         None => {
-            let message = if missing { "building artifact: disappeared from storage" } else { "building artifact" };
+            let message =
+                if missing { "building artifact: disappeared from storage" } else { "building artifact" };
             pass.object.mark_progressing(true, message);
             pass.object.remove_condition(types::ARTIFACT_IN_STORAGE);
             pass.progress();

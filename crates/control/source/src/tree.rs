@@ -18,9 +18,7 @@ const SMALL: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     Directory,
-    File {
-        executable: bool,
-    },
+    File { executable: bool },
 }
 
 /// Files and directories with relative paths. Links are not among them.
@@ -291,7 +289,11 @@ impl Part {
             return Some(format!("{}/{path}", self.to));
         }
         let rest = path.strip_prefix(self.from.as_str())?;
-        if rest.is_empty() { Some(self.to.clone()) } else { rest.strip_prefix('/').map(|r| format!("{}/{r}", self.to)) }
+        if rest.is_empty() {
+            Some(self.to.clone())
+        } else {
+            rest.strip_prefix('/').map(|r| format!("{}/{r}", self.to))
+        }
     }
 
     fn origin(&self, path: &str) -> Option<String> {
@@ -345,7 +347,11 @@ pub enum ArchiveError {
 
 /// Writes a tree the way Flux does: the root first, each directory before its content, names in byte order, ignored entries
 /// left out one by one.
-pub fn write_archive(tree: &mut dyn Tree, spec_ignore: Option<&str>, tar: &mut TarGz<'_>) -> Result<(), ArchiveError> {
+pub fn write_archive(
+    tree: &mut dyn Tree,
+    spec_ignore: Option<&str>,
+    tar: &mut TarGz<'_>,
+) -> Result<(), ArchiveError> {
     let mut paths = tree.paths();
     // By names within each directory, not by whole paths.
     paths.sort_by(|(a, _), (b, _)| a.split('/').cmp(b.split('/')));
@@ -373,7 +379,10 @@ fn rules(tree: &mut dyn Tree, paths: &[(String, Node)], spec: Option<&str>) -> R
     let mut files = Vec::new();
     for (path, node) in paths {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if name != IGNORE_FILE || !matches!(node, Node::File { .. }) || directory.split('/').any(|d| d == ".git") {
+        if name != IGNORE_FILE
+            || !matches!(node, Node::File { .. })
+            || directory.split('/').any(|d| d == ".git")
+        {
             continue;
         }
         let read = |source| ArchiveError::Read { path: path.clone(), source };
@@ -383,7 +392,9 @@ fn rules(tree: &mut dyn Tree, paths: &[(String, Node)], spec: Option<&str>) -> R
         files.push((directory.to_owned(), String::from_utf8_lossy(&bytes).into_owned()));
     }
     // Siblings of a directory come before what is in it: the root's file first, whatever it is called.
-    files.sort_by(|(a, _), (b, _)| a.split('/').filter(|s| !s.is_empty()).cmp(b.split('/').filter(|s| !s.is_empty())));
+    files.sort_by(|(a, _), (b, _)| {
+        a.split('/').filter(|s| !s.is_empty()).cmp(b.split('/').filter(|s| !s.is_empty()))
+    });
     Ok(Rules::for_source(files.iter().map(|(d, t)| (d.as_str(), t.as_str())), spec))
 }
 
@@ -419,7 +430,8 @@ mod tests {
 
     #[test]
     fn what_is_no_gzip_is_said_to_be_none() {
-        let error = |data: &[u8]| TarTree::unpack(data, true, &ReadLimits::default()).unwrap_err().to_string();
+        let error =
+            |data: &[u8]| TarTree::unpack(data, true, &ReadLimits::default()).unwrap_err().to_string();
         assert_eq!(error(b"plain text"), "requires gzip-compressed body: gzip: invalid header");
         assert_eq!(error(b""), "requires gzip-compressed body: EOF");
         let data = gz(|tar| tar.file("a", Mode::File, 5000, &mut [7u8; 5000].as_slice()).unwrap());
@@ -449,8 +461,16 @@ mod tests {
         assert_eq!(
             names(&tree),
             [
-                "all", "all/b.yaml", "all/deploy", "all/deploy/a.yaml", "lib", "lib/keep.yaml", "main.yaml",
-                "vendor", "vendor/deploy", "vendor/deploy/a.yaml"
+                "all",
+                "all/b.yaml",
+                "all/deploy",
+                "all/deploy/a.yaml",
+                "lib",
+                "lib/keep.yaml",
+                "main.yaml",
+                "vendor",
+                "vendor/deploy",
+                "vendor/deploy/a.yaml"
             ]
         );
         let mut text = String::new();

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_archive::{Mode, TarWriter};
 use fl_gitfetch::{Commit, FetchOptions, Reference};
-use fl_oci::{Descriptor, Error as OciError, Manifest, Reference as OciReference, RegistryOptions, Repository};
+use fl_oci::{
+    Descriptor, Error as OciError, Manifest, Reference as OciReference, RegistryOptions, Repository,
+};
 use fl_source::git::{Fetched, Found, GitClient, GitRemote, GitRequest};
 use fl_source::oci::{OciClient, OciRegistry};
 use fl_source::tree::MemoryTree;
@@ -87,7 +89,10 @@ impl TwinRemote {
             }
             let found = s.branches.get(&self.request.url).and_then(|b| b.get(branch));
             let (commit, files) = found.ok_or_else(|| {
-                format!("unable to clone '{}': couldn't find remote ref \"refs/heads/{branch}\"", self.request.url)
+                format!(
+                    "unable to clone '{}': couldn't find remote ref \"refs/heads/{branch}\"",
+                    self.request.url
+                )
             })?;
             Ok((branch.clone(), commit.clone(), files.clone()))
         })
@@ -162,7 +167,8 @@ impl TwinOci {
         let mut tar = TarWriter::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
         for (path, content) in files {
             let content: String = content.into();
-            tar.file(&path.into(), Mode::File, content.len() as u64, &mut content.as_bytes()).expect("in memory");
+            tar.file(&path.into(), Mode::File, content.len() as u64, &mut content.as_bytes())
+                .expect("in memory");
         }
         let layer = tar.finish().expect("in memory").finish().expect("in memory");
         let digest = fl_oci::digest_of(&layer);
@@ -232,7 +238,9 @@ impl OciRegistry for TwinOci {
         async move {
             self.ask("GET", &repository.to_string())?;
             let prefix = format!("{repository}:");
-            Ok(self.with(|s| s.images.keys().filter_map(|k| k.strip_prefix(&prefix)).map(str::to_owned).collect()))
+            Ok(self.with(|s| {
+                s.images.keys().filter_map(|k| k.strip_prefix(&prefix)).map(str::to_owned).collect()
+            }))
         }
         .boxed()
     }

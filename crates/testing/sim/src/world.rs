@@ -53,7 +53,13 @@ impl World {
         let sets = [CrdSet::Source, CrdSet::Kustomize, CrdSet::Helm, CrdSet::OpenFlux];
         for definition in sets.into_iter().flat_map(fl_api::definitions) {
             let crd = definition.to_json();
-            let kind = Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+            let kind = Kind::new(
+                "apiextensions.k8s.io",
+                "v1",
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+                false,
+            );
             user.create(&kind, None, &crd, &Write::by("test")).await.expect("a CRD is taken");
         }
         let directory = tempfile::tempdir().expect("a directory");
@@ -85,7 +91,8 @@ impl World {
         .expect("a store");
         let stop = Stop::default();
         let options = Options { seed: Some(seed), ..options };
-        let runtime = Runtime::new(client(&server, Some(&faults)), None, options, stop.clone(), Log::default());
+        let runtime =
+            Runtime::new(client(&server, Some(&faults)), None, options, stop.clone(), Log::default());
         let user = client(&server, None);
         let world = World { server, faults, git, oci, store, runtime, user, stop, _directory: None };
         world.runtime.add(GitRepositories::new(world.store.clone(), Arc::new(world.git.clone())), 4);
@@ -127,7 +134,8 @@ impl World {
     pub async fn request(&self, kind: &str, name: &str, token: &str) {
         let patch = json!({"metadata": {"annotations": {fl_runtime::REQUESTED_AT: token}}});
         let write = Write::by("user");
-        let asked = self.user.patch(&self::kind(kind), Some(NAMESPACE), name, Patch::Merge, &patch, &write).await;
+        let asked =
+            self.user.patch(&self::kind(kind), Some(NAMESPACE), name, Patch::Merge, &patch, &write).await;
         asked.expect("the annotation is taken");
     }
 
@@ -158,7 +166,8 @@ impl World {
     /// Waits until an object is ready in its current generation.
     pub async fn ready(&self, kind: &str, name: &str) -> Value {
         self.until(kind, name, |o| {
-            condition(o, "Ready")["status"] == "True" && o["status"]["observedGeneration"] == o["metadata"]["generation"]
+            condition(o, "Ready")["status"] == "True"
+                && o["status"]["observedGeneration"] == o["metadata"]["generation"]
         })
         .await
     }

@@ -144,7 +144,8 @@ async fn lock_down_covers_every_form() {
         let name = format!("app{i}");
         let kind = form["kind"].as_str().unwrap().to_owned();
         world.apply(consumer(&name, form)).await;
-        let words = format!("can't access '{kind}/other/secret', cross-namespace references have been blocked");
+        let words =
+            format!("can't access '{kind}/other/secret', cross-namespace references have been blocked");
         says(&world, &name, &words).await;
     }
     let reads: Vec<String> =
@@ -174,7 +175,12 @@ async fn a_recreated_source_is_followed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dependent_wakes_within_50_ms() {
     let (world, seen) = world(options("")).await;
-    world.apply(consumer("app", json!({"kind": "Artifact", "apiVersion": "openfluxcd.ocm.software/v1alpha1", "name": "a"}))).await;
+    world
+        .apply(consumer(
+            "app",
+            json!({"kind": "Artifact", "apiVersion": "openfluxcd.ocm.software/v1alpha1", "name": "a"}),
+        ))
+        .await;
     world.apply(artifact("a", "r0", json!([]))).await;
     saw(&world, "app", "r0").await;
     let mut hops = Vec::new();

@@ -94,7 +94,13 @@ async fn a_damaged_file_is_built_again() {
 async fn a_disk_that_refuses_costs_nothing_but_the_new_artifact() {
     let world = World::start(5).await;
     world.oci.push("oci.example/app", "v1", [("a.yaml", "a: 1\n")]);
-    world.source("OCIRepository", "app", json!({"url": "oci://oci.example/app", "interval": "1h", "ref": {"tag": "v1"}})).await;
+    world
+        .source(
+            "OCIRepository",
+            "app",
+            json!({"url": "oci://oci.example/app", "interval": "1h", "ref": {"tag": "v1"}}),
+        )
+        .await;
     let before = artifact(&world.ready("OCIRepository", "app").await);
     let digest = world.oci.push("oci.example/app", "v1", [("a.yaml", "a: 2\n")]);
     // A directory where the file should go: no file can be put there.
@@ -169,7 +175,11 @@ async fn conditions_and_labels_of_others_stay() {
     let theirs = json!({"type": "Theirs", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"});
     live["status"]["conditions"].as_array_mut().unwrap().push(theirs);
     let patch = json!({"status": {"conditions": live["status"]["conditions"]}});
-    world.user.patch(&kind, Some("default"), "app", Patch::Merge, &patch, &Write::by("other").to("status")).await.unwrap();
+    world
+        .user
+        .patch(&kind, Some("default"), "app", Patch::Merge, &patch, &Write::by("other").to("status"))
+        .await
+        .unwrap();
     let patch = json!({"metadata": {"labels": {"team": "a"}, "finalizers": ["finalizers.fluxcd.io", "other.example/f"]}});
     world.user.patch(&kind, Some("default"), "app", Patch::Merge, &patch, &Write::by("other")).await.unwrap();
     world.git.push(URL, "main", [("app.yaml", "a: 2\n")]);
@@ -201,7 +211,8 @@ async fn converges_under_trouble_for_many_seeds() {
         let revision = format!("main@sha1:{last}");
         world
             .until("GitRepository", "app", |o| {
-                o["status"]["artifact"]["revision"] == revision.as_str() && condition(o, "Ready")["status"] == "True"
+                o["status"]["artifact"]["revision"] == revision.as_str()
+                    && condition(o, "Ready")["status"] == "True"
             })
             .await;
         world.faults.clear();
@@ -229,7 +240,9 @@ async fn a_restart_fetches_nothing() {
     again.stop();
     // Another disk: what is gone is built again.
     let server = again.server.clone();
-    let moved = World::on(server, 9, Options::default(), empty.path(), again.git.clone(), TwinOci::default(), |_| {}).await;
+    let moved =
+        World::on(server, 9, Options::default(), empty.path(), again.git.clone(), TwinOci::default(), |_| {})
+            .await;
     moved.request("GitRepository", "app", "t2").await;
     let object = moved.until("GitRepository", "app", |o| o["status"]["lastHandledReconcileAt"] == "t2").await;
     assert!(moved.store.file(&artifact(&object)).unwrap().exists());

@@ -42,6 +42,21 @@ impl ApiError {
         }
     }
 
+    /// The words Flux's controllers have for an object that is missing from their cache: the kind in place of the resource.
+    pub fn absent(kind: &Kind, name: &str) -> Self {
+        let place = if kind.group().is_empty() {
+            kind.kind().to_owned()
+        } else {
+            format!("{}.{}", kind.kind(), kind.group())
+        };
+        ApiError::Refused {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: format!("{place} \"{name}\" not found"),
+            retry_after: 0,
+        }
+    }
+
     /// The HTTP status, when there was an answer.
     pub fn code(&self) -> Option<u16> {
         match self {

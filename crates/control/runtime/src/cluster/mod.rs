@@ -8,6 +8,7 @@ mod error;
 mod throttle;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::AsyncBufReadExt;
 use futures::io::AsyncBufRead;
@@ -21,6 +22,9 @@ pub use error::{ApiError, Known};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use throttle::Throttle;
+
+/// How long a request may take; watches are not among them.
+const ANSWER: Duration = Duration::from_secs(60);
 
 /// How a patch is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,12 +297,20 @@ impl Cluster {
         if let Some(throttle) = &self.throttle {
             throttle.wait().await;
         }
-        let answer = self.client.request_text(request).await.map_err(ApiError::from);
+        let answer = self.answer(request).await;
         if let Some(metrics) = &self.metrics {
             let code = answer.as_ref().err().and_then(ApiError::code).unwrap_or(200);
             metrics.count_request(method.as_str(), code);
         }
         answer
+    }
+
+    /// An answer that never comes must not hold a worker for good.
+    async fn answer(&self, request: Request<Vec<u8>>) -> Result<String, ApiError> {
+        match tokio::time::timeout(ANSWER, self.client.request_text(request)).await {
+            Ok(answer) => answer.map_err(ApiError::from),
+            Err(_) => Err(ApiError::Unreachable { problem: format!("no answer within {ANSWER:?}") }),
+        }
     }
 
     /// A request whose answer comes line by line, as of a watch.
@@ -328,7 +340,7 @@ impl Cluster {
         if let Some(throttle) = &self.throttle {
             throttle.wait().await;
         }
-        let text = self.client.request_text(request).await.map_err(ApiError::from)?;
+        let text = self.answer(request).await?;
         serde_json::from_str(&text)
             .map_err(|e| ApiError::Answer { path: path.to_owned(), problem: e.to_string() })
     }

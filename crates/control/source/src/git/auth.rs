@@ -61,7 +61,8 @@ pub(super) async fn read(
             "SSH identity key is encrypted but no 'password' field was provided in the secret '{place}'"
         )));
     }
-    let configuration = |message: String| Failure::retry(reasons::source::INVALID_PROVIDER_CONFIGURATION, message);
+    let configuration =
+        |message: String| Failure::retry(reasons::source::INVALID_PROVIDER_CONFIGURATION, message);
     let auth = match spec.provider.unwrap_or(GitProvider::Generic) {
         GitProvider::Generic if GithubApp::is_in(&data) => {
             return Err(configuration(format!(

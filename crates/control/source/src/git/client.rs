@@ -86,9 +86,8 @@ impl GitRemote for Opened {
         async move {
             let resolved =
                 self.remote.resolve(&self.reference, has_artifact).await.map_err(|e| e.to_string())?;
-            let found = resolved
-                .as_ref()
-                .map(|r| Found { revision: r.revision(), commit: r.commit.to_string() });
+            let found =
+                resolved.as_ref().map(|r| Found { revision: r.revision(), commit: r.commit.to_string() });
             self.resolved = resolved;
             Ok(found)
         }

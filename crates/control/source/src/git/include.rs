@@ -6,7 +6,7 @@ use fl_api::condition::types;
 use fl_api::meta::artifact::Artifact;
 use fl_api::source::GitRepository;
 use fl_archive::ReadLimits;
-use fl_runtime::{Conditions, Failure, Kind, Pass, Reconciled, Source};
+use fl_runtime::{ApiError, Conditions, Edge, Failure, Kind, Pass, Reconciled, Source};
 use fl_store::Store;
 
 use crate::conclude::failed;
@@ -24,7 +24,9 @@ pub(super) async fn look_up(pass: &mut Pass<GitRepository>) -> Result<Vec<Artifa
         let found = match pass.runtime.hub().store(&kind).and_then(|s| s.get(&namespace, name)) {
             Some(live) => live.parse::<GitRepository>().map_err(|e| e.to_string()),
             // Perhaps only not seen yet.
-            None => pass.cluster().get_as(&kind, Some(&namespace), name).await.map_err(|e| e.to_string()),
+            None => pass.cluster().get_as(&kind, Some(&namespace), name).await.map_err(|e| {
+                if e.is_not_found() { ApiError::absent(&kind, name).to_string() } else { e.to_string() }
+            }),
         };
         let failure = match found {
             Ok(included) => match included.artifact() {
@@ -36,12 +38,18 @@ pub(super) async fn look_up(pass: &mut Pass<GitRepository>) -> Result<Vec<Artifa
                     Failure::wait(after, "NoArtifact", format!("no artifact available for include '{name}'"))
                 }
             },
-            Err(error) => {
-                Failure::wait(after, "NotFound", format!("could not get resource for include '{name}': {error}"))
-            }
+            Err(error) => Failure::wait(
+                after,
+                "NotFound",
+                format!("could not get resource for include '{name}': {error}"),
+            ),
         };
+        let mut edges = super::edges(&pass.object);
+        edges.push(Edge::artifact(kind.key(&namespace, name)));
+        pass.runtime.graph().set_edges(&pass.key(), edges);
         return Err(failed(pass, types::INCLUDE_UNAVAILABLE, failure));
     }
+    pass.runtime.graph().set_edges(&pass.key(), super::edges(&pass.object));
     pass.object.remove_condition(types::INCLUDE_UNAVAILABLE);
     Ok(artifacts)
 }
@@ -71,10 +79,15 @@ pub(super) async fn put(
             TarTree::unpack(file, false, &ReadLimits::default()).map_err(|e| e.to_string())
         })
         .await?;
-        let placed = unpacked.and_then(|part| overlay.put(Box::new(part), &from, &to).map_err(|e| e.to_string()));
+        let placed =
+            unpacked.and_then(|part| overlay.put(Box::new(part), &from, &to).map_err(|e| e.to_string()));
         if let Err(error) = placed {
             let message = format!("failed to copy '{name}' include from {from} to {to}: {error}");
-            return Err(failed(pass, types::STORAGE_OPERATION_FAILED, Failure::retry("CopyFailure", message)));
+            return Err(failed(
+                pass,
+                types::STORAGE_OPERATION_FAILED,
+                Failure::retry("CopyFailure", message),
+            ));
         }
     }
     Ok(overlay)

@@ -133,7 +133,9 @@ impl GitRepositories {
         let known = pass.object.is_true(types::ARTIFACT_IN_STORAGE) && pass.object.artifact().is_some();
         let mut remote = match self.git.open(&request) {
             Ok(remote) => remote,
-            Err(error) => return Err(operation_failed(pass, &format!("failed to create Git client: {error}"))),
+            Err(error) => {
+                return Err(operation_failed(pass, &format!("failed to create Git client: {error}")));
+            }
         };
         let checkout_failed = |pass: &mut Pass<GitRepository>, error: String| {
             operation_failed(pass, &format!("failed to checkout and determine revision: {error}"))
@@ -141,7 +143,8 @@ impl GitRepositories {
         let found = match remote.resolve(known).await {
             Ok(Some(found)) => found,
             Ok(None) => {
-                let failure = Failure::retry(reasons::source::EMPTY_GIT_REPOSITORY, "git repository is empty");
+                let failure =
+                    Failure::retry(reasons::source::EMPTY_GIT_REPOSITORY, "git repository is empty");
                 return Err(failed(pass, types::FETCH_FAILED, failure));
             }
             Err(error) => return Err(checkout_failed(pass, error)),
@@ -219,7 +222,10 @@ impl GitRepositories {
         let overlay = include::put(pass, &self.store, tree, &includes).await?;
         pass.object.remove_condition(types::INCLUDE_UNAVAILABLE);
         let same = has_revision(pass.object.artifact(), &revision);
-        if same && !include::differ(&includes, included(&pass.object)) && !content_changed(&pass.object, &includes) {
+        if same
+            && !include::differ(&includes, included(&pass.object))
+            && !content_changed(&pass.object, &includes)
+        {
             return Ok(self.up_to_date(pass, &revision));
         }
         let at = storage::location(&pass.object)?;
@@ -282,6 +288,20 @@ fn included(object: &GitRepository) -> &[Artifact] {
     object.status.as_ref().and_then(|s| s.included_artifacts.as_deref()).unwrap_or_default()
 }
 
+/// The Secrets an object uses. Included repositories are looked at when the object itself is, as in Flux; only one that is
+/// waited for wakes it.
+fn edges(object: &GitRepository) -> Vec<Edge> {
+    let namespace = object.namespace();
+    let spec = &object.spec;
+    let verify = spec.verify.as_ref().map(|v| &v.secret_ref);
+    let secrets = [spec.secret_ref.as_ref(), spec.proxy_secret_ref.as_ref(), verify];
+    secrets
+        .into_iter()
+        .flatten()
+        .map(|secret| Edge::change(Kind::secret().key(namespace, &secret.name)))
+        .collect()
+}
+
 /// What the spec asks for.
 fn reference(object: &GitRepository) -> Reference {
     let reference = object.spec.r#ref.clone().unwrap_or_default();
@@ -312,7 +332,8 @@ fn content_changed(object: &GitRepository, includes: &[Artifact]) -> bool {
     let observed_include = status.observed_include.as_deref().unwrap_or_default();
     let included = status.included_artifacts.as_deref().unwrap_or_default();
     if spec.ignore != status.observed_ignore
-        || spec.recurse_submodules.unwrap_or_default() != status.observed_recurse_submodules.unwrap_or_default()
+        || spec.recurse_submodules.unwrap_or_default()
+            != status.observed_recurse_submodules.unwrap_or_default()
         || list(&spec.sparse_checkout) != list(&status.observed_sparse_checkout)
         || needs_verification(object)
     {
@@ -323,7 +344,9 @@ fn content_changed(object: &GitRepository, includes: &[Artifact]) -> bool {
     }
     let plain = |text: &Option<String>| text.clone().unwrap_or_default();
     let same_include = spec_include.iter().zip(observed_include).all(|(a, b)| {
-        a.repository == b.repository && plain(&a.from_path) == plain(&b.from_path) && plain(&a.to_path) == plain(&b.to_path)
+        a.repository == b.repository
+            && plain(&a.from_path) == plain(&b.from_path)
+            && plain(&a.to_path) == plain(&b.to_path)
     });
     let same_artifact = included
         .iter()
@@ -348,7 +371,11 @@ impl Reconciler for GitRepositories {
     type Object = GitRepository;
 
     fn names(&self) -> Names {
-        Names { controller: "gitrepository", component: "source-controller", field_manager: "source-controller" }
+        Names {
+            controller: "gitrepository",
+            component: "source-controller",
+            field_manager: "source-controller",
+        }
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
@@ -356,15 +383,7 @@ impl Reconciler for GitRepositories {
     }
 
     fn edges(&self, object: &GitRepository) -> Vec<Edge> {
-        let namespace = object.namespace();
-        let spec = &object.spec;
-        let verify = spec.verify.as_ref().map(|v| &v.secret_ref);
-        let secrets = [spec.secret_ref.as_ref(), spec.proxy_secret_ref.as_ref(), verify];
-        secrets
-            .into_iter()
-            .flatten()
-            .map(|secret| Edge::change(Kind::secret().key(namespace, &secret.name)))
-            .collect()
+        edges(object)
     }
 
     async fn reconcile(&self, pass: &mut Pass<GitRepository>) -> Outcome {
@@ -382,5 +401,3 @@ impl Reconciler for GitRepositories {
         }
     }
 }
-
-

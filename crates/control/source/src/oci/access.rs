@@ -47,9 +47,9 @@ pub(super) async fn options(pass: &Pass<OCIRepository>) -> Result<RegistryOption
     };
     if let Some(reference) = spec.cert_secret_ref.as_ref().filter(|r| !r.name.is_empty()) {
         let secret = secrets::read_named(pass.cluster(), namespace, &reference.name).await;
-        let tls = secret.and_then(|s| secrets::tls(&s)).map_err(|e| {
-            refuse(format!("failed to generate transport for '{}': {e}", spec.url))
-        })?;
+        let tls = secret
+            .and_then(|s| secrets::tls(&s))
+            .map_err(|e| refuse(format!("failed to generate transport for '{}': {e}", spec.url)))?;
         options.ca = tls.ca;
         options.client_certificate = tls.client_certificate;
     }

@@ -132,15 +132,28 @@ impl OciRepositories {
             failed(pass, types::FETCH_FAILED, Failure::retry(reasons::source::AUTHENTICATION_FAILED, message))
         })?;
         let timeout = pass.object.spec.timeout.to_std().unwrap_or_default();
-        let reference = match tokio::time::timeout(timeout, reference(&pass.object, registry.as_ref())).await {
+        let reference = match tokio::time::timeout(timeout, reference(&pass.object, registry.as_ref())).await
+        {
             Ok(Ok(reference)) => reference,
             Ok(Err(failure)) => return Err(failed(pass, types::FETCH_FAILED, failure)),
-            Err(_) => return Err(pull_failed(pass, format!("failed to determine the artifact tag for '{url}': context deadline exceeded"))),
+            Err(_) => {
+                return Err(pull_failed(
+                    pass,
+                    format!("failed to determine the artifact tag for '{url}': context deadline exceeded"),
+                ));
+            }
         };
         let digest = match tokio::time::timeout(timeout, registry.resolve(&reference)).await {
             Ok(Ok(digest)) => digest,
-            Ok(Err(error)) => return Err(pull_failed(pass, format!("failed to determine artifact digest: {error}"))),
-            Err(_) => return Err(pull_failed(pass, "failed to determine artifact digest: context deadline exceeded".to_owned())),
+            Ok(Err(error)) => {
+                return Err(pull_failed(pass, format!("failed to determine artifact digest: {error}")));
+            }
+            Err(_) => {
+                return Err(pull_failed(
+                    pass,
+                    "failed to determine artifact digest: context deadline exceeded".to_owned(),
+                ));
+            }
         };
         let revision = match &reference {
             Reference::Digest { .. } => digest.clone(),
@@ -168,9 +181,10 @@ impl OciRepositories {
         digest: &str,
         revision: &str,
     ) -> Result<Option<Content>, Failure> {
-        let at = reference.repository().digest(digest).map_err(|e| {
-            pull_failed(pass, format!("failed to determine artifact digest: {e}"))
-        })?;
+        let at = reference
+            .repository()
+            .digest(digest)
+            .map_err(|e| pull_failed(pass, format!("failed to determine artifact digest: {e}")))?;
         verify::check(pass, registry, &at, revision).await?;
         if has_revision(pass.object.artifact(), revision) && !content_changed(&pass.object) {
             pass.object.remove_condition(types::FETCH_FAILED);
@@ -203,16 +217,16 @@ impl OciRepositories {
             let message = format!("failed to pull artifact from '{}': {e}", object.spec.url);
             Failure::retry(reasons::source::OCI_ARTIFACT_PULL_FAILED, message)
         };
-        let wrong = |message: String| {
-            Failure::retry(reasons::source::OCI_ARTIFACT_LAYER_OPERATION_FAILED, message)
-        };
+        let wrong =
+            |message: String| Failure::retry(reasons::source::OCI_ARTIFACT_LAYER_OPERATION_FAILED, message);
         let manifest = registry.manifest(at).await.map_err(pull)?;
         let selector = object.spec.layer_selector.clone().unwrap_or_default();
         let media_type = selector.media_type.as_deref().filter(|m| !m.is_empty());
         let layer = manifest.layer(media_type).map_err(|e| wrong(e.to_string()))?;
-        let blob = registry.layer(at.repository(), layer).await.map_err(|e| {
-            wrong(format!("failed to extract the first layer from artifact: {e}"))
-        })?;
+        let blob = registry
+            .layer(at.repository(), layer)
+            .await
+            .map_err(|e| wrong(format!("failed to extract the first layer from artifact: {e}")))?;
         let layer = match selector.operation.unwrap_or(LayerOperation::Extract) {
             LayerOperation::Extract => {
                 let unpacked = blocking(move || {
@@ -223,9 +237,10 @@ impl OciRepositories {
                     Ok::<_, UnpackError>(tree)
                 })
                 .await?;
-                Layer::Tree(unpacked.map_err(|e| {
-                    wrong(format!("failed to extract layer contents from artifact: {e}"))
-                })?)
+                Layer::Tree(
+                    unpacked
+                        .map_err(|e| wrong(format!("failed to extract layer contents from artifact: {e}")))?,
+                )
             }
             LayerOperation::Copy => {
                 let copied = blocking(move || {
@@ -318,7 +333,8 @@ fn announcement(object: &OCIRepository) -> String {
 
 fn content_changed(object: &OCIRepository) -> bool {
     let status = object.status.clone().unwrap_or_default();
-    object.spec.ignore != status.observed_ignore || object.spec.layer_selector != status.observed_layer_selector
+    object.spec.ignore != status.observed_ignore
+        || object.spec.layer_selector != status.observed_layer_selector
 }
 
 /// Which tag or digest the spec means right now.
@@ -360,7 +376,11 @@ impl Reconciler for OciRepositories {
     type Object = OCIRepository;
 
     fn names(&self) -> Names {
-        Names { controller: "ocirepository", component: "source-controller", field_manager: "source-controller" }
+        Names {
+            controller: "ocirepository",
+            component: "source-controller",
+            field_manager: "source-controller",
+        }
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {

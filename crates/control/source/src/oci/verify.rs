@@ -23,7 +23,10 @@ pub(super) async fn check(
     };
     let verified = pass.object.condition(types::SOURCE_VERIFIED);
     let current = verified.is_some_and(|c| c.observed_generation == Some(pass.object.generation()));
-    if current && has_revision(pass.object.artifact(), revision) && !pass.object.is_false(types::SOURCE_VERIFIED) {
+    if current
+        && has_revision(pass.object.artifact(), revision)
+        && !pass.object.is_false(types::SOURCE_VERIFIED)
+    {
         return Ok(());
     }
     match judge(pass, registry, at, &verify).await {

@@ -43,7 +43,9 @@ impl DigestName {
             "sha384" => Algorithm::Sha384,
             "sha512" => Algorithm::Sha512,
             "blake3" => Algorithm::Blake3,
-            other => anyhow::bail!("`{other}` is no digest algorithm; use sha256, sha384, sha512, sha1 or blake3"),
+            other => {
+                anyhow::bail!("`{other}` is no digest algorithm; use sha256, sha384, sha512, sha1 or blake3")
+            }
         })
     }
 }
@@ -62,13 +64,31 @@ pub(crate) struct Args {
     pub(super) context: Option<String>,
 
     /// Directory of the artifacts
-    #[arg(long, value_name = "DIR", env = "STORAGE_PATH", default_value = "/data", help_heading = "Artifacts")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STORAGE_PATH",
+        default_value = "/data",
+        help_heading = "Artifacts"
+    )]
     pub(super) storage_path: PathBuf,
     /// Address artifacts are served on; `:9090` when absent, or the advertised address if that is an IP
-    #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADDRESS", default_value = "", help_heading = "Artifacts")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "STORAGE_ADDRESS",
+        default_value = "",
+        help_heading = "Artifacts"
+    )]
     pub(super) storage_addr: String,
     /// Host (and port) that consumers are told
-    #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADV_ADDR", default_value = "", help_heading = "Artifacts")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "STORAGE_ADV_ADDR",
+        default_value = "",
+        help_heading = "Artifacts"
+    )]
     pub(super) storage_adv_addr: String,
     /// How long earlier artifacts are kept
     #[arg(long, value_name = "DURATION", default_value = "60s", help_heading = "Artifacts")]
@@ -112,7 +132,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SELECTOR", default_value = "", help_heading = "Watching")]
     pub(super) watch_label_selector: String,
     /// ConfigMaps and Secrets with these labels wake what refers to them
-    #[arg(long, value_name = "SELECTOR", default_value = "reconcile.fluxcd.io/watch=Enabled", help_heading = "Watching")]
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        default_value = "reconcile.fluxcd.io/watch=Enabled",
+        help_heading = "Watching"
+    )]
     pub(super) watch_configs_label_selector: String,
 
     /// Refuse references to other namespaces
@@ -135,7 +160,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = ":9440", help_heading = "Endpoints")]
     pub(super) health_addr: String,
     /// Address webhooks are received on (component notification)
-    #[arg(long = "receiverAddr", value_name = "ADDRESS", default_value = ":9292", help_heading = "Endpoints")]
+    #[arg(
+        long = "receiverAddr",
+        value_name = "ADDRESS",
+        default_value = ":9292",
+        help_heading = "Endpoints"
+    )]
     pub(super) receiver_addr: String,
 
     /// Work only while holding the components' leases

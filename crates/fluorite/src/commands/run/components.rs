@@ -34,7 +34,8 @@ pub(super) struct Component {
 }
 
 /// Everything this build can run.
-pub(super) const COMPONENTS: &[Component] = &[Component { name: "source", controller: "source-controller", add: source }];
+pub(super) const COMPONENTS: &[Component] =
+    &[Component { name: "source", controller: "source-controller", add: source }];
 
 /// Flux's other components; told at start, so that nobody waits for them.
 pub(super) const ABSENT: &[&str] =

@@ -12,8 +12,8 @@ use fl_runtime::election::{self, Election};
 use fl_runtime::log::{Log, configure};
 use fl_runtime::serve::StatusCode;
 use fl_runtime::{
-    ArtifactFetcher, ConnectOptions, Connection, FeatureGates, HttpSink, Identity, Options, Resolver, Runtime, Stop,
-    serve,
+    ArtifactFetcher, ConnectOptions, Connection, FeatureGates, HttpSink, Identity, Options, Resolver,
+    Runtime, Stop, serve,
 };
 use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
@@ -49,9 +49,9 @@ impl Args {
 
         let connect = ConnectOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         let connection = Connection::open(&connect).await?;
-        let cluster = connection.cluster(&Identity::Own)?.throttled(self.kube_api_qps, self.kube_api_burst).await;
-        let runtime =
-            Runtime::new(cluster, Some(connection), self.options()?, stop.clone(), log.clone());
+        let cluster =
+            connection.cluster(&Identity::Own)?.throttled(self.kube_api_qps, self.kube_api_burst).await;
+        let runtime = Runtime::new(cluster, Some(connection), self.options()?, stop.clone(), log.clone());
         if let Some(address) = self.events_addr.as_deref().filter(|a| !a.is_empty()) {
             let sink = HttpSink::start(address, log.clone()).context("--events-addr cannot be used")?;
             runtime.recorder().add_sink(Arc::new(sink));
@@ -67,9 +67,9 @@ impl Args {
             }
         }
         let store = self.open_store()?;
-        let listener = TcpListener::bind(self.storage_listen()?)
-            .await
-            .with_context(|| format!("cannot listen on {} for artifacts", self.storage_listen().unwrap_or_default()))?;
+        let listener = TcpListener::bind(self.storage_listen()?).await.with_context(|| {
+            format!("cannot listen on {} for artifacts", self.storage_listen().unwrap_or_default())
+        })?;
         let (served, store_stop) = (store.clone(), stop.clone());
         tokio::spawn(async move { fl_store::serve(&served, listener, store_stop.stopped()).await });
 
@@ -116,7 +116,8 @@ impl Args {
                 log.with([("component", (*name).into())]).info("component is not part of this build");
             }
         }
-        let wanted = |c: &&Component| self.components.is_empty() || self.components.iter().any(|n| n == c.name);
+        let wanted =
+            |c: &&Component| self.components.is_empty() || self.components.iter().any(|n| n == c.name);
         Ok(COMPONENTS.iter().filter(wanted).collect())
     }
 
@@ -126,7 +127,8 @@ impl Args {
             gates.merge(text.parse()?);
         }
         let selector = self.watch_label_selector.as_str();
-        let runtime_namespace = std::env::var("RUNTIME_NAMESPACE").unwrap_or_else(|_| "flux-system".to_owned());
+        let runtime_namespace =
+            std::env::var("RUNTIME_NAMESPACE").unwrap_or_else(|_| "flux-system".to_owned());
         anyhow::ensure!(
             self.interval_jitter_percentage < 100,
             "--interval-jitter-percentage must be below 100"
@@ -203,7 +205,9 @@ impl Args {
                 Arc::new(move |path| match path {
                     "/healthz" => (StatusCode::OK, "ok".to_owned()),
                     "/readyz" if runtime.ready() => (StatusCode::OK, "ok".to_owned()),
-                    "/readyz" => (StatusCode::INTERNAL_SERVER_ERROR, "not all kinds have been seen yet\n".to_owned()),
+                    "/readyz" => {
+                        (StatusCode::INTERNAL_SERVER_ERROR, "not all kinds have been seen yet\n".to_owned())
+                    }
                     _ => (StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
                 })
             }),
@@ -216,7 +220,9 @@ impl Args {
                 Ok(listener) => {
                     tokio::spawn(serve::serve(listener, answer, runtime.stop().clone()));
                 }
-                Err(error) => log.with([("address", address.into())]).error(&error.to_string(), "cannot listen"),
+                Err(error) => {
+                    log.with([("address", address.into())]).error(&error.to_string(), "cannot listen")
+                }
             }
         }
     }

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use fl_api::condition::types;
 use fl_api::kustomize::Kustomization;
-use fl_runtime::{
-    Conditions, Edge, End, Names, Outcome, Pass, Reconciled, Reconciler, Resolver, Runtime,
-};
+use fl_runtime::{Conditions, Edge, End, Names, Outcome, Pass, Reconciled, Reconciler, Resolver, Runtime};
 use fl_types::ObjectReference;
 use tokio::time::Instant;
 
