@@ -113,7 +113,7 @@ impl GitRemote for TwinRemote {
         async move {
             self.git.with(|s| s.fetches += 1);
             let (branch, commit, files) = self.find()?;
-            let nobody = || fl_gitfetch::Signature {
+            let nobody = || fl_git::Signature {
                 name: "twin".to_owned(),
                 email: "twin@example.com".to_owned(),
                 seconds: 0,
