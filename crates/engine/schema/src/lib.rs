@@ -18,6 +18,7 @@ mod defaulting;
 mod definition;
 mod field_error;
 pub mod formats;
+mod go_syntax;
 mod golang;
 mod lists;
 mod model;
@@ -33,6 +34,7 @@ pub use decode::{DecodeError, Decoded, Shape, StrictError, decode, decode_value}
 pub use defaulting::default;
 pub use definition::{RuleCheck, RuleVerdict, validate_definition};
 pub use field_error::{FieldError, FieldErrorKind, go_quote};
+pub use go_syntax::go_syntax_error;
 pub use lists::check_list_types;
 pub use model::{
     Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,

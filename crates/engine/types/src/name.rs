@@ -23,7 +23,7 @@ fn regex_message(message: &str, regex: &str, examples: &[&str]) -> String {
 }
 
 fn too_long(limit: usize) -> String {
-    format!("must be no more than {limit} bytes")
+    format!("must be no more than {limit} characters")
 }
 
 fn result(messages: Vec<String>) -> Result<(), NameError> {

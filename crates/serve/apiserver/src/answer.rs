@@ -208,10 +208,27 @@ fn list(
     }
 }
 
+/// Annotations that stand for fields of upstream's own types: a view of the metadata alone does not have them.
+const FIELDS_AS_ANNOTATIONS: [&str; 3] = [
+    "deprecated.daemonset.template.generation",
+    "autoscaling.alpha.kubernetes.io/metrics",
+    "autoscaling.alpha.kubernetes.io/behavior",
+];
+
 fn partial(object: &Value, version: &str) -> Value {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        for key in FIELDS_AS_ANNOTATIONS {
+            annotations.remove(key);
+        }
+        if annotations.is_empty()
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.remove("annotations");
+        }
+    }
     json!({
-        "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"),
-        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))
+        "kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata
     })
 }
 

@@ -28,7 +28,7 @@ pub fn dns1123_subdomain(name: &str, prefix: bool) -> Vec<String> {
     let name = unmask_prefix(name, prefix);
     let mut out = Vec::new();
     if name.len() > 253 {
-        out.push("must be no more than 253 bytes".to_owned());
+        out.push("must be no more than 253 characters".to_owned());
     }
     if !name.split('.').all(is_label) {
         out.push(SUBDOMAIN.to_owned());
@@ -42,7 +42,7 @@ pub fn dns1123_label(name: &str, prefix: bool) -> Vec<String> {
     let name = unmask_prefix(name, prefix);
     let mut out = Vec::new();
     if name.len() > 63 {
-        out.push("must be no more than 63 bytes".to_owned());
+        out.push("must be no more than 63 characters".to_owned());
     }
     if !is_label(&name) {
         out.push(LABEL.to_owned());

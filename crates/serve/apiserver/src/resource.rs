@@ -226,6 +226,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         true
     }
 
+    /// Whether a change moves `metadata.generation`; some types set it once and leave it.
+    fn moves_generation(&self) -> bool {
+        self.has_generation()
+    }
+
     /// Whether PUT to a name that does not exist creates it.
     fn allow_create_on_update(&self) -> bool {
         false

@@ -13,6 +13,7 @@ use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 use crate::verbs::decode;
+use crate::verbs::fields::Tracker;
 
 /// Whether objects of a type are answered and never stored.
 pub(crate) fn is_review(rt: &ResourceType) -> bool {
@@ -31,21 +32,55 @@ pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcom
     }
     decode::stamp_type(&mut review, rt);
     object::meta_mut(&mut review);
+    if matches!(rt.kind.as_str(), "TokenReview") || rt.kind.ends_with("AccessReview") {
+        track(inner, call, target, &mut review)?;
+    }
     match rt.kind.as_str() {
         "TokenReview" => token_review(inner, call, &mut review)?,
         "SelfSubjectReview" => {
             review["metadata"]["creationTimestamp"] = json!(call.now_text());
             review["status"] = json!({"userInfo": call.user.to_json()});
         }
-        "SelfSubjectRulesReview" => rules_review(inner, call, &mut review),
+        "SelfSubjectRulesReview" => rules_review(inner, call, &mut review)?,
         "SelfSubjectAccessReview" => access_review(inner, &call.user.clone(), &mut review, false)?,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             let user = subject(&review);
+            if rt.namespaced {
+                check_local(target, &review)?;
+            }
             access_review(inner, &user, &mut review, true)?;
         }
         _ => return Err(ApiError::method_not_allowed()),
     }
     Ok(Answer::Document { code: 201, value: review })
+}
+
+/// Reviews get managed fields like everything that is created.
+fn track(inner: &Inner, call: &Call, target: &Target, object: &mut Value) -> Outcome<()> {
+    let options = crate::verbs::options::read(call, "CreateOptions", false)?;
+    let (registry, now) = (inner.registry(), call.now_text());
+    let tracker = Tracker {
+        registry: &registry,
+        rt: &target.rt,
+        options: &options,
+        subresource: &target.subresource,
+        now: &now,
+    };
+    tracker.track(&crate::verbs::fields::zero(&target.rt), object);
+    Ok(())
+}
+
+/// A local review is about its own namespace.
+fn check_local(target: &Target, review: &Value) -> Outcome<()> {
+    let Some(asked) = review.pointer("/spec/resourceAttributes/namespace").and_then(Value::as_str) else {
+        return Ok(());
+    };
+    if asked == target.namespace {
+        return Ok(());
+    }
+    let field = "spec.resourceAttributes.namespace";
+    let error = FieldError::invalid(field, &json!(asked), "must match metadata.namespace");
+    Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &[error]))
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
@@ -86,7 +121,17 @@ fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) ->
             "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         };
         let field = if both { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
-        errors.push(invalid(field, detail));
+        let mut error = invalid(field, detail);
+        let part = |key: &str| {
+            let value = path.and_then(|p| p.get(key)).and_then(Value::as_str).unwrap_or_default();
+            json!(value)
+        };
+        error.value = Some(if both {
+            format!("{{\"Path\":{},\"Verb\":{}}}", part("path"), part("verb"))
+        } else {
+            "null".to_owned()
+        });
+        errors.push(error);
     }
     if !errors.is_empty() {
         // Upstream forgets the kind in this refusal.
@@ -104,17 +149,21 @@ fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) ->
         path: text("path"),
     };
     let allowed = inner.authorizer.allows(user, &at);
-    review["status"] = if allowed {
-        let reason = if user.in_group("system:masters") { "" } else { "RBAC: allowed by a role binding" };
-        if reason.is_empty() { json!({"allowed": true}) } else { json!({"allowed": true, "reason": reason}) }
-    } else {
-        json!({"allowed": false})
-    };
+    review["status"] = json!({"allowed": allowed});
+    if allowed
+        && !user.in_group("system:masters")
+        && let Some(reason) = inner.authorizer.index().reason(user, &at)
+    {
+        review["status"]["reason"] = json!(reason);
+    }
     Ok(())
 }
 
-fn rules_review(inner: &Inner, call: &Call, review: &mut Value) {
+fn rules_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
     let namespace = review["spec"].get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if namespace.is_empty() {
+        return Err(ApiError::bad_request("no namespace on request"));
+    }
     let mut rules = inner.authorizer.index().rules(&call.user, &namespace);
     if call.user.in_group("system:masters") && rules.is_empty() {
         let all = vec!["*".to_owned()];
@@ -140,7 +189,10 @@ fn rules_review(inner: &Inner, call: &Call, review: &mut Value) {
             paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}));
         }
     }
+    // The question is not repeated in the answer.
+    review["spec"] = json!({});
     review["status"] = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    Ok(())
 }
 
 fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
@@ -160,7 +212,7 @@ fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
             }
             status
         }
-        None => json!({"user": {}}),
+        None => json!({"user": {}, "error": "invalid bearer token"}),
     };
     review["status"] = status;
     Ok(())
@@ -200,7 +252,12 @@ pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) ->
     let expires = jiff::Timestamp::from_second(now + seconds).unwrap_or(call.now);
     let mut shown = json!({"expirationSeconds": seconds, "boundObjectRef": spec.get("boundObjectRef").cloned().unwrap_or(Value::Null)});
     shown["audiences"] = json!(audiences);
-    let value = json!({
+    let mut tracked = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec});
+    if tracked["spec"].get("expirationSeconds").is_none() {
+        tracked["spec"]["expirationSeconds"] = json!(seconds);
+    }
+    track_request(call, &mut tracked)?;
+    let mut value = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {
             "name": target.name, "namespace": target.namespace, "creationTimestamp": call.now_text(),
@@ -209,7 +266,32 @@ pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) ->
         "spec": shown,
         "status": {"token": token, "expirationTimestamp": crate::server::rfc3339(expires)}
     });
+    if let Some(managed) = tracked.pointer("/metadata/managedFields") {
+        value["metadata"]["managedFields"] = managed.clone();
+    }
     Ok(Answer::Document { code: 201, value })
+}
+
+/// Managed fields of a token request, which is a type of another group.
+fn track_request(call: &Call, request: &mut Value) -> Outcome<()> {
+    let options = crate::verbs::options::read(call, "CreateOptions", false)?;
+    let now = call.now_text();
+    let Some(schema) = fl_kubeschema::schema("authentication.k8s.io", "v1", "TokenRequest") else {
+        return Ok(());
+    };
+    let nothing = fl_ssa::Set::new();
+    let described = fl_ssa::Request {
+        schema: &schema,
+        api_version: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        subresource: "token",
+        manager: &options.manager,
+        now: &now,
+        reset: &nothing,
+        versions: &fl_ssa::OneVersion,
+    };
+    fl_ssa::update(described, &Value::Null, request);
+    Ok(())
 }
 
 /// The claims that bind a token to a pod or secret.
@@ -220,9 +302,9 @@ fn bound_object(inner: &Inner, target: &Target, spec: &Value) -> Outcome<Option<
         "Pod" => ("pods", "pod"),
         "Secret" => ("secrets", "secret"),
         other => {
+            let (group, version) = object::split_api_version(text("apiVersion"));
             return Err(ApiError::bad_request(format!(
-                "cannot bind token for serviceaccount {:?} to object type {other:?}",
-                target.name
+                "cannot bind token to object of type {group}/{version}, Kind={other}"
             )));
         }
     };

@@ -255,7 +255,7 @@ fn check_label_key(key: &str) -> Result<(), String> {
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        wrong.push("name part must be no more than 63 bytes".to_owned());
+        wrong.push("name part must be no more than 63 characters".to_owned());
     }
     if !qualified(name) {
         wrong.push("name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')".to_owned());
@@ -277,7 +277,7 @@ fn qualified(text: &str) -> bool {
 
 fn check_label_value(value: &str) -> Result<(), String> {
     if value.len() > 63 {
-        return Err(format!("<nil>: Invalid value: {value:?}: must be no more than 63 bytes"));
+        return Err(format!("<nil>: Invalid value: {value:?}: must be no more than 63 characters"));
     }
     if value.is_empty() || qualified(value) {
         return Ok(());

@@ -84,7 +84,9 @@ impl ApiError {
 
     #[must_use]
     pub fn invalid(rt: &ResourceType, name: &str, errors: &[FieldError]) -> Self {
-        Self::invalid_kind(&rt.group, &rt.kind, name, errors)
+        // Events of both groups are one kind, which belongs to the core.
+        let group = if rt.group == "events.k8s.io" { "" } else { &rt.group };
+        Self::invalid_kind(group, &rt.kind, name, errors)
     }
 
     #[must_use]
@@ -163,6 +165,13 @@ impl ApiError {
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1
         }))
+    }
+
+    /// The words of a server that waited in vain before it refused.
+    #[must_use]
+    pub(crate) fn after_timeout(mut self) -> Self {
+        self.message = format!("Timeout: {}", self.message);
+        self
     }
 
     #[must_use]

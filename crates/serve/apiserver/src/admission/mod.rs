@@ -63,28 +63,30 @@ impl Webhooks {
         kept.1.clone()
     }
 
-    /// Lets the mutating webhooks change an object.
+    /// Lets the mutating webhooks change an object; true when one did.
     pub(crate) async fn mutate(
         &self,
         inner: &Arc<Inner>,
         write: Write<'_>,
         object: &mut Value,
-    ) -> Outcome<()> {
+    ) -> Outcome<bool> {
         let configured = self.configured();
         if configured.mutating.is_empty() || is_exempt(write.target) {
-            return Ok(());
+            return Ok(false);
         }
+        let mut changed = false;
         let mut again = Vec::new();
         for (i, hook) in configured.mutating.iter().enumerate() {
             if ask_one(inner, hook, write, object).await? {
+                changed = true;
                 // Earlier hooks that want to see later changes are asked once more.
                 again = configured.mutating[..i].iter().filter(|h| h.reinvoke).cloned().collect();
             }
         }
         for hook in again {
-            ask_one(inner, &hook, write, object).await?;
+            changed |= ask_one(inner, &hook, write, object).await?;
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// Asks the validating webhooks about an object (or, for a deletion, about the one that goes).

@@ -10,7 +10,7 @@ use crate::object;
 use crate::store::Store;
 
 /// The issuer and default audience of tokens.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// What proves who is calling.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ fn urls(paths: &[&str], verbs: &[&str]) -> Value {
     json!({"nonResourceURLs": paths, "verbs": verbs})
 }
 
-const DISCOVERY: [&str; 12] = [
+const DISCOVERY: [&str; 11] = [
     "/api",
     "/api/*",
     "/apis",
@@ -33,7 +33,6 @@ const DISCOVERY: [&str; 12] = [
     "/readyz",
     "/version",
     "/version/",
-    "/",
 ];
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
@@ -300,6 +299,81 @@ fn kubernetes_service(inner: &Inner) -> Value {
     })
 }
 
+/// The classes of the system's own pods.
+fn priority_classes() -> Vec<Value> {
+    [
+        (
+            "system-cluster-critical",
+            2_000_000_000_i64,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+        (
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+    ]
+    .into_iter()
+    .map(|(name, value, description)| {
+        json!({
+            "kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": name, "generation": 1},
+            "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority"
+        })
+    })
+    .collect()
+}
+
+/// Group and version with the two numbers that order them for clients.
+const API_SERVICES: &[(&str, &str, u32, u32)] = &[
+    ("", "v1", 18000, 1),
+    ("admissionregistration.k8s.io", "v1", 16700, 15),
+    ("apiextensions.k8s.io", "v1", 16700, 15),
+    ("apps", "v1", 17800, 15),
+    ("authentication.k8s.io", "v1", 17700, 15),
+    ("authorization.k8s.io", "v1", 17600, 15),
+    ("autoscaling", "v1", 17500, 15),
+    ("autoscaling", "v2", 17500, 30),
+    ("batch", "v1", 17400, 15),
+    ("certificates.k8s.io", "v1", 17300, 15),
+    ("coordination.k8s.io", "v1", 16500, 15),
+    ("discovery.k8s.io", "v1", 16200, 15),
+    ("events.k8s.io", "v1", 17750, 15),
+    ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
+    ("networking.k8s.io", "v1", 17200, 15),
+    ("node.k8s.io", "v1", 16300, 15),
+    ("policy", "v1", 17100, 15),
+    ("rbac.authorization.k8s.io", "v1", 17000, 15),
+    ("resource.k8s.io", "v1", 16200, 21),
+    ("scheduling.k8s.io", "v1", 16600, 15),
+    ("storage.k8s.io", "v1", 16800, 15),
+];
+
+/// The groups this server answers itself.
+fn api_services(now: &str) -> Vec<Value> {
+    API_SERVICES
+        .iter()
+        .map(|(group, version, minimum, priority)| {
+            let mut spec =
+                json!({"version": version, "groupPriorityMinimum": minimum, "versionPriority": priority});
+            if !group.is_empty() {
+                spec["group"] = json!(group);
+            }
+            json!({
+                "kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1",
+                "metadata": {
+                    "name": format!("{version}.{group}"),
+                    "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+                },
+                "spec": spec,
+                "status": {"conditions": [{
+                    "type": "Available", "status": "True", "reason": "Local",
+                    "message": "Local APIServices are always available", "lastTransitionTime": now
+                }]}
+            })
+        })
+        .collect()
+}
+
 /// Writes what is missing, all at once so that the writes share a sync.
 pub(crate) async fn write(inner: &Arc<Inner>) -> Outcome<()> {
     let now = rfc3339(inner.now());
@@ -309,6 +383,8 @@ pub(crate) async fn write(inner: &Arc<Inner>) -> Outcome<()> {
     }
     all.extend(roles().into_iter().map(|r| ("rbac.authorization.k8s.io/clusterroles", r)));
     all.extend(bindings().into_iter().map(|b| ("rbac.authorization.k8s.io/clusterrolebindings", b)));
+    all.extend(priority_classes().into_iter().map(|c| ("scheduling.k8s.io/priorityclasses", c)));
+    all.extend(api_services(&now).into_iter().map(|s| ("apiregistration.k8s.io/apiservices", s)));
     all.push(("/services", kubernetes_service(inner)));
     let writes = all.into_iter().map(|(table, mut object)| {
         object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());

@@ -9,7 +9,7 @@ use crate::resource::{Plain, ResourceType, StorageKey};
 use crate::status::{ApiError, Outcome};
 
 /// The user a request runs as: the caller, or who the caller may and wants to be.
-pub(crate) fn effective(auth: &Authorizer, caller: User, headers: &HeaderMap) -> Outcome<User> {
+pub(crate) fn effective(auth: &Authorizer, caller: User, headers: &HeaderMap, path: &str) -> Outcome<User> {
     let all = |name: &str| -> Vec<String> {
         headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).map(str::to_owned).collect()
     };
@@ -26,10 +26,20 @@ pub(crate) fn effective(auth: &Authorizer, caller: User, headers: &HeaderMap) ->
         if groups.is_empty() && uid.is_empty() && extra.is_empty() {
             return Ok(caller);
         }
-        return Err(ApiError::internal(format!(
-            "requested {} without impersonating a user",
-            serde_json::json!(if groups.is_empty() { extra.into_keys().collect() } else { groups })
-        )));
+        let mut asked: Vec<String> = groups.iter().map(|g| format!("{{Group  {g}    }}")).collect();
+        for (key, values) in &extra {
+            asked.extend(
+                values.iter().map(|v| format!("{{UserExtra  {v}  authentication.k8s.io/v1  {key}}}")),
+            );
+        }
+        if !uid.is_empty() {
+            asked.push(format!("{{UID  {uid}  authentication.k8s.io/v1  }}"));
+        }
+        let message = format!(
+            "Internal Server Error: {path:?}: requested [{}] without impersonating a user\n",
+            asked.join(" ")
+        );
+        return Err(ApiError { plain: true, ..ApiError::new(500, "", message) });
     }
     let may = |group: &str, resource: &str, sub: &str, namespace: &str, name: &str| {
         let wanted = Attributes {

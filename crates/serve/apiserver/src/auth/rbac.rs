@@ -72,6 +72,7 @@ impl Rule {
 
 #[derive(Debug)]
 struct Binding {
+    name: String,
     namespace: String,
     subjects: Vec<Value>,
     /// Role kind and name.
@@ -80,7 +81,12 @@ struct Binding {
 
 impl Binding {
     fn binds(&self, user: &User) -> bool {
-        self.subjects.iter().any(|subject| {
+        self.subject(user).is_some()
+    }
+
+    /// The subject that is this user.
+    fn subject(&self, user: &User) -> Option<&Value> {
+        self.subjects.iter().find(|subject| {
             let field = |f: &str| subject.get(f).and_then(Value::as_str).unwrap_or_default();
             match field("kind") {
                 "User" => field("name") == user.name,
@@ -128,6 +134,7 @@ impl Index {
                         .to_owned()
                 };
                 index.bindings.push(Binding {
+                    name: object::name(&binding).to_owned(),
                     namespace: object::namespace(&binding).to_owned(),
                     subjects: binding.get("subjects").and_then(Value::as_array).cloned().unwrap_or_default(),
                     role: (field("kind"), field("name")),
@@ -155,15 +162,39 @@ impl Index {
     }
 
     pub(crate) fn allows(&self, user: &User, at: &Attributes) -> bool {
-        if user.in_group("system:masters") {
-            return true;
-        }
-        self.bindings
-            .iter()
-            .filter(|b| b.namespace.is_empty() || (!at.namespace.is_empty() && b.namespace == at.namespace))
-            .filter(|b| b.binds(user))
-            .filter_map(|b| self.rules_of(b))
-            .any(|rules| rules.iter().any(|rule| rule.allows(at)))
+        user.in_group("system:masters") || self.binding_for(user, at).is_some()
+    }
+
+    /// The binding that lets a user do something, those of the whole cluster first.
+    fn binding_for(&self, user: &User, at: &Attributes) -> Option<&Binding> {
+        let grants = |b: &&Binding| {
+            (b.namespace.is_empty() || (!at.namespace.is_empty() && b.namespace == at.namespace))
+                && b.binds(user)
+                && self.rules_of(b).is_some_and(|rules| rules.iter().any(|rule| rule.allows(at)))
+        };
+        let cluster = self.bindings.iter().filter(|b| b.namespace.is_empty()).find(grants);
+        cluster.or_else(|| self.bindings.iter().filter(|b| !b.namespace.is_empty()).find(grants))
+    }
+
+    /// Why a user may do something, in the words of a review.
+    pub(crate) fn reason(&self, user: &User, at: &Attributes) -> Option<String> {
+        let binding = self.binding_for(user, at)?;
+        let subject = binding.subject(user)?;
+        let field = |f: &str| subject.get(f).and_then(Value::as_str).unwrap_or_default();
+        let who = match field("kind") {
+            "ServiceAccount" => {
+                let namespace =
+                    if field("namespace").is_empty() { &binding.namespace } else { field("namespace") };
+                format!("ServiceAccount \"{}/{namespace}\"", field("name"))
+            }
+            kind => format!("{kind} {:?}", field("name")),
+        };
+        let (kind, name) = if binding.namespace.is_empty() {
+            ("ClusterRoleBinding", format!("{:?}", binding.name))
+        } else {
+            ("RoleBinding", format!("\"{}/{}\"", binding.name, binding.namespace))
+        };
+        Some(format!("RBAC: allowed by {kind} {name} of {} {:?} to {who}", binding.role.0, binding.role.1))
     }
 }
 

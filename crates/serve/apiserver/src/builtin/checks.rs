@@ -20,6 +20,24 @@ pub(super) fn subdomain(errors: &mut Errors, path: &Path, value: &str) {
     errors.each_invalid(path, value, &messages(fl_types::check_dns1123_subdomain(value)));
 }
 
+/// Like [`subdomain`], with underscores: search paths of resolvers.
+pub(super) fn search_path(errors: &mut Errors, path: &Path, value: &str) {
+    let lower = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let good = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part).as_bytes();
+        part.first().is_some_and(|b| lower(*b))
+            && part.last().is_some_and(|b| lower(*b))
+            && part.iter().all(|b| lower(*b) || b"-_".contains(b))
+    };
+    if value.len() > 253 {
+        errors.invalid(path, value, "must be no more than 253 characters");
+    }
+    if !value.split('.').all(good) {
+        let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+        errors.invalid(path, value, why);
+    }
+}
+
 pub(super) fn qualified_name(errors: &mut Errors, path: &Path, value: &str) {
     errors.each_invalid(path, value, &messages(fl_types::check_qualified_name(value)));
 }
@@ -388,6 +406,18 @@ pub(super) fn resource_amount(errors: &mut Errors, path: &Path, name: &str, valu
     }
 }
 
+/// Huge pages come in whole pages.
+fn huge_pages(errors: &mut Errors, path: &Path, name: &str, amount: &Value) {
+    let Some(page) = name.strip_prefix("hugepages-").and_then(|size| size.parse::<Quantity>().ok()) else {
+        return;
+    };
+    let (Some(page), Some(wanted)) = (page.value(), quantity(amount)) else { return };
+    if page > 0 && wanted.value().is_some_and(|wanted| wanted % page != 0) {
+        let why = format!("{wanted} is not positive integer multiple of {name}");
+        errors.invalid(path, amount.clone(), why);
+    }
+}
+
 /// Limits and requests of a container.
 pub(super) fn resource_requirements(errors: &mut Errors, path: &Path, resources: &Value) {
     let (limits, requests) = (path.child("limits"), path.child("requests"));
@@ -395,11 +425,13 @@ pub(super) fn resource_requirements(errors: &mut Errors, path: &Path, resources:
         let path = limits.key(name);
         container_resource_name(errors, &path, name);
         resource_amount(errors, &path, name, amount);
+        huge_pages(errors, &path, name, amount);
     }
     for (name, amount) in entries(resources, "requests") {
         let path = requests.key(name);
         container_resource_name(errors, &path, name);
         resource_amount(errors, &path, name, amount);
+        huge_pages(errors, &path, name, amount);
         let overcommit = is_native_resource(name) && !is_huge_page(name);
         let (Some(request), limit) = (quantity(amount), quantity(&resources["limits"][name])) else {
             continue;

@@ -66,6 +66,16 @@ impl Errors {
         });
     }
 
+    /// An `Invalid` that prints no value at all.
+    pub(super) fn invalid_omitted(&mut self, path: &Path, detail: impl Into<String>) {
+        self.push(FieldError {
+            kind: FieldErrorKind::Invalid,
+            field: path.0.clone(),
+            value: None,
+            detail: detail.into(),
+        });
+    }
+
     pub(super) fn forbidden(&mut self, path: &Path, detail: impl Into<String>) {
         self.push(FieldError::forbidden(path.0.as_str(), detail));
     }
@@ -94,6 +104,18 @@ impl Errors {
     /// `supported` is printed as given: sorted where upstream has a set, in its own order where it has a list.
     pub(super) fn not_supported(&mut self, path: &Path, value: impl Into<Value>, supported: &[&str]) {
         self.push(FieldError::not_supported(path.0.as_str(), &value.into(), supported));
+    }
+
+    /// Like [`Errors::not_supported`] with the value printed as it is: for Go values that are not JSON.
+    pub(super) fn not_supported_printed(
+        &mut self,
+        path: &Path,
+        value: impl Into<String>,
+        supported: &[&str],
+    ) {
+        let mut error = FieldError::not_supported(path.0.as_str(), &Value::Null, supported);
+        error.value = Some(value.into());
+        self.push(error);
     }
 
     /// One `Invalid` per message about `value`.

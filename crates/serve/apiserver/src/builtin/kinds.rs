@@ -75,6 +75,7 @@ fn core(kind: &str) -> Rules {
             validate: validate::pod,
             validate_update: validate::pod_update,
             update_alone: true,
+            validate_status: validate::pod_status,
             warnings: warnings::pod,
             fields: POD_FIELDS,
             ..Rules::DEFAULT
@@ -82,6 +83,7 @@ fn core(kind: &str) -> Rules {
         "PodTemplate" => Rules { validate: validate::pod_template, ..Rules::DEFAULT },
         "ReplicationController" => Rules {
             validate: validate::replication_controller,
+            validate_status: validate::replica_set_status,
             warnings: warnings::workload,
             fields: &[("status.replicas", "/status/replicas")],
             ..Rules::DEFAULT
@@ -93,6 +95,8 @@ fn core(kind: &str) -> Rules {
             prepare_update: strategy::service_update,
             validate: validate::service,
             validate_update: validate::service_update,
+            validate_status: validate::service_status,
+            warnings: warnings::service,
             fields: &[("spec.clusterIP", "/spec/clusterIP"), ("spec.type", "/spec/type")],
             ..NO_GENERATION
         },
@@ -100,15 +104,22 @@ fn core(kind: &str) -> Rules {
             name: NameRule::Label,
             prepare_create: strategy::namespace_create,
             prepare_update: strategy::namespace_update,
+            validate: validate::namespace,
             validate_status: validate::namespace_status,
             fields: &[("status.phase", "/status/phase")],
             ..NO_GENERATION
         },
-        "Node" => Rules { fields: &[("spec.unschedulable", "/spec/unschedulable")], ..NO_GENERATION },
+        "Node" => Rules {
+            prepare_create: strategy::node_create,
+            validate: validate::node,
+            fields: &[("spec.unschedulable", "/spec/unschedulable")],
+            ..NO_GENERATION
+        },
         "Secret" => Rules {
             prepare_update: strategy::secret_update,
             validate: validate::secret,
             validate_update: validate::secret_update,
+            warnings: warnings::secret,
             fields: &[("type", "/type")],
             ..NO_GENERATION
         },
@@ -148,6 +159,7 @@ fn core(kind: &str) -> Rules {
             prepare_update: strategy::claim_update,
             validate: validate::claim,
             validate_update: validate::claim_update,
+            validate_status: validate::claim_status,
             ..NO_GENERATION
         },
         _ => NO_GENERATION,
@@ -161,6 +173,7 @@ fn workload(kind: &str) -> Rules {
             prepare_status: strategy::deployment_status,
             validate: validate::deployment,
             validate_update: validate::deployment_update,
+            validate_status: validate::deployment_status,
             ..base
         },
         "DaemonSet" => Rules {
@@ -168,22 +181,35 @@ fn workload(kind: &str) -> Rules {
             prepare_update: strategy::daemon_set_update,
             validate: validate::daemon_set,
             validate_update: validate::daemon_set_update,
+            validate_status: validate::daemon_set_status,
             ..base
         },
         "StatefulSet" => Rules {
             name: NameRule::Label,
             validate: validate::stateful_set,
             validate_update: validate::stateful_set_update,
+            validate_status: validate::stateful_set_status,
             update_alone: true,
             ..base
         },
-        "ReplicaSet" => {
-            Rules { validate: validate::replica_set, validate_update: validate::replica_set_update, ..base }
-        }
+        "ReplicaSet" => Rules {
+            validate: validate::replica_set,
+            validate_update: validate::replica_set_update,
+            validate_status: validate::replica_set_status,
+            fields: &[("status.replicas", "/status/replicas")],
+            ..base
+        },
+        "ControllerRevision" => Rules {
+            validate: validate::controller_revision,
+            validate_update: validate::controller_revision_update,
+            update_alone: true,
+            ..NO_GENERATION
+        },
         "Job" => Rules {
             prepare_create: strategy::job_create,
             validate: validate::job,
             validate_update: validate::job_update,
+            validate_status: validate::job_status,
             update_alone: true,
             fields: &[("status.successful", "/status/succeeded")],
             ..base
@@ -231,6 +257,7 @@ fn other(group: &str, kind: &str) -> Rules {
             validate: validate::ingress_create,
             validate_update: |errors, new, _| validate::ingress(errors, new),
             update_alone: true,
+            validate_status: validate::ingress_status,
             ..Rules::DEFAULT
         },
         ("networking.k8s.io", "NetworkPolicy") => {
@@ -241,12 +268,17 @@ fn other(group: &str, kind: &str) -> Rules {
             validate_update: validate::ingress_class_update,
             ..Rules::DEFAULT
         },
-        ("policy", "PodDisruptionBudget") => {
-            Rules { unconditional_update: false, validate: validate::disruption_budget, ..Rules::DEFAULT }
-        }
-        ("autoscaling", "HorizontalPodAutoscaler") => {
-            Rules { validate: validate::autoscaler, ..NO_GENERATION }
-        }
+        ("policy", "PodDisruptionBudget") => Rules {
+            unconditional_update: false,
+            validate: validate::disruption_budget,
+            validate_status: validate::disruption_budget_status,
+            ..Rules::DEFAULT
+        },
+        ("autoscaling", "HorizontalPodAutoscaler") => Rules {
+            validate: validate::autoscaler,
+            validate_status: validate::autoscaler_status,
+            ..NO_GENERATION
+        },
         ("scheduling.k8s.io", "PriorityClass") => Rules {
             validate: validate::priority_class,
             validate_update: validate::priority_class_update,
@@ -264,6 +296,9 @@ fn other(group: &str, kind: &str) -> Rules {
         }
         (ADMISSION, "MutatingWebhookConfiguration") => {
             Rules { unconditional_update: false, validate: validate::mutating_webhooks, ..Rules::DEFAULT }
+        }
+        (ADMISSION, "ValidatingAdmissionPolicy") => {
+            Rules { unconditional_update: false, validate: validate::validating_policy, ..Rules::DEFAULT }
         }
         (ADMISSION, _) | ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             Rules { unconditional_update: false, ..Rules::DEFAULT }
@@ -283,7 +318,10 @@ fn other(group: &str, kind: &str) -> Rules {
             validate_update: validate::storage_class_update,
             ..NO_GENERATION
         },
-        (STORAGE, "CSIDriver" | "CSIStorageCapacity" | "VolumeAttachment" | "CSINode") => CONDITIONAL,
+        (STORAGE, "CSIDriver") => Rules { validate: validate::csi_driver, ..CONDITIONAL },
+        (STORAGE, "CSINode") => Rules { validate: validate::csi_node, ..CONDITIONAL },
+        (STORAGE, "VolumeAttachment") => Rules { validate: validate::volume_attachment, ..CONDITIONAL },
+        (STORAGE, "CSIStorageCapacity") => CONDITIONAL,
         ("certificates.k8s.io", "CertificateSigningRequest") => Rules {
             prepare_update: strategy::signing_request_update,
             fields: &[("spec.signerName", "/spec/signerName")],

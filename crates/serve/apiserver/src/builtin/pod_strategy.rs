@@ -22,8 +22,8 @@ pub(super) fn prepare_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     admit(object, Some(old));
 }
 
-/// What the admission plugins of a stock server put into every pod: how long it stays on a node that is lost, and its
-/// priority.
+/// What the admission plugins of a stock server put into every pod: how long it stays on a node that is lost. A priority
+/// once computed stays.
 fn admit(object: &mut Value, old: Option<&Value>) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -47,18 +47,7 @@ fn admit(object: &mut Value, old: Option<&Value>) {
                 spec.insert(key.to_owned(), old["spec"][key].clone());
             }
         }
-        return;
     }
-    let class = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
-    let priority: i64 = match class {
-        "" => 0,
-        "system-cluster-critical" => 2_000_000_000,
-        "system-node-critical" => 2_000_001_000,
-        // A class of the cluster's own: its value is looked up where the store is at hand.
-        _ => return,
-    };
-    spec.entry("priority").or_insert_with(|| json!(priority));
-    spec.entry("preemptionPolicy").or_insert_with(|| json!("PreemptLowerPriority"));
 }
 
 pub(super) fn prepare_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
@@ -71,10 +60,27 @@ pub(super) fn prepare_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
             metadata.insert("ownerReferences".to_owned(), owners);
         }
     }
+    pod_addresses(&mut object["status"]);
     if text(&object["status"], "qosClass").is_empty() {
         let class = old["status"]["qosClass"].clone();
         if let Some(status) = object["status"].as_object_mut() {
             status.insert("qosClass".to_owned(), class);
+        }
+    }
+}
+
+/// The one address and the list of addresses follow each other.
+fn pod_addresses(status: &mut Value) {
+    for (one, all) in [("podIP", "podIPs"), ("hostIP", "hostIPs")] {
+        let first = text(status, one).to_owned();
+        let Some(status) = status.as_object_mut() else { return };
+        let listed =
+            status.get(all).and_then(|l| l.pointer("/0/ip")).and_then(Value::as_str).unwrap_or_default();
+        if !first.is_empty() && first != listed {
+            status.insert(all.to_owned(), json!([{"ip": first}]));
+        } else if first.is_empty() && !listed.is_empty() {
+            let listed = json!(listed);
+            status.insert(one.to_owned(), listed);
         }
     }
 }

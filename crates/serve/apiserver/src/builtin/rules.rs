@@ -142,12 +142,14 @@ impl Behaviour for Kind {
 
     fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
         (self.rules.prepare_create)(cx, object);
+        super::strategy::drop_disabled(self.rules.kind, object);
         // A status that was dropped comes back with its defaults (phases), as upstream's storage decoding gives it.
         defaults::apply(self.def, object);
     }
 
     fn prepare_for_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
         (self.rules.prepare_update)(cx, object, old);
+        super::strategy::drop_disabled(self.rules.kind, object);
         self.normalize(object);
     }
 
@@ -212,6 +214,10 @@ impl Behaviour for Kind {
 
     fn has_generation(&self) -> bool {
         self.rules.generation
+    }
+
+    fn moves_generation(&self) -> bool {
+        self.rules.generation && self.rules.kind != "PriorityClass"
     }
 
     fn allow_create_on_update(&self) -> bool {

@@ -286,3 +286,47 @@ fn port_key(port: &Value) -> (i64, String, i64) {
         port["nodePort"].as_i64().unwrap_or(0),
     )
 }
+
+/// A new node takes no pods until something says it is ready.
+pub(super) fn node_create(_cx: Hook<'_>, object: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let Some(spec) = map_mut(object, "spec") else { return };
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    if let Some(taints) = taints.as_array_mut()
+        && !taints.iter().any(|t| text(t, "key") == NOT_READY && text(t, "effect") == "NoSchedule")
+    {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+    }
+}
+
+/// The pod spec inside an object of a kind.
+fn pod_spec<'a>(kind: &str, object: &'a mut Value) -> Option<&'a mut Map<String, Value>> {
+    let pointer = match kind {
+        "Pod" => "/spec",
+        "PodTemplate" => "/template/spec",
+        "CronJob" => "/spec/jobTemplate/spec/template/spec",
+        "Deployment" | "DaemonSet" | "StatefulSet" | "ReplicaSet" | "ReplicationController" | "Job" => {
+            "/spec/template/spec"
+        }
+        _ => return None,
+    };
+    object.pointer_mut(pointer).and_then(Value::as_object_mut)
+}
+
+/// Fields of features that a stock server has switched off are dropped.
+pub(super) fn drop_disabled(kind: &str, object: &mut Value) {
+    let Some(spec) = pod_spec(kind, object) else { return };
+    spec.remove("hostnameOverride");
+    for (list, only_always) in [("containers", false), ("initContainers", true)] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(container) = container.as_object_mut() else { continue };
+            container.remove("restartPolicyRules");
+            if let Some(lifecycle) = container.get_mut("lifecycle").and_then(Value::as_object_mut) {
+                lifecycle.remove("stopSignal");
+            }
+            if !(only_always && container.get("restartPolicy").is_some_and(|p| p == "Always")) {
+                container.remove("restartPolicy");
+            }
+        }
+    }
+}

@@ -102,7 +102,7 @@ impl ApiServer {
             return early(&error);
         }
         let now = self.inner.now();
-        let user = match self.inner.user(&parts.headers, peer, now) {
+        let user = match self.inner.user(&parts.headers, peer, now, parts.uri.path()) {
             Ok(user) => user,
             Err(error) => return early(&error),
         };
@@ -171,7 +171,9 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> String {
         "DELETE" if path.name.is_empty() => "deletecollection",
         "DELETE" => "delete",
         "GET" | "HEAD" => {
-            if path.legacy_watch || (path.subresource.is_empty() && query.flag("watch")) {
+            // Asking to watch at the path of one object is a plain read, unless the old paths are used.
+            let collection = path.name.is_empty() && path.subresource.is_empty();
+            if path.legacy_watch || (collection && query.flag("watch")) {
                 "watch"
             } else if path.name.is_empty() {
                 "list"
@@ -185,7 +187,7 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> String {
 }
 
 impl Inner {
-    fn user(&self, headers: &HeaderMap, peer: Peer, now: Timestamp) -> Outcome<User> {
+    fn user(&self, headers: &HeaderMap, peer: Peer, now: Timestamp, path: &str) -> Outcome<User> {
         let bearer = headers.get("authorization").and_then(|v| v.to_str().ok()).and_then(|v| {
             let (scheme, token) = v.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
@@ -200,7 +202,7 @@ impl Inner {
             }
             (None, None) => User::anonymous(),
         };
-        impersonate::effective(&self.authorizer, caller, headers)
+        impersonate::effective(&self.authorizer, caller, headers, path)
     }
 
     fn authorize(&self, user: &User, route: &Route, verb: &str, path: &str) -> Outcome<()> {

@@ -1,6 +1,8 @@
 //! What a few built-in types need from the server itself, beyond the rules of their kind: addresses for services,
 //! served types for definitions, checks against granting what one does not hold.
 
+mod claims;
+mod pods;
 mod rbac;
 mod services;
 
@@ -19,16 +21,25 @@ enum Special {
     Service,
     Definition,
     Rbac,
+    Pod,
+    Claim,
     None,
 }
 
 fn special(target: &Target) -> Special {
     match (target.rt.group.as_str(), target.rt.plural.as_str()) {
         ("", "services") => Special::Service,
+        ("", "pods") => Special::Pod,
+        ("", "persistentvolumeclaims") => Special::Claim,
         ("apiextensions.k8s.io", "customresourcedefinitions") => Special::Definition,
         ("rbac.authorization.k8s.io", _) => Special::Rbac,
         _ => Special::None,
     }
+}
+
+/// Whether writes of a type are followed by something.
+pub(crate) fn is_special(target: &Target) -> bool {
+    matches!(special(target), Special::Service | Special::Definition)
 }
 
 /// Before a new object is validated.
@@ -43,11 +54,12 @@ pub(crate) fn prepare_create(
             services::allocate(inner, target, object, None, call.query.get("dryRun") == "All")
         }
         Special::Rbac => rbac::check(inner, call, target, object, None),
+        Special::Pod => pods::admit(inner, target, object),
         Special::Definition => {
             crd::prepare(inner, object, None, &call.now_text());
             Ok(())
         }
-        Special::None => Ok(()),
+        Special::Claim | Special::None => Ok(()),
     }
 }
 
@@ -64,6 +76,7 @@ pub(crate) fn prepare_update(
             services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")
         }
         Special::Rbac => rbac::check(inner, call, target, object, Some(old)),
+        Special::Claim if target.subresource.is_empty() => claims::check_resize(inner, target, object, old),
         Special::Definition if target.subresource.is_empty() => {
             crd::prepare(inner, object, Some(old), &call.now_text());
             Ok(())

@@ -50,14 +50,18 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
         }
     }
     let ip = text(spec, "clusterIP").to_owned();
-    if ip.is_empty() {
+    if ip.is_empty() && spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|l| !l.is_empty()) {
+        // Validation says what is wrong with a list without its first.
+        return Ok(());
+    }
+    if ip.is_empty() && dry_run {
+        // Nothing is handed out for a write that does not happen.
+        spec["clusterIP"] = json!("0.0.0.0");
+    } else if ip.is_empty() {
         let made = inner
             .addresses
             .address()
             .map_err(|_| refused("spec.clusterIPs", "", "failed to allocate IP: range is full"))?;
-        if dry_run {
-            inner.addresses.free(&json!({"spec": {"clusterIPs": [made]}}));
-        }
         spec["clusterIP"] = json!(made);
     } else if ip != "None" && (text(old, "clusterIP").is_empty() || was_external) {
         // An address that changes is refused by validation, so only a first one is taken.
@@ -75,7 +79,9 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
                 return Err(refused(
                     "spec.clusterIPs",
                     &ip,
-                    "failed to allocate IP: the provided network does not match the current range",
+                    &format!(
+                        "failed to allocate IP {ip}: the provided IP ({ip}) is not in the valid range. The range of valid IPs is 10.0.0.0/16"
+                    ),
                 ));
             }
             // Not an address at all: validation says so in its own words.
@@ -83,10 +89,7 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
         }
     }
     let ip = spec["clusterIP"].clone();
-    if spec
-        .get("clusterIPs")
-        .is_none_or(|v| v.is_null() || v.as_array().is_some_and(|l| l.is_empty() || l.first() != Some(&ip)))
-    {
+    if spec.get("clusterIPs").is_none_or(|v| v.is_null() || v.as_array().is_some_and(Vec::is_empty)) {
         spec["clusterIPs"] = json!([ip]);
     }
     for (field, value) in [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))] {
@@ -123,15 +126,19 @@ fn health_check_port(
         spec["healthCheckNodePort"] = port.clone();
         return Ok(());
     }
+    if dry_run {
+        spec["healthCheckNodePort"] = json!(DUMMY_PORT);
+        return Ok(());
+    }
     let number = inner.addresses.port().map_err(|_| {
         FieldError::invalid("spec.healthCheckNodePort", &json!(0), "no free node port is left")
     })?;
-    if dry_run {
-        inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}));
-    }
     spec["healthCheckNodePort"] = json!(number);
     Ok(())
 }
+
+/// What a dry run shows where a node port would be handed out.
+const DUMMY_PORT: u16 = 32_769;
 
 fn refused(field: &str, value: &str, detail: &str) -> FieldError {
     FieldError::invalid(field, &json!([value]), detail)
@@ -149,16 +156,18 @@ fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool
             && a.get("name") == b.get("name")
     };
     let mut shared: Vec<(u64, Value)> = Vec::new();
+    let mut dummies: u16 = 0;
     let Some(list) = spec.get_mut("ports").and_then(Value::as_array_mut) else { return Ok(()) };
     for (i, port) in list.iter_mut().enumerate() {
         let given = port.get("nodePort").and_then(Value::as_u64).unwrap_or(0);
         if given > 0 {
-            if !held.contains(&given) && kind != "ClusterIP" && !shared.iter().any(|(n, _)| *n == given) {
+            if !dry_run
+                && !held.contains(&given)
+                && kind != "ClusterIP"
+                && !shared.iter().any(|(n, _)| *n == given)
+            {
                 let number = u16::try_from(given).unwrap_or(0);
                 match inner.addresses.take_port(number) {
-                    Ok(()) if dry_run => {
-                        inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}));
-                    }
                     Ok(()) => {}
                     Err(Refused::Taken) => {
                         return Err(FieldError::invalid(
@@ -189,6 +198,10 @@ fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool
             .filter(|n| n.as_u64().unwrap_or(0) > 0);
         port["nodePort"] = match kept {
             Some(number) => number.clone(),
+            None if dry_run => {
+                dummies += 1;
+                json!(DUMMY_PORT + dummies - 1)
+            }
             None => {
                 let number = inner.addresses.port().map_err(|_| {
                     FieldError::invalid(
@@ -197,9 +210,6 @@ fn ports(inner: &Inner, spec: &mut Value, old: &Value, kind: &str, dry_run: bool
                         "no free node port is left",
                     )
                 })?;
-                if dry_run {
-                    inner.addresses.free(&json!({"spec": {"ports": [{"nodePort": number}]}}));
-                }
                 json!(number)
             }
         };

@@ -70,21 +70,27 @@ pub(crate) async fn run(
     options: &WriteOptions,
 ) -> Outcome<Answer> {
     let rt = &target.rt;
-    let text = decode::yaml_to_json(&call.body)?;
+    let text = crate::yaml::to_json(&call.body).map_err(|why| {
+        ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: yaml: {why}"))
+    })?;
     let applied: Value = serde_json::from_slice(&text)
         .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
-    if !applied.is_object() {
-        return Err(ApiError::bad_request("error decoding YAML: the document is not an object"));
+    if !applied.is_object() && !applied.is_null() {
+        let what = decode::go_type(&applied);
+        let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
+        let around = "error unmarshaling JSON: while decoding JSON";
+        return Err(ApiError::bad_request(format!("error decoding YAML: {around}: {why}")));
     }
     check_type(rt, &applied)?;
+    let named = applied.pointer("/metadata/name").is_some_and(|name| !name.is_null() && !name.is_string());
     let name = object::name(&applied);
-    if name.is_empty() {
+    if name.is_empty() && !named {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
             target.name
         )));
     }
-    if name != target.name {
+    if name != target.name && !named {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             target.name

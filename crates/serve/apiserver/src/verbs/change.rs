@@ -82,6 +82,21 @@ pub(crate) async fn run(
             && object::finalizers(&object).is_empty()
             && !still_in_grace(&object);
         // The last event of an object shows it as it was stored, with the finalizer that was just taken off.
+        if !gone && rt.behaviour.stored_as_served() && !crate::special::is_special(target) {
+            // The usual case: what is stored is what is answered, written out once.
+            match inner
+                .store
+                .commit(target.table(), &key, Expect::Revision(entry.revision), Change::Put(object))
+                .await
+            {
+                Ok(entry) => {
+                    let bytes = entry.bytes.clone();
+                    return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes });
+                }
+                Err(StoreError::Conflict) => continue,
+                Err(other) => return Err(other.into()),
+            }
+        }
         let change = if gone {
             Change::Delete(entry.value())
         } else {
@@ -180,7 +195,6 @@ impl Step<'_> {
         if tracking == Tracking::Update {
             tracker.track(old, &mut object);
         }
-        let before = object.clone();
         let write = admission::Write {
             call: self.call,
             target,
@@ -188,8 +202,8 @@ impl Step<'_> {
             old: Some(old),
             dry_run: self.options.dry_run,
         };
-        self.inner.webhooks.mutate(self.inner, write, &mut object).await?;
-        if tracking == Tracking::Update && object != before {
+        let mutated = self.inner.webhooks.mutate(self.inner, write, &mut object).await?;
+        if mutated && tracking == Tracking::Update {
             tracker.track(old, &mut object);
         }
         let status = target.subresource == "status";
@@ -200,10 +214,14 @@ impl Step<'_> {
         }
         crate::special::prepare_update(self.inner, self.call, target, &mut object, old)?;
         rt.behaviour.normalize(&mut object);
-        set_generation(rt.behaviour.has_generation(), &mut object, old);
+        // Scheduling and eviction are the server's own changes: no rules, no new generation.
+        let own = matches!(target.subresource.as_str(), "binding" | "eviction");
+        set_generation(rt.behaviour.moves_generation() && !own, &mut object, old);
 
         let mut errors = metadata::check_update(rt, &object, old);
-        errors.extend(if status {
+        errors.extend(if own {
+            Vec::new()
+        } else if status {
             rt.behaviour.validate_status_update(hook, &object, old)
         } else {
             rt.behaviour.validate_update(hook, &object, old)

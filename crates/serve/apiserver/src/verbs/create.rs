@@ -20,9 +20,6 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     let options = options::read(call, "CreateOptions", false)?;
     let mut object = decode::body(inner, call, rt, options.validation)?;
     check_namespace(&mut object, target)?;
-    if !object::meta_str(&object, "resourceVersion").is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
-    }
     rt.behaviour.default(&mut object);
     rt.behaviour.normalize(&mut object);
     // The server fills these in; what a client sends is of no interest.
@@ -61,6 +58,8 @@ pub(crate) enum Tracking {
     Update,
     /// Apply wrote managedFields already.
     Done,
+    /// The server's own doing: nobody comes to own anything.
+    Untracked,
 }
 
 /// Checks and completes the namespace of an object against the request's.
@@ -115,12 +114,11 @@ pub(crate) async fn store(
     if tracking == Tracking::Update {
         tracker.track(&nothing, &mut object);
     }
-    let before = object.clone();
     let target = Target { name: name.clone(), ..target.clone() };
     let write =
         admission::Write { call, target: &target, operation: "CREATE", old: None, dry_run: options.dry_run };
-    inner.webhooks.mutate(inner, write, &mut object).await?;
-    if tracking == Tracking::Update && object != before {
+    let mutated = inner.webhooks.mutate(inner, write, &mut object).await?;
+    if mutated && tracking == Tracking::Update {
         tracker.track(&nothing, &mut object);
     }
 
@@ -153,6 +151,9 @@ pub(crate) async fn store(
         }
         fields::drop_timestamps_of_dry_run(&mut object);
         return Ok(object);
+    }
+    if !object::meta_str(&object, "resourceVersion").is_empty() {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
     }
     let stored = rt.behaviour.to_storage(object.clone());
     match inner.store.commit(target.table(), &key, Expect::Absent, Change::Put(stored)).await {

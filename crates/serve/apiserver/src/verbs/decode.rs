@@ -69,6 +69,15 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
         ))
     };
     // The type decides how the rest is read, so it is looked at first.
+    if let Some(what) = not_an_object(text) {
+        let subject = if rt.is_custom() {
+            String::new()
+        } else {
+            format!("the object provided is unrecognized (must be of type {}): ", rt.kind)
+        };
+        let shown = if rt.is_custom() { String::new() } else { format!(" ({})", hex(text)) };
+        return Err(ApiError::bad_request(format!("{subject}{}{shown}", not_a_type(what))));
+    }
     let (kind, api_version) = peek_type(text).map_err(refuse)?;
     check_type(kinds, &kind, &api_version)?;
     let schema = rt.behaviour.schema();
@@ -79,10 +88,7 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     let decoded = fl_schema::decode(text, shape).map_err(|e| refuse(decode_message(&e)))?;
     let mut value = decoded.value;
     if !value.is_object() {
-        return Err(ApiError::bad_request(format!(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-            go_type(&value)
-        )));
+        return Err(ApiError::bad_request(not_a_type(go_type(&value))));
     }
     let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
     if let (Some(schema), true) = (&schema, rt.is_custom()) {
@@ -93,6 +99,26 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     stamp_type(&mut value, rt);
     rt.behaviour.normalize(&mut value);
     Ok(value)
+}
+
+/// Go's name for a document that is whole but no object.
+fn not_an_object(text: &[u8]) -> Option<&'static str> {
+    let first = text.iter().find(|b| !b.is_ascii_whitespace())?;
+    if *first == b'{' {
+        return None;
+    }
+    serde_json::from_slice::<Value>(text).ok().filter(|v| !v.is_object() && !v.is_null()).map(|v| go_type(&v))
+}
+
+fn not_a_type(what: &str) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
+/// The start of a body as upstream shows it.
+fn hex(text: &[u8]) -> String {
+    text.iter().take(100).map(|b| format!("{b:02x}")).collect()
 }
 
 /// Says or refuses strict findings.
@@ -131,7 +157,7 @@ pub(crate) fn stamp_type(value: &mut Value, rt: &ResourceType) {
     }
 }
 
-fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -7,7 +7,6 @@ use crate::names;
 use crate::object;
 use crate::resource::ResourceType;
 
-const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
@@ -21,36 +20,7 @@ fn is_qualified_part(text: &str) -> bool {
 
 /// What is wrong with `prefix/name`.
 pub(crate) fn qualified_name(text: &str) -> Vec<String> {
-    let mut out = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => *name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                out.push("prefix part must be non-empty".to_owned());
-            } else {
-                out.extend(
-                    names::dns1123_subdomain(prefix, false).into_iter().map(|e| format!("prefix part {e}")),
-                );
-            }
-            *name
-        }
-        _ => {
-            let text = QUALIFIED.trim_start_matches("name part ").trim_start_matches("must ");
-            return vec![format!(
-                "a valid label key must {text} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-    };
-    if name.is_empty() {
-        out.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        out.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !is_qualified_part(name) {
-        out.push(QUALIFIED.to_owned());
-    }
-    out
+    fl_types::check_qualified_name(text).err().map(|e| e.messages().to_vec()).unwrap_or_default()
 }
 
 /// Errors about a map of labels.
@@ -61,7 +31,7 @@ pub(crate) fn labels(map: &Value, path: &str) -> Vec<FieldError> {
         let text = value.as_str().unwrap_or_default();
         let mut wrong = Vec::new();
         if text.len() > 63 {
-            wrong.push("must be no more than 63 bytes".to_owned());
+            wrong.push("must be no more than 63 characters".to_owned());
         }
         if !text.is_empty() && !is_qualified_part(text) {
             wrong.push(LABEL_VALUE.to_owned());

@@ -9,7 +9,7 @@ pub(crate) mod delete;
 pub(crate) mod fields;
 pub(crate) mod lifecycle;
 pub(crate) mod metadata;
-mod options;
+pub(crate) mod options;
 pub(crate) mod patch;
 mod read;
 mod scale;
@@ -68,7 +68,7 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         ("token", "create") => reviews::token_request(inner, call, target),
         ("binding", "create") => binding::bind(inner, call, target).await,
         ("eviction", "create") => binding::evict(inner, call, target).await,
-        ("log", "get") => binding::log(inner, target),
+        ("log", "get") => binding::log(inner, call, target),
         ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
             read::get(inner, call, target)
         }

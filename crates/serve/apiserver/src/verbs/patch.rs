@@ -48,6 +48,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     if form == Form::Apply {
         return apply::run(inner, call, target, &options).await;
     }
+    if inner.store.latest(target.table(), &target.key()).is_none() {
+        return Err(ApiError::not_found(&target.rt, &target.name));
+    }
     let patch = read_patch(call, form)?;
     change::run(inner, call, target, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
@@ -61,8 +64,15 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
 
 /// The patch document.
 pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
-    let patch: Value = serde_json::from_slice(&call.body)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))?;
+    let patch: Value = serde_json::from_slice(&call.body).map_err(|_| {
+        let why = fl_schema::go_syntax_error(&call.body);
+        ApiError::bad_request(format!("error decoding patch: {why}"))
+    })?;
+    if form != Form::Json && !patch.is_object() {
+        let what = decode::go_type(&patch);
+        let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
+        return Err(ApiError::bad_request(format!("error decoding patch: {why}")));
+    }
     if form == Form::Json {
         let operations = patch.as_array().map_or(0, Vec::len);
         if operations > 10_000 {

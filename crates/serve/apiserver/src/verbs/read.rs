@@ -16,11 +16,10 @@ use crate::status::{ApiError, Outcome};
 use crate::store::{Entry, Item, StoreError};
 
 /// The served bytes of a stored object.
-pub(crate) fn served(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Bytes {
+pub(crate) fn served(rt: &ResourceType, entry: &Entry) -> Bytes {
     if rt.behaviour.stored_as_served() {
         return entry.bytes.clone();
     }
-    let _ = inner;
     to_bytes(&rt.behaviour.read_from_storage(entry.value()))
 }
 
@@ -98,34 +97,27 @@ fn unknown_field(rt: &ResourceType, label: &str) -> String {
 }
 
 pub(crate) fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
-    let wanted = revision_of(call.query.get("resourceVersion"))?;
+    let given = call.query.get("resourceVersion");
+    let wanted = revision_of(given).map_err(|why| ApiError::new(500, "", why))?;
     let newest = inner.store.revision();
     if wanted > newest {
-        return Err(ApiError::too_large_revision(wanted, newest));
+        return Err(ApiError::too_large_revision(wanted, newest).after_timeout());
     }
     let entry = inner
         .store
         .get(target.table(), &target.key())
         .ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
-    Ok(Answer::Object { code: 200, rt: target.rt.clone(), bytes: served(inner, &target.rt, &entry) })
+    Ok(Answer::Object { code: 200, rt: target.rt.clone(), bytes: served(&target.rt, &entry) })
 }
 
 /// A resourceVersion; empty is 0.
-pub(crate) fn revision_of(text: &str) -> Outcome<u64> {
+pub(crate) fn revision_of(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        ApiError::invalid_kind(
-            "",
-            "",
-            "",
-            &[FieldError::invalid(
-                "resourceVersion",
-                &json!(text),
-                format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-            )],
-        )
+        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+        FieldError::invalid("resourceVersion", &json!(text), why).to_string()
     })
 }
 
@@ -153,7 +145,7 @@ fn decode_continue(text: &str) -> Outcome<Continue> {
         let first = bytes.iter().copied().find(|b| !b.is_ascii_whitespace());
         match first {
             // Go names the offending byte the way it quotes characters.
-            Some(b) if !(0x20..0x7f).contains(&b) => {
+            Some(b) if b < 0x20 || (0x7f..0xa1).contains(&b) || b == 0xad => {
                 bad(format!("invalid character '\\u{b:04x}' looking for beginning of value"))
             }
             Some(b) => bad(format!("invalid character '{}' looking for beginning of value", b as char)),
@@ -241,7 +233,12 @@ fn page(call: &Call) -> Outcome<Page> {
     if from.is_some() && !version.is_empty() && version != "0" {
         return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
     }
-    let revision = revision_of(version)?;
+    let revision = revision_of(version)
+        .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
+    let given = query.get("timeoutSeconds");
+    if !given.is_empty() && given.parse::<i64>().is_err() {
+        return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {given:?}: invalid syntax")));
+    }
     // A page of an old view is an exact read, as upstream has it.
     let exact = matching == "Exact" || (matching.is_empty() && limit > 0 && revision > 0);
     Ok(Page { limit, from, revision, exact })
@@ -253,7 +250,7 @@ pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answe
     let page = page(call)?;
     let newest = inner.store.revision();
     if page.revision > newest {
-        return Err(ApiError::too_large_revision(page.revision, newest));
+        return Err(ApiError::too_large_revision(page.revision, newest).after_timeout());
     }
     let prefix = if rt.namespaced && !target.namespace.is_empty() {
         format!("{}/", target.namespace)
@@ -269,12 +266,10 @@ pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answe
         Some(revision) if revision < newest => match inner.store.list_at(target.table(), &prefix, revision) {
             Ok(items) => (revision, items),
             Err(StoreError::Compacted { .. }) if page.from.is_some() => {
-                return Err(expired_page(inner, target, &prefix, &page));
+                return Err(expired_page(inner, &page));
             }
-            Err(StoreError::Compacted { wanted, oldest }) => {
-                return Err(ApiError::expired(format!(
-                    "The resourceVersion for the provided list is too old. ({wanted} < {oldest})"
-                )));
+            Err(StoreError::Compacted { .. }) => {
+                return Err(ApiError::expired("The resourceVersion for the provided list is too old."));
             }
             Err(StoreError::Future { wanted, newest }) => {
                 return Err(ApiError::too_large_revision(wanted, newest));
@@ -287,13 +282,12 @@ pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answe
         }
     };
     let start = page.from.as_ref().map_or(0, |from| all.partition_point(|(key, _)| **key <= *from.start));
-    let (items, meta) = cut(inner, rt, &all[start..], &selection, page.limit, revision);
+    let (items, meta) = cut(rt, &all[start..], &selection, page.limit, revision);
     Ok(Answer::List { rt: rt.clone(), meta, items, kind: None })
 }
 
 /// Takes the selected objects up to the limit, and says where to go on.
 fn cut(
-    inner: &Inner,
     rt: &Arc<ResourceType>,
     all: &[Item],
     selection: &Selection,
@@ -315,14 +309,14 @@ fn cut(
             }
             break;
         }
-        items.push(served(inner, rt, entry));
+        items.push(served(rt, entry));
         last = Some(key);
     }
     // Upstream does not look ahead past the page when it filters: more may follow whenever objects were left.
     (items, meta)
 }
 
-fn expired_page(inner: &Inner, target: &Target, _prefix: &str, page: &Page) -> ApiError {
+fn expired_page(inner: &Inner, page: &Page) -> ApiError {
     let mut error = ApiError::expired(EXPIRED);
     if let Some(from) = &page.from {
         let token = encode_continue(inner.store.revision(), &from.start);
@@ -330,6 +324,5 @@ fn expired_page(inner: &Inner, target: &Target, _prefix: &str, page: &Page) -> A
         status["metadata"] = json!({"continue": token});
         error.whole = Some(Box::new(status));
     }
-    let _ = target;
     error
 }

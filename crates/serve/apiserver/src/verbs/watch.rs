@@ -45,6 +45,12 @@ fn check_options(call: &Call) -> Outcome<()> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         ));
     }
+    if !query.get("continue").is_empty() {
+        errors.push(FieldError::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        ));
+    }
     if errors.is_empty() {
         Ok(())
     } else {
@@ -72,11 +78,16 @@ struct Stream {
 }
 
 pub(crate) fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    if call.accept.form == Form::Yaml {
+        let message = "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        return Err(ApiError::new(406, "NotAcceptable", message));
+    }
     check_options(call)?;
     let selection = Selection::read(call, target)?;
     let given = call.query.get("resourceVersion");
     let Ok(wanted) = (if given.is_empty() { Ok(0) } else { given.parse::<u64>() }) else {
-        return Err(ApiError::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax")));
+        let why = read::revision_of(given).err().unwrap_or_default();
+        return Err(ApiError::new(500, "", why));
     };
     let seconds = match call.query.get("timeoutSeconds") {
         "" | "0" => LONGEST.as_secs(),
@@ -120,11 +131,7 @@ pub(crate) fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome
     }
     let body = futures::stream::unfold(stream, |mut s| async move { s.next().await.map(|chunk| (chunk, s)) })
         .map(|chunk| Ok::<_, Infallible>(http_body::Frame::data(chunk)));
-    let content_type = match call.accept.form {
-        Form::Yaml => "application/yaml",
-        Form::Json => "application/json",
-    };
-    let mut response = answer::respond(200, content_type, Bytes::new());
+    let mut response = answer::respond(200, "application/json", Bytes::new());
     *response.body_mut() = StreamBody::new(body).boxed_unsync();
     Ok(Answer::Raw(response))
 }
@@ -144,7 +151,7 @@ impl Stream {
         let (revision, items, _) = self.inner.store.list(target.table(), &prefix, None, 0);
         self.revision = revision;
         for (_, entry) in items {
-            let bytes = read::served(&self.inner, &self.rt, &entry);
+            let bytes = read::served(&self.rt, &entry);
             if self.selection.is_empty() || self.selection.matches(&self.rt, &parse(&bytes)) {
                 self.push("ADDED", &bytes);
             }
@@ -225,7 +232,7 @@ impl Stream {
         if !event.key.starts_with(&self.prefix()) {
             return;
         }
-        let bytes = read::served(&self.inner, &self.rt, &event.object);
+        let bytes = read::served(&self.rt, &event.object);
         let kind = if self.selection.is_empty() {
             match event.kind {
                 EventKind::Added => "ADDED",

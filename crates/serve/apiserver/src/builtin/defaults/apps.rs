@@ -20,6 +20,9 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
             put_pointer(spec, "progressDeadlineSeconds", 600);
         }
         "apps.v1.DaemonSet" => {
+            // Upstream's own type counts changes of the template in a field that this version writes as an annotation.
+            let annotations = child(child(map, "metadata"), "annotations");
+            put(annotations, "deprecated.daemonset.template.generation", "0");
             let spec = child(map, "spec");
             let strategy = child(spec, "updateStrategy");
             put(strategy, "type", "RollingUpdate");

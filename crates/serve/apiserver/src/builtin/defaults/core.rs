@@ -99,6 +99,10 @@ fn pod_spec(map: &mut Object) {
     put(map, "restartPolicy", "Always");
     put_pointer(map, "securityContext", json!({}));
     put_pointer(map, "terminationGracePeriodSeconds", 30);
+    let negative = map.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|s| s < 0);
+    if negative {
+        map.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
     put(map, "schedulerName", "default-scheduler");
     // The deprecated name follows the new one.
     match map.get("serviceAccountName").cloned() {

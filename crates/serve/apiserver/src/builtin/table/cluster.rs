@@ -51,7 +51,7 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
             cells: |o, _| vec![name(o), json!(text(o, "storageClassName")), or(&o["capacity"], "<unset>")],
         },
         ("scheduling.k8s.io", "PriorityClass") => &Printer {
-            columns: "Name@|Value#|Global-Default?|Age|+PreemptionPolicy",
+            columns: "Name@|Value#|Global-Default?|Age|PreemptionPolicy",
             cells: |o, now| {
                 vec![
                     name(o),

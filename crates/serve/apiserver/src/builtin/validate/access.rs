@@ -24,7 +24,11 @@ pub(in crate::builtin) fn cluster_role(errors: &mut Errors, object: &Value) {
         errors.required(&path, "at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
     for (at, selector) in selectors.iter().enumerate() {
+        let before = errors.0.len();
         label_selector(errors, &path.index(at), selector);
+        if errors.0.len() > before {
+            errors.invalid(&path.index(at), Value::Null, "invalid label selector.");
+        }
     }
 }
 

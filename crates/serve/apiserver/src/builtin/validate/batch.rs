@@ -8,6 +8,7 @@ use crate::builtin::field::{Errors, Path, is_set, list, text};
 
 pub(in crate::builtin) fn job(errors: &mut Errors, object: &Value) {
     generated_labels(errors, object);
+    generated_selector(errors, object);
     let (path, spec) = (Path::new("spec"), &object["spec"]);
     job_spec(errors, &path, spec);
     job_selector(errors, &path, spec);
@@ -46,6 +47,22 @@ fn generated_labels(errors: &mut Errors, object: &Value) {
         if labels[key].as_str().is_some_and(|value| value != wanted) {
             errors.invalid(&path.key(key), labels.clone(), format!("must be '{wanted}'"));
         }
+    }
+}
+
+/// A selector beside the generated one is refused.
+fn generated_selector(errors: &mut Errors, object: &Value) {
+    if object["spec"]["manualSelector"] == true || object["spec"]["selector"].is_null() {
+        return;
+    }
+    let selector = &object["spec"]["selector"];
+    let uid = &object["metadata"]["uid"];
+    let generated = ["batch.kubernetes.io/controller-uid", "controller-uid"]
+        .iter()
+        .any(|key| *selector == serde_json::json!({"matchLabels": {*key: uid}}));
+    if !generated {
+        let shown = print_selector(selector);
+        errors.invalid_printed(&Path::new("spec.selector"), shown, "`selector` not auto-generated");
     }
 }
 
@@ -101,8 +118,63 @@ fn job_spec(errors: &mut Errors, path: &Path, spec: &Value) {
             if is_set(spec, "podFailurePolicy") { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
         errors.one_of(&path.child("podReplacementPolicy"), policy, supported);
     }
+    success_policy(errors, path, spec);
+    if let Some(name) = spec["managedBy"].as_str() {
+        let parts: Vec<&str> = name.splitn(2, '/').collect();
+        if parts.len() != 2 || parts[0].is_empty() || parts[1].is_empty() {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.invalid(&path.child("managedBy"), name, why);
+        } else {
+            crate::builtin::checks::subdomain(errors, &path.child("managedBy"), parts[0]);
+        }
+        if name.len() > 63 {
+            errors.too_long(&path.child("managedBy"), 63);
+        }
+    }
     pod::template(errors, &path.child("template"), &spec["template"]);
     restart_policy(errors, &path.at("template.spec.restartPolicy"), spec);
+}
+
+fn success_policy(errors: &mut Errors, path: &Path, spec: &Value) {
+    let policy = &spec["successPolicy"];
+    if policy.is_null() {
+        return;
+    }
+    let at = path.child("successPolicy");
+    let rules = list(policy, "rules");
+    if text(spec, "completionMode") != "Indexed" {
+        let shown: Vec<String> = rules
+            .iter()
+            .map(|r| {
+                format!(
+                    "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
+                    r["succeededIndexes"], r["succeededCount"]
+                )
+            })
+            .collect();
+        let shown = format!("{{\"Rules\":[{}]}}", shown.join(","));
+        errors.invalid_printed(&at, shown, "requires indexed completion mode");
+        return;
+    }
+    if rules.is_empty() {
+        errors.required(
+            &at.child("rules"),
+            "at least one rules must be specified when the successPolicy is specified",
+        );
+    }
+    for (i, rule) in rules.iter().enumerate() {
+        let path = at.child("rules").index(i);
+        if !is_set(rule, "succeededCount") && !is_set(rule, "succeededIndexes") {
+            errors.required(&path, "at least one of succeededCount or succeededIndexes must be specified");
+        }
+        errors.non_negative(&path.child("succeededCount"), &rule["succeededCount"]);
+        if let (Some(count), Some(all)) = (rule["succeededCount"].as_i64(), spec["completions"].as_i64())
+            && count > all
+        {
+            let why = format!("must be less than or equal to {all} (the number of specified completions)");
+            errors.invalid(&path.child("succeededCount"), count, why);
+        }
+    }
 }
 
 fn restart_policy(errors: &mut Errors, path: &Path, spec: &Value) {
@@ -147,6 +219,17 @@ fn failure_policy(errors: &mut Errors, path: &Path, spec: &Value) {
             action => errors.one_of(&path.child("action"), action, ACTIONS),
         }
         let codes = &rule["onExitCodes"];
+        match (codes.is_null(), list(rule, "onPodConditions").is_empty()) {
+            (true, true) => {
+                let why = "specifying one of OnExitCodes and OnPodConditions is required";
+                errors.invalid_omitted(&path, why);
+            }
+            (false, false) => {
+                let why = "specifying both OnExitCodes and OnPodConditions is not supported";
+                errors.invalid_omitted(&path, why);
+            }
+            _ => {}
+        }
         if !codes.is_null() {
             exit_codes(errors, &path.child("onExitCodes"), codes, &containers);
         }
@@ -165,7 +248,7 @@ fn exit_codes(errors: &mut Errors, path: &Path, codes: &Value, containers: &[&st
     let values: Vec<i64> = list(codes, "values").iter().filter_map(Value::as_i64).collect();
     let at = path.child("values");
     if values.is_empty() {
-        errors.invalid(&at, codes["values"].clone(), "at least one value is required");
+        errors.invalid(&at, Value::Array(Vec::new()), "at least one value is required");
     }
     for (i, value) in values.iter().enumerate() {
         if *value == 0 && text(codes, "operator") == "In" {
@@ -272,6 +355,10 @@ fn cron_job_spec(errors: &mut Errors, spec: &Value, before: Option<&Value>) {
     let job = path.at("jobTemplate.spec");
     let template = &spec["jobTemplate"]["spec"];
     job_spec(errors, &job, template);
+    if is_set(template, "selector") {
+        let shown = print_selector(&template["selector"]);
+        errors.invalid_printed(&job.child("selector"), shown, "`selector` will be auto-generated");
+    }
     if template["manualSelector"] == true {
         errors.not_supported(&job.child("manualSelector"), true, &["nil", "false"]);
     }

@@ -115,36 +115,58 @@ fn go_json(bytes: &[u8]) -> Result<(), String> {
             };
             Err(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
         }
-        Err(_) => Err(syntax_complaint(bytes)),
+        Err(_) => Err(fl_schema::go_syntax_error(bytes)),
     }
 }
 
-/// The words of Go's scanner for the first character that does not fit.
-fn syntax_complaint(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let trimmed = text.trim_start();
-    let Some(first) = trimmed.chars().next() else { return "unexpected end of JSON input".to_owned() };
-    for literal in ["null", "true", "false"] {
-        if literal.starts_with(first) {
-            let mut wanted = literal.chars().skip(1);
-            for found in trimmed.chars().skip(1) {
-                match wanted.next() {
-                    Some(expected) if expected != found => {
-                        return format!(
-                            "invalid character '{found}' in literal {literal} (expecting '{expected}')"
-                        );
-                    }
-                    Some(_) => {}
-                    None => return format!("invalid character '{found}' after top-level value"),
-                }
-            }
-            return "unexpected end of JSON input".to_owned();
+pub(in crate::builtin) fn namespace(errors: &mut Errors, object: &Value) {
+    let path = Path::new("spec.finalizers");
+    for name in list(&object["spec"], "finalizers").iter().filter_map(Value::as_str) {
+        let found = checks::messages(fl_types::check_qualified_name(name));
+        errors.each_invalid(&path, name, &found);
+        let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&name);
+        if found.is_empty() && !standard && !name.contains('/') {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid(&path, name, why);
         }
     }
-    if matches!(first, '{' | '[' | '"' | '-' | '0'..='9') {
-        return "unexpected end of JSON input".to_owned();
+}
+
+pub(in crate::builtin) fn node(errors: &mut Errors, object: &Value) {
+    let path = Path::new("metadata.taints");
+    let mut seen = std::collections::HashSet::new();
+    for (at, taint) in list(&object["spec"], "taints").iter().enumerate() {
+        let path = path.index(at);
+        let (key, effect) = (text(taint, "key"), text(taint, "effect"));
+        checks::qualified_name(errors, &path.child("key"), key);
+        let found = checks::messages(fl_types::check_label_value(text(taint, "value")));
+        if !found.is_empty() {
+            errors.invalid(&path.child("value"), text(taint, "value"), found.join(";"));
+        }
+        match effect {
+            "" => errors.required(&path.child("effect"), ""),
+            _ => {
+                errors.one_of(&path.child("effect"), effect, &["NoSchedule", "PreferNoSchedule", "NoExecute"])
+            }
+        }
+        if !seen.insert((key, effect)) {
+            errors.push(fl_schema::FieldError {
+                kind: fl_schema::FieldErrorKind::Duplicate,
+                field: path.as_str().to_owned(),
+                value: Some(format!(
+                    "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":{}}}",
+                    json!(key),
+                    json!(text(taint, "value")),
+                    json!(effect),
+                    taint["timeAdded"]
+                )),
+                detail: "taints must be unique by key and effect pair".to_owned(),
+            });
+        }
     }
-    format!("invalid character '{first}' looking for beginning of value")
+    for (at, range) in list(&object["spec"], "podCIDRs").iter().filter_map(Value::as_str).enumerate() {
+        checks::cidr(errors, &Path::new("spec.podCIDRs").index(at), range);
+    }
 }
 
 pub(in crate::builtin) fn secret_update(errors: &mut Errors, new: &Value, old: &Value) {
@@ -203,6 +225,23 @@ pub(in crate::builtin) fn resource_quota(errors: &mut Errors, object: &Value) {
         checks::resource_amount(errors, &path, name, amount);
     }
     scopes(errors, &path.child("scopes"), spec);
+    for expression in list(&spec["scopeSelector"], "matchExpressions") {
+        let path = path.at("scopeSelector.matchExpressions");
+        let values = list(expression, "values");
+        match text(expression, "operator") {
+            "In" | "NotIn" if values.is_empty() => errors.required(
+                &path.child("values"),
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            ),
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.invalid(
+                &path.child("values"),
+                expression["values"].clone(),
+                "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector",
+            ),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => errors.invalid(&path.child("operator"), other, "not a valid selector operator"),
+        }
+    }
 }
 
 fn scopes(errors: &mut Errors, path: &Path, spec: &Value) {
@@ -349,17 +388,5 @@ fn limit_amounts(errors: &mut Errors, path: &Path, limit: &Value) {
             let value = limit["maxLimitRequestRatio"][name].clone();
             errors.invalid(&path.child("maxLimitRequestRatio").key(name), value, why);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn go_words_for_bad_json() {
-        assert_eq!(syntax_complaint(b"not json"), "invalid character 'o' in literal null (expecting 'u')");
-        assert_eq!(syntax_complaint(b"{"), "unexpected end of JSON input");
-        assert_eq!(syntax_complaint(b"x"), "invalid character 'x' looking for beginning of value");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::pod::{required_one_of, seccomp, user_or_group};
+use super::pod::{app_armor, required_one_of, seccomp, user_or_group};
 use crate::builtin::checks::{self, config_key, label, subdomain};
 use crate::builtin::field::{Errors, Path, is_set, list, text};
 
@@ -15,6 +15,7 @@ pub(super) fn containers(errors: &mut Errors, path: &Path, spec: &Value, volumes
     if regular.is_empty() {
         errors.required(&at, "");
     }
+    let grace = spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
     let mut names = HashSet::new();
     for (i, container) in regular.iter().enumerate() {
         let path = at.index(i);
@@ -22,10 +23,7 @@ pub(super) fn containers(errors: &mut Errors, path: &Path, spec: &Value, volumes
         if !names.insert(text(container, "name")) {
             errors.duplicate(&path.child("name"), text(container, "name"));
         }
-        running(errors, &path, container);
-        if is_set(container, "restartPolicy") {
-            errors.forbidden(&path.child("restartPolicy"), "may not be set for non-init containers");
-        }
+        running(errors, &path, container, grace);
     }
     host_ports(errors, &at, regular);
     let at = path.child("initContainers");
@@ -43,7 +41,7 @@ pub(super) fn containers(errors: &mut Errors, path: &Path, spec: &Value, volumes
             names.insert(name);
         }
         if sidecar {
-            running(errors, &path, container);
+            running(errors, &path, container, grace);
         } else {
             for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
                 if is_set(container, key) {
@@ -439,6 +437,7 @@ fn security(errors: &mut Errors, path: &Path, context: &Value) {
         errors.one_of(&path.child("procMount"), mount, &["Default", "Unmasked"]);
     }
     seccomp(errors, &path.child("seccompProfile"), &context["seccompProfile"]);
+    app_armor(errors, &path.child("appArmorProfile"), &context["appArmorProfile"]);
     if context["allowPrivilegeEscalation"] == false {
         if context["privileged"] == true {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
@@ -479,11 +478,19 @@ fn internal_context(context: &Value) -> String {
 }
 
 /// Lifecycle and probes of a container that keeps running.
-fn running(errors: &mut Errors, path: &Path, container: &Value) {
+fn running(errors: &mut Errors, path: &Path, container: &Value, grace: i64) {
     let lifecycle = &container["lifecycle"];
     for key in ["postStart", "preStop"] {
         if is_set(lifecycle, key) {
-            handler(errors, &path.child("lifecycle").child(key), &lifecycle[key]);
+            let path = path.child("lifecycle").child(key);
+            handler(errors, &path, &lifecycle[key]);
+            if let Some(seconds) = lifecycle[key]["sleep"]["seconds"].as_i64()
+                && !(0..=grace).contains(&seconds)
+            {
+                let why =
+                    format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                errors.invalid(&path.child("sleep"), seconds, why);
+            }
         }
     }
     for key in ["livenessProbe", "readinessProbe", "startupProbe"] {

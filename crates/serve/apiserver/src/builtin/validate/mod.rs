@@ -12,6 +12,7 @@ mod registration;
 mod scaling;
 mod scheduling;
 mod service;
+mod status;
 mod storage;
 mod volume;
 mod workload;
@@ -21,8 +22,8 @@ pub(super) use access::{
 };
 pub(super) use batch::{cron_job, cron_job_update, job, job_update};
 pub(super) use config::{
-    config_map, config_map_update, limit_range, namespace_status, resource_quota, resource_quota_update,
-    secret, secret_update,
+    config_map, config_map_update, limit_range, namespace, namespace_status, node, resource_quota,
+    resource_quota_update, secret, secret_update,
 };
 pub(super) use container::duplicate_environment;
 pub(super) use event::{event_core, event_events, event_events_update};
@@ -31,14 +32,19 @@ pub(super) use network::{
     ingress_create, network_policy,
 };
 pub(super) use pod::{pod, pod_update};
-pub(super) use registration::{api_service, mutating_webhooks, validating_webhooks};
+pub(super) use registration::{api_service, mutating_webhooks, validating_policy, validating_webhooks};
 pub(super) use scaling::{autoscaler, disruption_budget, lease, priority_class, priority_class_update};
 pub(super) use service::{service, service_update};
+pub(super) use status::{
+    autoscaler_status, claim_status, daemon_set_status, deployment_status, disruption_budget_status,
+    ingress_status, job_status, pod_status, replica_set_status, service_status, stateful_set_status,
+};
 pub(super) use storage::{
-    claim, claim_update, storage_class, storage_class_update, volume as persistent_volume,
-    volume_update as persistent_volume_update,
+    claim, claim_update, csi_driver, csi_node, storage_class, storage_class_update,
+    volume as persistent_volume, volume_attachment, volume_update as persistent_volume_update,
 };
 pub(super) use workload::{
-    daemon_set, daemon_set_update, deployment, deployment_update, pod_template, replica_set,
-    replica_set_update, replication_controller, stateful_set, stateful_set_update,
+    controller_revision, controller_revision_update, daemon_set, daemon_set_update, deployment,
+    deployment_update, pod_template, replica_set, replica_set_update, replication_controller, stateful_set,
+    stateful_set_update,
 };

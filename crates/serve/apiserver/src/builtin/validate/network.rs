@@ -371,6 +371,9 @@ pub(in crate::builtin) fn endpoint_slice(errors: &mut Errors, object: &Value) {
         return;
     }
     for (at, endpoint) in endpoints.iter().enumerate() {
+        if let Some(name) = endpoint["hostname"].as_str() {
+            label(errors, &path.index(at).child("hostname"), name);
+        }
         let path = path.index(at).child("addresses");
         let addresses = list(endpoint, "addresses");
         if addresses.is_empty() {

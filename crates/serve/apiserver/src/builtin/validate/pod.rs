@@ -18,6 +18,7 @@ pub(in crate::builtin) fn pod(errors: &mut Errors, pod: &Value) {
         &pod["spec"],
     );
     spec(errors, &path, &pod["spec"]);
+    projected_tokens(errors, &path, &pod["spec"]);
     for list_name in ["containers", "initContainers"] {
         for (at, container) in list(&pod["spec"], list_name).iter().enumerate() {
             let image = text(container, "image");
@@ -119,6 +120,7 @@ pub(in crate::builtin) fn spec(errors: &mut Errors, path: &Path, spec: &Value) {
         checks::resource_name(errors, &path, name);
         checks::resource_amount(errors, &path, name, amount);
     }
+    host_namespaces(errors, path, spec);
     operating_system(errors, path, spec);
 }
 
@@ -195,7 +197,8 @@ fn dns(errors: &mut Errors, path: &Path, spec: &Value) {
         errors.invalid(&path.child("searches"), json!(searches), why);
     }
     for (at, search) in searches.iter().enumerate().filter(|(_, s)| **s != ".") {
-        subdomain(errors, &path.child("searches").index(at), search.strip_suffix('.').unwrap_or(search));
+        let search = search.strip_suffix('.').unwrap_or(search);
+        checks::search_path(errors, &path.child("searches").index(at), search);
     }
     for (at, option) in list(config, "options").iter().enumerate() {
         if text(option, "name").is_empty() {
@@ -238,6 +241,7 @@ fn security_context(errors: &mut Errors, path: &Path, context: &Value) {
         errors.one_of(&path.child("supplementalGroupsPolicy"), policy, &["Merge", "Strict"]);
     }
     seccomp(errors, &path.child("seccompProfile"), &context["seccompProfile"]);
+    app_armor(errors, &path.child("appArmorProfile"), &context["appArmorProfile"]);
 }
 
 fn is_sysctl(name: &str) -> bool {
@@ -264,8 +268,36 @@ pub(super) fn seccomp(errors: &mut Errors, path: &Path, profile: &Value) {
     match profile["localhostProfile"].as_str() {
         None if kind == "Localhost" => errors.required(&local, "must be set when seccomp type is Localhost"),
         Some(profile) if kind == "Localhost" => checks::relative_path(errors, &local, profile),
-        Some(_) => errors.invalid(&local, profile.clone(), "can only be set when seccomp type is Localhost"),
+        Some(name) => {
+            let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", json!(kind), json!(name));
+            errors.invalid_printed(&local, shown, "can only be set when seccomp type is Localhost");
+        }
         None => {}
+    }
+}
+
+pub(super) fn app_armor(errors: &mut Errors, path: &Path, profile: &Value) {
+    if profile.is_null() {
+        return;
+    }
+    let kind = text(profile, "type");
+    let local = path.child("localhostProfile");
+    match (kind, profile["localhostProfile"].as_str()) {
+        ("", _) => errors.required(&path.child("type"), "type is required when appArmorProfile is set"),
+        ("Localhost", None) => {
+            errors.required(&local, "must be set when AppArmor type is Localhost");
+        }
+        ("Localhost", Some(name)) if name.trim().is_empty() => {
+            errors.required(&local, "must be set when AppArmor type is Localhost");
+        }
+        ("Localhost", Some(_)) => {}
+        ("RuntimeDefault" | "Unconfined", Some(name)) => {
+            errors.invalid(&local, name, "can only be set when AppArmor type is Localhost");
+        }
+        ("RuntimeDefault" | "Unconfined", None) => {}
+        _ => {
+            errors.one_of(&path.child("type"), kind, &["Localhost", "RuntimeDefault", "Unconfined"]);
+        }
     }
 }
 
@@ -274,11 +306,72 @@ fn operating_system(errors: &mut Errors, path: &Path, spec: &Value) {
         return;
     }
     let name = text(&spec["os"], "name");
-    let path = path.at("os.name");
-    if name.is_empty() {
-        errors.required(&path, "cannot be empty");
-    } else {
-        errors.one_of(&path, name, &["linux", "windows"]);
+    let at = path.child("os");
+    match name {
+        "" => errors.required(&at.child("name"), "cannot be empty"),
+        "linux" => {}
+        "windows" => windows(errors, path, spec),
+        _ => errors.one_of(&at, name, &["linux", "windows"]),
+    }
+}
+
+/// What only exists on Linux.
+fn windows(errors: &mut Errors, path: &Path, spec: &Value) {
+    let why = "cannot be set for a windows pod";
+    for key in ["hostPID", "hostIPC", "shareProcessNamespace"] {
+        if spec[key] == true {
+            errors.forbidden(&path.child(key), why);
+        }
+    }
+    let context = &spec["securityContext"];
+    for key in [
+        "seLinuxOptions",
+        "seccompProfile",
+        "appArmorProfile",
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "sysctls",
+        "runAsUser",
+        "runAsGroup",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+    ] {
+        if is_set(context, key) {
+            errors.forbidden(&path.child("securityContext").child(key), why);
+        }
+    }
+}
+
+/// Pods that use the host's own namespaces.
+fn host_namespaces(errors: &mut Errors, path: &Path, spec: &Value) {
+    if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
+        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+        errors.invalid(&path.at("securityContext.shareProcessNamespace"), true, why);
+    }
+    let host_process = |context: &Value| context["windowsOptions"]["hostProcess"] == true;
+    let any = host_process(&spec["securityContext"])
+        || ["containers", "initContainers"]
+            .iter()
+            .any(|name| list(spec, name).iter().any(|c| host_process(&c["securityContext"])));
+    if any && spec["hostNetwork"] != true {
+        let why = "hostNetwork must be true if pod contains any hostProcess containers";
+        errors.invalid(&path.child("hostNetwork"), false, why);
+    }
+}
+
+/// Tokens are those of a service account.
+fn projected_tokens(errors: &mut Errors, path: &Path, spec: &Value) {
+    if !text(spec, "serviceAccountName").is_empty() {
+        return;
+    }
+    for (at, volume) in list(spec, "volumes").iter().enumerate() {
+        for (i, source) in list(&volume["projected"], "sources").iter().enumerate() {
+            if is_set(source, "serviceAccountToken") {
+                let path = path.child("volumes").index(at).at("projected.sources").index(i);
+                let why = "must not be specified when serviceAccountName is not set";
+                errors.forbidden(&path.child("serviceAccountToken"), why);
+            }
+        }
     }
 }
 

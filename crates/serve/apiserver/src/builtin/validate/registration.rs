@@ -53,6 +53,71 @@ fn webhook(errors: &mut Errors, path: &Path, hook: &Value, mutating: bool) {
         );
     }
     client(errors, &path.child("clientConfig"), &hook["clientConfig"]);
+    match_conditions(errors, &path.child("matchConditions"), list(hook, "matchConditions"));
+}
+
+fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value]) {
+    if conditions.len() > 64 {
+        errors.too_many(path, conditions.len(), 64);
+    }
+    let mut names = HashSet::new();
+    for (at, condition) in conditions.iter().enumerate() {
+        let (path, name) = (path.index(at), text(condition, "name"));
+        match text(condition, "expression").trim() {
+            "" => errors.required(&path.child("expression"), ""),
+            expression => compiles(errors, &path.child("expression"), expression),
+        }
+        if name.is_empty() {
+            errors.required(&path.child("name"), "");
+        } else {
+            errors.each_invalid(&path.child("name"), name, &messages(fl_types::check_qualified_name(name)));
+        }
+        if !name.is_empty() && !names.insert(name) {
+            errors.duplicate(&path.child("name"), name);
+        }
+    }
+}
+
+/// An expression over a request of admission.
+fn compiles(errors: &mut Errors, path: &Path, expression: &str) {
+    const KNOWN: &[&str] =
+        &["object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"];
+    if let Err(why) = fl_cel::Expression::compile(expression, KNOWN) {
+        errors.invalid(path, expression, format!("compilation failed: {why}"));
+    }
+}
+
+pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    if let Some(policy) = spec["failurePolicy"].as_str() {
+        errors.one_of(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
+    }
+    let at = path.child("matchConstraints");
+    if spec["matchConstraints"].is_null() {
+        errors.required(&at, "");
+    } else {
+        let rules = list(&spec["matchConstraints"], "resourceRules");
+        if rules.is_empty() {
+            errors.required(&at.child("resourceRules"), "");
+        }
+        for (i, rule) in rules.iter().enumerate() {
+            rule_with_operations(errors, &at.child("resourceRules").index(i), rule);
+        }
+    }
+    match_conditions(errors, &path.child("matchConditions"), list(spec, "matchConditions"));
+    let (checks, annotations) = (list(spec, "validations"), list(spec, "auditAnnotations"));
+    if checks.is_empty() && annotations.is_empty() {
+        let why = "validations or auditAnnotations must contain at least one item";
+        errors.required(&path.child("validations"), why);
+        errors.required(&path.child("auditAnnotations"), why);
+    }
+    for (i, check) in checks.iter().enumerate() {
+        let path = path.child("validations").index(i);
+        match text(check, "expression").trim() {
+            "" => errors.required(&path.child("expression"), "expression is not specified"),
+            expression => compiles(errors, &path.child("expression"), expression),
+        }
+    }
 }
 
 /// At least three labels: `a.b.c`.

@@ -121,7 +121,7 @@ fn metric_source(errors: &mut Errors, path: &Path, key: &str, source: &Value) {
         }
         "pods" => {
             identifier(errors, &path.child("metric"), &source["metric"]);
-            if quantity(&target["averageValue"]).is_none_or(|q| q.sign() != Ordering::Greater) {
+            if !average {
                 errors.required(&at.child("averageValue"), "must specify a positive target averageValue");
             }
         }

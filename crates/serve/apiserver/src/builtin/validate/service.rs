@@ -163,9 +163,15 @@ fn cluster_ips(errors: &mut Errors, path: &Path, spec: &Value) {
         _ => {}
     }
     let mut families = HashSet::new();
+    let at_families = path.child("ipFamilies");
     for (i, family) in list(spec, "ipFamilies").iter().filter_map(Value::as_str).enumerate() {
         let path = path.child("ipFamilies").index(i);
         errors.one_of(&path, family, &["IPv4", "IPv6"]);
+        // Addresses are handed out from one range of IPv4; a headless service without a selector asks for none.
+        let unmanaged = headless(spec) && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty);
+        if family == "IPv6" && !unmanaged {
+            errors.invalid(&at_families.index(i), family, "not configured on this cluster");
+        }
         if !families.insert(family) {
             errors.duplicate(&path, family);
         }
@@ -173,6 +179,11 @@ fn cluster_ips(errors: &mut Errors, path: &Path, spec: &Value) {
     if let Some(policy) = spec["ipFamilyPolicy"].as_str() {
         let known = ["PreferDualStack", "RequireDualStack", "SingleStack"];
         errors.one_of(&path.child("ipFamilyPolicy"), policy, &known);
+        let unmanaged = headless(spec) && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty);
+        if policy == "RequireDualStack" && !unmanaged {
+            let why = "this cluster is not configured for dual-stack services";
+            errors.invalid(&path.child("ipFamilyPolicy"), policy, why);
+        }
     }
     for (i, ip) in ips.iter().enumerate() {
         if i == 0 && *ip == "None" {
@@ -240,7 +251,11 @@ fn traffic(errors: &mut Errors, path: &Path, spec: &Value) {
         None => {}
     }
     if let Some(distribution) = spec["trafficDistribution"].as_str() {
-        errors.one_of(&path.child("trafficDistribution"), distribution, &["PreferClose"]);
+        errors.one_of(
+            &path.child("trafficDistribution"),
+            distribution,
+            &["PreferClose", "PreferSameZone", "PreferSameNode"],
+        );
     }
 }
 

@@ -191,7 +191,8 @@ pub(in crate::builtin) fn volume(errors: &mut Errors, object: &Value) {
     let capacity = entries(spec, "capacity");
     if capacity.is_empty() {
         errors.required(&path.child("capacity"), "");
-    } else if !is_set(&spec["capacity"], "storage") || capacity.len() > 1 {
+    }
+    if !is_set(&spec["capacity"], "storage") || capacity.len() > 1 {
         errors.not_supported(&path.child("capacity"), spec["capacity"].clone(), &["storage"]);
     }
     for (name, amount) in capacity {
@@ -239,10 +240,13 @@ fn volume_source(errors: &mut Errors, path: &Path, spec: &Value) {
             errors.required(&at.child(key), "");
         }
     }
+    if kind == "csi" && text(source, "driver").is_empty() {
+        subdomain(errors, &at.child("driver"), "");
+    }
     if matches!(kind, "hostPath" | "local") {
         checks::no_backsteps(errors, &at.child("path"), text(source, "path"));
     }
-    if kind == "nfs" && !text(source, "path").is_empty() && !text(source, "path").starts_with('/') {
+    if kind == "nfs" && !text(source, "path").starts_with('/') {
         errors.invalid(&at.child("path"), text(source, "path"), "must be an absolute path");
     }
     if kind == "local" && !is_set(spec, "nodeAffinity") {
@@ -294,7 +298,7 @@ pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
         errors.required(&Path::new("provisioner"), "");
     } else {
         let found = checks::messages(fl_types::check_qualified_name(&provisioner.to_lowercase()));
-        errors.each_invalid(&Path::new("provisioner"), provisioner, &found);
+        errors.each_invalid(&Path::new("provisioner"), &provisioner.to_lowercase(), &found);
     }
     let parameters = entries(object, "parameters");
     let path = Path::new("parameters");
@@ -316,6 +320,92 @@ pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
             errors.one_of(&Path::new("volumeBindingMode"), mode, &["Immediate", "WaitForFirstConsumer"]);
         }
     }
+    for (at, term) in list(object, "allowedTopologies").iter().enumerate() {
+        let path = Path::new("allowedTopologies").index(at).child("matchLabelExpressions");
+        let mut keys = std::collections::HashSet::new();
+        for (i, expression) in list(term, "matchLabelExpressions").iter().enumerate() {
+            let (path, key) = (path.index(i), text(expression, "key"));
+            let values = list(expression, "values");
+            if values.is_empty() {
+                errors.required(&path.child("values"), "");
+            }
+            for (j, value) in values.iter().enumerate() {
+                if values[..j].contains(value) {
+                    errors.duplicate(&path.child("values").index(j), value.clone());
+                }
+            }
+            checks::qualified_name(errors, &path.child("key"), key);
+            if !keys.insert(key) {
+                errors.duplicate(&path.child("key"), key);
+            }
+        }
+    }
+}
+
+/// The name of a storage driver.
+fn driver_name(errors: &mut Errors, path: &Path, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+    }
+    if name.len() > 63 {
+        errors.too_long(path, 63);
+    }
+    let found = checks::messages(fl_types::check_dns1123_subdomain(&name.to_lowercase()));
+    errors.each_invalid(path, name, &found);
+}
+
+pub(in crate::builtin) fn csi_driver(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    for (key, shown) in [
+        ("attachRequired", "attachedRequired"),
+        ("podInfoOnMount", "podInfoOnMount"),
+        ("storageCapacity", "storageCapacity"),
+    ] {
+        if !is_set(spec, key) {
+            errors.required(&path.child(shown), "");
+        }
+    }
+    if let Some(policy) = spec["fsGroupPolicy"].as_str() {
+        errors.one_of(&path.child("fsGroupPolicy"), policy, &["File", "None", "ReadWriteOnceWithFSType"]);
+    }
+    for mode in list(spec, "volumeLifecycleModes").iter().filter_map(Value::as_str) {
+        errors.one_of(&path.child("volumeLifecycleModes"), mode, &["Persistent", "Ephemeral"]);
+    }
+}
+
+pub(in crate::builtin) fn csi_node(errors: &mut Errors, object: &Value) {
+    let mut names = std::collections::HashSet::new();
+    for (at, driver) in list(&object["spec"], "drivers").iter().enumerate() {
+        let path = Path::new("spec.drivers").index(at);
+        let name = text(driver, "name");
+        driver_name(errors, &path.child("name"), name);
+        if text(driver, "nodeID").is_empty() {
+            errors.required(&path.child("nodeID"), "");
+        }
+        if !names.insert(name) {
+            errors.duplicate(&path.child("name"), name);
+        }
+    }
+}
+
+pub(in crate::builtin) fn volume_attachment(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    if text(spec, "attacher").is_empty() {
+        errors.required(&path.child("attacher"), "");
+    }
+    let source = &spec["source"];
+    let at = path.child("source");
+    match (is_set(source, "inlineVolumeSpec"), text(source, "persistentVolumeName").is_empty()) {
+        (false, true) => {
+            errors.required(&at, "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
+        }
+        (true, false) => {
+            errors.forbidden(&at, "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
+        }
+        _ => {}
+    }
+    subdomain(errors, &path.child("nodeName"), text(spec, "nodeName"));
+    driver_name(errors, &path.child("attacher"), text(spec, "attacher"));
 }
 
 pub(in crate::builtin) fn storage_class_update(errors: &mut Errors, new: &Value, old: &Value) {

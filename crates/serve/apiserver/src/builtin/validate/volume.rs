@@ -137,6 +137,12 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             mode(errors, &here.child("defaultMode"), &body["defaultMode"]);
             projected(errors, &here, body);
         }
+        "csi" => {
+            if text(body, "driver").is_empty() {
+                checks::subdomain(errors, &here.child("driver"), "");
+            }
+        }
+        "iscsi" => iscsi(errors, &here, body),
         "ephemeral" => {
             let template = &body["volumeClaimTemplate"];
             if template.is_null() {
@@ -155,6 +161,18 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             other => other,
         };
         errors.forbidden(&path.child(name), "may not specify more than 1 volume type");
+    }
+}
+
+fn iscsi(errors: &mut Errors, path: &Path, body: &Value) {
+    let name = text(body, "iqn");
+    let good = ["iqn", "eui", "naa"].iter().any(|prefix| name.starts_with(prefix));
+    if !name.is_empty() && !good {
+        errors.invalid(&path.child("iqn"), name, "must be valid format starting with iqn, eui, or naa");
+    }
+    let lun = body["lun"].as_i64().unwrap_or(0);
+    if !(0..=255).contains(&lun) {
+        errors.invalid(&path.child("lun"), lun, "must be between 0 and 255, inclusive");
     }
 }
 

@@ -100,10 +100,14 @@ fn strategy(errors: &mut Errors, path: &Path, strategy: &Value) {
             checks::at_most_100_percent(errors, &path.child("maxUnavailable"), down);
         }
         other => {
-            let shown = json!({"Type": other, "RollingUpdate": null});
-            errors.not_supported(path, shown, &["Recreate", "RollingUpdate"]);
+            errors.not_supported_printed(path, go_strategy(other), &["Recreate", "RollingUpdate"]);
         }
     }
+}
+
+/// A strategy as Go prints its own type.
+fn go_strategy(kind: &str) -> String {
+    format!("{{\"Type\":{},\"RollingUpdate\":null}}", json!(kind))
 }
 
 pub(in crate::builtin) fn deployment_update(errors: &mut Errors, new: &Value, old: &Value) {
@@ -203,8 +207,7 @@ fn daemon_strategy(errors: &mut Errors, path: &Path, strategy: &Value) {
             }
         }
         other => {
-            let shown = json!({"Type": other, "RollingUpdate": null});
-            errors.not_supported(path, shown, &["RollingUpdate", "OnDelete"]);
+            errors.not_supported_printed(path, go_strategy(other), &["RollingUpdate", "OnDelete"]);
         }
     }
 }
@@ -244,8 +247,7 @@ fn stateful_spec(errors: &mut Errors, object: &Value, create: bool) {
             errors.non_negative(&at.at("rollingUpdate.partition"), &strategy["rollingUpdate"]["partition"]);
         }
         other => {
-            let shown = format!("{{\"Type\":{},\"RollingUpdate\":null}}", json!(other));
-            errors.invalid_printed(&at, shown, "must be 'RollingUpdate' or 'OnDelete'");
+            errors.invalid_printed(&at, go_strategy(other), "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
     let retention = &spec["persistentVolumeClaimRetentionPolicy"];
@@ -308,5 +310,19 @@ pub(in crate::builtin) fn stateful_set_update(errors: &mut Errors, new: &Value, 
     }
     if munged != old["spec"] {
         errors.forbidden(&Path::new("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
+    }
+}
+
+pub(in crate::builtin) fn controller_revision(errors: &mut Errors, object: &Value) {
+    if object["data"].is_null() {
+        errors.required(&Path::new("data"), "data is mandatory");
+    }
+    errors.non_negative(&Path::new("revision"), &object["revision"]);
+}
+
+/// Upstream compares the raw bytes of the data with those of its stored form, so that only the number can change.
+pub(in crate::builtin) fn controller_revision_update(errors: &mut Errors, new: &Value, old: &Value) {
+    if new["data"] != old["data"] {
+        errors.invalid(&Path::new("data"), new["data"].clone(), "field is immutable");
     }
 }
