@@ -1,1 +1,32 @@
-//! The Kustomization controller: from artifact to cluster.
+//! The Kustomization controller.
+//!
+//! A pass reads as five named steps, each in its own file: `dereference` (source, dependencies, variables, keys, cluster), `validate`
+//! (what the spec asks for, compiled and checked), `build` (files in, objects out; no client), `apply` (apply, prune, health) and
+//! `status` (conditions, history, events). `delete` lets a Kustomization go; `drift` watches what was applied and wakes a
+//! Kustomization when somebody else changed it.
+//!
+//! Builds and applies are remembered: with the same files, variables and spec nothing is built, and objects whose metadata is watched
+//! and unchanged cost no request.
+
+mod apply;
+mod build;
+mod controller;
+mod delete;
+mod dereference;
+mod drift;
+mod options;
+mod status;
+mod target;
+mod validate;
+
+pub use controller::KustomizationController;
+pub use options::Options;
+
+use fl_runtime::{ArtifactFetcher, Runtime};
+
+/// Adds the controller to a runtime.
+pub fn add(runtime: &Runtime, artifacts: ArtifactFetcher, options: Options) {
+    let concurrent = options.concurrent;
+    let controller = KustomizationController::new(runtime, artifacts, options);
+    runtime.add(controller, concurrent);
+}

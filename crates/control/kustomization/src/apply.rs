@@ -1,0 +1,357 @@
+//! Apply, prune, health: the only step that writes to the cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fl_api::condition::{reasons, types};
+use fl_api::kustomize::Kustomization;
+use fl_apply::{
+    Action, Applied, Applier, ChangeSet, Force, Inventory, ObjectRef, Owner, Propagation, Pruner, WaitOptions, Waiter,
+    is_custom_resource_definition, jobs_with_ttl,
+};
+use fl_runtime::{Conditions as _, EventKind, Pass, Reconciled as _};
+use tokio::time::Instant;
+
+use crate::build::{Built, is_encrypted_secret};
+use crate::controller::{KustomizationController, LOOK_FOR_REVISION, NAMES};
+use crate::status::{Record, Revision, event, go, progressing, record};
+use crate::target::Target;
+use crate::validate::Plan;
+use crate::dereference;
+
+/// Approves deletions beyond the budget, by the revision that asks for them.
+const APPROVE: &str = "kustomize.fluorite.dev/approve-deletions";
+
+/// Why the objects are not as wanted.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Error { reason: &'static str, message: String },
+    /// A newer revision is there.
+    Canceled(String),
+}
+
+fn error(reason: &'static str, message: impl Into<String>) -> Failure {
+    Failure::Error { reason, message: message.into() }
+}
+
+impl KustomizationController {
+    /// The owner of what a Kustomization applies.
+    pub(crate) fn owner(object: &Kustomization) -> Owner {
+        Owner {
+            field_manager: NAMES.component.to_owned(),
+            group: "kustomize.toolkit.fluxcd.io".to_owned(),
+            name: object.name().to_owned(),
+            namespace: object.namespace().to_owned(),
+        }
+    }
+
+    fn applier(&self, pass: &Pass<Kustomization>, plan: &Plan, target: &Target) -> Applier {
+        let object = &pass.object;
+        let owner = Self::owner(object);
+        let mut options = fl_apply::Options::flux(&owner);
+        options.force = if object.spec.force { Force::Always } else { Force::Asked };
+        options.ignore = plan.ignore.clone();
+        options.custom_stages = self.options.custom_apply_stage_kinds.clone();
+        options.migrate_api_version = self.runtime.options().gates.enabled("MigrateAPIVersion");
+        options.concurrency = self.options.concurrent_ssa;
+        for manager in &self.options.override_managers {
+            options.override_manager(manager);
+        }
+        let mut applier = Applier::new(target.cluster.clone(), owner, options);
+        applier.before = inventory(object).unwrap_or_default();
+        if target.local {
+            applier.remembered = Some(self.drift.remembered(&pass.key()));
+            applier.versions = Some(self.drift.clone());
+        }
+        applier
+    }
+
+    /// Whether all objects are known or found to be as wanted. Writes nothing.
+    pub(crate) async fn is_unchanged(
+        &self,
+        pass: &Pass<Kustomization>,
+        plan: &Plan,
+        target: &Target,
+        built: &Built,
+    ) -> bool {
+        let applier = self.applier(pass, plan, target);
+        let Ok(prepared) = prepare(&applier, &pass.object, built) else { return false };
+        match applier.diff(&prepared).await {
+            Ok(changes) => changes.iter().all(|(change, _, _)| !change.action.is_change()),
+            Err(_) => false,
+        }
+    }
+
+    /// Applies what was built, removes what is no longer in it, and waits for health.
+    pub(crate) async fn push(
+        &self,
+        pass: &mut Pass<Kustomization>,
+        plan: &Plan,
+        revision: &Revision,
+        target: &Target,
+        built: &Built,
+    ) -> Result<(), Failure> {
+        let started = Instant::now();
+        let result = self.push_all(pass, plan, revision, target, built).await;
+        let status = match &result {
+            Ok(()) => Some(reasons::RECONCILIATION_SUCCEEDED),
+            Err(Failure::Error { reason, .. }) => Some(*reason),
+            Err(Failure::Canceled(_)) => None,
+        };
+        if let Some(status) = status {
+            let entry = Record { digest: &built.digest, duration: started.elapsed(), status, revision };
+            record(&mut pass.object, &entry);
+        }
+        if result.is_ok() {
+            let object = &mut pass.object;
+            let status = object.status.get_or_insert_default();
+            status.last_applied_revision = Some(revision.revision.clone());
+            status.last_applied_origin_revision =
+                Some(revision.origin.clone()).filter(|origin| !origin.is_empty());
+            let message = format!("Applied revision: {}", revision.revision);
+            object.mark_true(types::READY, reasons::RECONCILIATION_SUCCEEDED, &message);
+            self.drift.passed(&pass.key());
+        }
+        result
+    }
+
+    async fn push_all(
+        &self,
+        pass: &mut Pass<Kustomization>,
+        plan: &Plan,
+        revision: &Revision,
+        target: &Target,
+        built: &Built,
+    ) -> Result<(), Failure> {
+        let old = inventory(&pass.object).map_err(|e| error(reasons::RECONCILIATION_FAILED, e))?;
+        let (applied, jobs) = {
+            let applier = self.applier(pass, plan, target);
+            let prepared = prepare(&applier, &pass.object, built)?;
+            self.guard_deletions(&pass.object, revision, &old, &prepared)?;
+            let result = applier.apply(&prepared).await;
+            let applied = result.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
+            (applied, jobs_with_ttl(prepared.objects()))
+        };
+        let changes = applied.changes();
+        self.log_changes(pass, changes, revision);
+        let changed = changes.changed();
+        if !changed.is_empty() {
+            event(pass, EventKind::Normal, &changed.to_string(), revision);
+        }
+        self.drift.corrected(&pass.key(), &changed, pass);
+        let new = Inventory::of(changes);
+        let stale = old.stale(&new);
+        self.store_inventory(pass, &new, target);
+        self.prune(pass, revision, target, new, &stale).await?;
+        self.check_health(pass, plan, revision, target, &applied, jobs, !changed.is_empty()).await
+    }
+
+    fn log_changes(&self, pass: &Pass<Kustomization>, changes: &ChangeSet, revision: &Revision) {
+        if changes.is_empty() {
+            return;
+        }
+        let output = if self.runtime.options().gates.enabled("GroupChangeLog") {
+            serde_json::json!(changes.by_action())
+        } else {
+            serde_json::json!(changes.by_subject())
+        };
+        let log = pass.log.with([("output", output), ("revision", revision.revision.clone().into())]);
+        log.info("server-side apply completed");
+    }
+
+    fn store_inventory(&self, pass: &mut Pass<Kustomization>, inventory: &Inventory, target: &Target) {
+        pass.object.status.get_or_insert_default().inventory = Some(inventory.write());
+        if target.local {
+            self.drift.watch(&pass.key(), inventory, &target.cluster);
+        }
+    }
+
+    /// With a budget, a revision that would delete more than it is held until somebody approves it.
+    fn guard_deletions(
+        &self,
+        object: &Kustomization,
+        revision: &Revision,
+        old: &Inventory,
+        prepared: &fl_apply::Prepared,
+    ) -> Result<(), Failure> {
+        let Some(budget) = self.options.deletion_budget.filter(|_| object.spec.prune) else { return Ok(()) };
+        let mut kept = ChangeSet::default();
+        for wanted in prepared.targets() {
+            kept.add(wanted.clone(), Action::Unchanged);
+        }
+        let deletions = old.stale(&Inventory::of(&kept)).len();
+        let approved = object.annotation(APPROVE) == Some(revision.revision.as_str());
+        let empties = prepared.is_empty() && !old.is_empty();
+        if approved || (deletions <= budget && !empties) {
+            return Ok(());
+        }
+        Err(error(
+            reasons::PRUNE_FAILED,
+            format!(
+                "revision {} would delete {deletions} of {} objects, more than the budget of {budget}; nothing was changed. To approve it, set the annotation {APPROVE} to this revision",
+                revision.revision,
+                old.objects().len()
+            ),
+        ))
+    }
+
+    async fn prune(
+        &self,
+        pass: &mut Pass<Kustomization>,
+        revision: &Revision,
+        target: &Target,
+        mut inventory: Inventory,
+        stale: &[ObjectRef],
+    ) -> Result<(), Failure> {
+        if !pass.object.spec.prune || stale.is_empty() {
+            return Ok(());
+        }
+        let stale: Vec<ObjectRef> = stale.iter().filter(|o| !self.is_own_ground(o)).cloned().collect();
+        match self.pruner(&pass.object, target).prune(&stale).await {
+            Ok(changes) => {
+                if !changes.is_empty() {
+                    pass.log.info(&format!("garbage collection completed: {changes}"));
+                    event(pass, EventKind::Normal, &changes.to_string(), revision);
+                }
+                Ok(())
+            }
+            Err(failure) => {
+                inventory.keep(failure.survivors.iter().cloned());
+                self.store_inventory(pass, &inventory, target);
+                Err(error(reasons::PRUNE_FAILED, failure.to_string()))
+            }
+        }
+    }
+
+    pub(crate) fn pruner(&self, object: &Kustomization, target: &Target) -> Pruner {
+        let owner = Self::owner(object);
+        Pruner {
+            cluster: target.cluster.clone(),
+            owner_labels: owner.labels(),
+            keep: owner.keep(),
+            propagation: Propagation::Background,
+        }
+    }
+
+    /// The engine's own namespace and the definitions it lives by are never deleted by itself.
+    pub(crate) fn is_own_ground(&self, object: &ObjectRef) -> bool {
+        let id = &object.id;
+        let own_namespace = id.group.is_empty()
+            && id.kind == "Namespace"
+            && id.name == self.runtime.options().runtime_namespace;
+        let own_definition =
+            is_custom_resource_definition(id) && id.name.ends_with(".kustomize.toolkit.fluxcd.io");
+        own_namespace || own_definition
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one step of a pass, called once")]
+    async fn check_health(
+        &self,
+        pass: &mut Pass<Kustomization>,
+        plan: &Plan,
+        revision: &Revision,
+        target: &Target,
+        applied: &Applied,
+        jobs: std::collections::HashSet<fl_apply::ObjectId>,
+        drifted: bool,
+    ) -> Result<(), Failure> {
+        let targets = health_targets(&pass.object, applied.changes());
+        if targets.is_empty() {
+            pass.object.remove_condition(types::HEALTHY);
+            return Ok(());
+        }
+        let started = Instant::now();
+        let was_healthy = pass.object.is_true(types::HEALTHY);
+        let applied_before = pass.object.status.as_ref().and_then(|s| s.last_applied_revision.clone());
+        let is_new = applied_before.as_deref() != Some(revision.revision.as_str());
+        let message =
+            format!("Running health checks for revision {} with a timeout of {}", revision.revision, go(plan.timeout));
+        pass.object.mark_unknown(types::HEALTHY, reasons::PROGRESSING, &message);
+        progressing(pass, "Running health checks", &revision.revision, plan.timeout);
+        let gates = &self.runtime.options().gates;
+        let options = WaitOptions {
+            timeout: plan.timeout,
+            fail_fast: !gates.enabled("DisableFailFastBehavior"),
+            jobs_with_ttl: jobs,
+        };
+        let waiter = Waiter::new(target.cluster.clone(), plan.health.clone());
+        let wait = waiter.wait(&targets, applied.live(), &options);
+        let result = if gates.enabled("CancelHealthCheckOnNewRevision") {
+            tokio::select! {
+                result = wait => result,
+                trigger = self.newer_revision(&pass.object, revision) => return Err(Failure::Canceled(trigger)),
+            }
+        } else {
+            wait.await
+        };
+        if let Err(unhealthy) = result {
+            let text = unhealthy.to_string();
+            pass.log.error(&text, &format!("{} of {} objects are healthy", unhealthy.ready, unhealthy.total));
+            pass.object.mark_false(types::HEALTHY, reasons::HEALTH_CHECK_FAILED, &text);
+            let message = format!("health check failed after {}: {text}", go(started.elapsed()));
+            return Err(error(reasons::HEALTH_CHECK_FAILED, message));
+        }
+        let message = format!("Health check passed in {}", go(started.elapsed()));
+        if !was_healthy || (is_new && drifted) {
+            event(pass, EventKind::Normal, &message, revision);
+        }
+        pass.object.mark_true(types::HEALTHY, reasons::SUCCEEDED, &message);
+        Ok(())
+    }
+
+    /// Ends when the source has another revision; says who triggered it.
+    async fn newer_revision(&self, object: &Kustomization, revision: &Revision) -> String {
+        loop {
+            tokio::time::sleep(LOOK_FOR_REVISION).await;
+            let newest = dereference::source(object, self.resolver()).await;
+            if newest.is_ok_and(|artifact| artifact.revision != revision.revision) {
+                let source = &object.spec.source_ref;
+                let namespace = source.namespace.as_deref().unwrap_or(object.namespace());
+                return format!("New reconciliation triggered by {}/{namespace}/{}", source.kind, source.name);
+            }
+        }
+    }
+}
+
+/// What the status remembers.
+pub(crate) fn inventory(object: &Kustomization) -> Result<Inventory, String> {
+    match object.status.as_ref().and_then(|s| s.inventory.as_ref()) {
+        Some(stored) => Inventory::read(stored),
+        None => Ok(Inventory::default()),
+    }
+}
+
+fn prepare(applier: &Applier, object: &Kustomization, built: &Built) -> Result<fl_apply::Prepared, Failure> {
+    let none = BTreeMap::new();
+    let common = object.spec.common_metadata.as_ref();
+    let labels = common.and_then(|c| c.labels.as_ref()).unwrap_or(&none);
+    let annotations = common.and_then(|c| c.annotations.as_ref()).unwrap_or(&none);
+    let prepared = applier
+        .prepare(built.objects.clone(), labels, annotations)
+        .map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
+    if let Some(secret) = prepared.objects().find(|o| is_encrypted_secret(o)) {
+        let subject = ObjectRef::of(secret).map(|r| r.to_string()).unwrap_or_default();
+        let message = format!(
+            "{subject} is SOPS encrypted, configuring decryption is required for this secret to be reconciled"
+        );
+        return Err(error(reasons::RECONCILIATION_FAILED, message));
+    }
+    Ok(prepared)
+}
+
+/// The objects to wait for: all that were applied, or those named; never the Kustomization itself.
+fn health_targets(object: &Kustomization, changes: &ChangeSet) -> Vec<ObjectRef> {
+    let named = object.spec.health_checks.iter().flatten().map(|check| {
+        let api_version = check.api_version.as_deref().filter(|v| !v.is_empty()).unwrap_or("apps/v1");
+        ObjectRef::new(api_version, &check.kind, check.namespace.as_deref().unwrap_or_default(), &check.name)
+    });
+    let applied = changes.entries.iter().filter(|c| c.action != Action::Skipped).map(|c| c.object.clone());
+    let all: Vec<ObjectRef> = if object.spec.wait.unwrap_or_default() { applied.collect() } else { named.collect() };
+    let itself = |o: &ObjectRef| {
+        o.id.kind == "Kustomization" && o.id.name == object.name() && o.id.namespace == object.namespace()
+    };
+    all.into_iter().filter(|o| !itself(o)).collect()
+}
+
+/// Shared with the watcher of drift.
+pub(crate) type SharedRemembered = Arc<fl_apply::Remembered>;

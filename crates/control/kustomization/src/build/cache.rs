@@ -1,0 +1,80 @@
+//! What was built last, and from what: a commit that touches none of it builds nothing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fl_runtime::Key;
+use serde_json::Value;
+
+use super::Tree;
+
+type Print = Option<[u8; 32]>;
+
+/// The result of a build.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) objects: Vec<Value>,
+    /// Of the text of all objects; the key of the history.
+    pub(crate) digest: String,
+    /// Every path the build looked at, relative to the root, and what was there.
+    reads: Vec<(PathBuf, Print)>,
+}
+
+impl Built {
+    pub(crate) fn new(objects: Vec<Value>, digest: String, tree: &Tree, reads: Vec<PathBuf>) -> Self {
+        let mut relative: Vec<PathBuf> =
+            reads.iter().filter_map(|p| p.strip_prefix(tree.root()).ok().map(Path::to_owned)).collect();
+        relative.sort();
+        relative.dedup();
+        let reads = relative.into_iter().map(|path| (path.clone(), tree.print(&path))).collect();
+        Built { objects, digest, reads }
+    }
+
+    fn holds_for(&self, tree: &Tree) -> bool {
+        self.reads.iter().all(|(path, print)| tree.print(path) == *print)
+    }
+}
+
+/// The last build of each Kustomization.
+#[derive(Debug, Default)]
+pub(crate) struct BuildCache {
+    builds: Mutex<HashMap<Key, Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// Spec and variables.
+    inputs: [u8; 32],
+    artifact: String,
+    built: Arc<Built>,
+}
+
+impl BuildCache {
+    /// The last build, when the artifact and the inputs are those it was made from. No files are needed to know.
+    pub(crate) fn same_artifact(&self, key: &Key, inputs: &[u8; 32], artifact: &str) -> Option<Arc<Built>> {
+        let builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = builds.get(key)?;
+        (kept.inputs == *inputs && kept.artifact == artifact && !artifact.is_empty()).then(|| kept.built.clone())
+    }
+
+    /// The last build, when nothing it read has changed.
+    pub(crate) fn same_files(&self, key: &Key, inputs: &[u8; 32], artifact: &str, tree: &Tree) -> Option<Arc<Built>> {
+        let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = builds.get_mut(key)?;
+        if kept.inputs != *inputs || !kept.built.holds_for(tree) {
+            return None;
+        }
+        artifact.clone_into(&mut kept.artifact);
+        Some(kept.built.clone())
+    }
+
+    pub(crate) fn keep(&self, key: &Key, inputs: [u8; 32], artifact: &str, built: Arc<Built>) {
+        let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
+        builds.insert(key.clone(), Kept { inputs, artifact: artifact.to_owned(), built });
+    }
+
+    pub(crate) fn forget(&self, key: &Key) {
+        self.builds.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}

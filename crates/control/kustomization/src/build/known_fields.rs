@@ -1,0 +1,134 @@
+//! Fields of a kustomization file. Flux reads the file into its types and writes it back, so other fields are dropped, not refused.
+
+use serde_json::{Map, Value};
+
+/// What may stand in a place.
+pub(super) enum Known {
+    /// Anything.
+    Any,
+    /// A map with these fields.
+    Fields(&'static [(&'static str, Known)]),
+    /// A list of maps with these fields.
+    ListOf(&'static [(&'static str, Known)]),
+}
+
+use Known::{Any, Fields, ListOf};
+
+const SELECTOR: &[(&str, Known)] = &[
+    ("group", Any),
+    ("version", Any),
+    ("kind", Any),
+    ("name", Any),
+    ("namespace", Any),
+    ("annotationSelector", Any),
+    ("labelSelector", Any),
+];
+
+const PATCH: &[(&str, Known)] = &[
+    ("path", Any),
+    ("patch", Any),
+    ("target", Fields(SELECTOR)),
+    ("options", Any),
+];
+
+const GENERATOR_OPTIONS: &[(&str, Known)] =
+    &[("labels", Any), ("annotations", Any), ("disableNameSuffixHash", Any), ("immutable", Any)];
+
+const GENERATOR: &[(&str, Known)] = &[
+    ("namespace", Any),
+    ("name", Any),
+    ("behavior", Any),
+    ("literals", Any),
+    ("files", Any),
+    ("envs", Any),
+    ("env", Any),
+    ("type", Any),
+    ("options", Fields(GENERATOR_OPTIONS)),
+];
+
+const FIELD_SPEC: &[(&str, Known)] =
+    &[("group", Any), ("version", Any), ("kind", Any), ("path", Any), ("create", Any)];
+
+const KUSTOMIZATION: &[(&str, Known)] = &[
+    ("apiVersion", Any),
+    ("kind", Any),
+    ("metadata", Any),
+    ("openapi", Any),
+    ("namePrefix", Any),
+    ("nameSuffix", Any),
+    ("namespace", Any),
+    ("commonLabels", Any),
+    (
+        "labels",
+        ListOf(&[
+            ("pairs", Any),
+            ("includeSelectors", Any),
+            ("includeTemplates", Any),
+            ("fields", ListOf(FIELD_SPEC)),
+        ]),
+    ),
+    ("commonAnnotations", Any),
+    ("patchesStrategicMerge", Any),
+    ("patchesJson6902", ListOf(PATCH)),
+    ("patches", ListOf(PATCH)),
+    ("images", ListOf(&[("name", Any), ("newName", Any), ("tagSuffix", Any), ("newTag", Any), ("digest", Any)])),
+    ("imageTags", Any),
+    ("replacements", Any),
+    ("replicas", ListOf(&[("name", Any), ("count", Any)])),
+    ("vars", Any),
+    ("sortOptions", Any),
+    ("resources", Any),
+    ("components", Any),
+    ("crds", Any),
+    ("bases", Any),
+    ("configMapGenerator", ListOf(GENERATOR)),
+    ("secretGenerator", ListOf(GENERATOR)),
+    ("helmGlobals", Any),
+    ("helmCharts", Any),
+    ("helmChartInflationGenerator", Any),
+    ("generatorOptions", Fields(GENERATOR_OPTIONS)),
+    ("configurations", Any),
+    ("generators", Any),
+    ("transformers", Any),
+    ("validators", Any),
+    ("buildMetadata", Any),
+];
+
+/// Drops what a kustomization does not have. Answers whether something was dropped.
+pub(super) fn drop_unknown(kustomization: &mut Map<String, Value>) -> bool {
+    prune(kustomization, KUSTOMIZATION)
+}
+
+fn prune(map: &mut Map<String, Value>, known: &'static [(&'static str, Known)]) -> bool {
+    let before = map.len();
+    map.retain(|key, _| known.iter().any(|(name, _)| name == key));
+    let mut dropped = map.len() != before;
+    for (name, what) in known {
+        let Some(value) = map.get_mut(*name) else { continue };
+        match (what, value) {
+            (Fields(fields), Value::Object(map)) => dropped |= prune(map, fields),
+            (ListOf(fields), Value::Array(items)) => {
+                for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                    dropped |= prune(item, fields);
+                }
+            }
+            _ => {}
+        }
+    }
+    dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn unknown_fields_go() {
+        let mut value = json!({"resources": ["a"], "nonsense": 1, "patches": [{"patch": "x", "extra": 1, "target": {"kind": "A", "b": 1}}]});
+        let map = value.as_object_mut().expect("a map");
+        assert!(drop_unknown(map));
+        assert!(!drop_unknown(map));
+        assert_eq!(value, json!({"resources": ["a"], "patches": [{"patch": "x", "target": {"kind": "A"}}]}));
+    }
+}

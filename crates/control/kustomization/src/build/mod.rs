@@ -1,0 +1,156 @@
+//! From files to objects. No client here; runs on the blocking pool.
+
+mod cache;
+mod decrypt;
+mod generate;
+mod known_fields;
+mod substitute;
+mod tree;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fl_api::kustomize::{Kustomization, SubstituteStrategy};
+use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
+use fl_yaml::{Dialect, JsonStyle, Node};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+pub(crate) use cache::{BuildCache, Built};
+pub(crate) use decrypt::{Decryptor, KeyMaterial, is_encrypted_secret};
+pub(crate) use tree::{Tree, Trees, View};
+
+use crate::dereference::Variables;
+
+/// Everything a build needs beside the files.
+pub(crate) struct Request<'a> {
+    pub(crate) object: &'a Kustomization,
+    /// What `postBuild` refers to, or why it could not be read.
+    pub(crate) variables: Result<Variables, String>,
+    pub(crate) strict: bool,
+    pub(crate) keys: Option<KeyMaterial>,
+}
+
+/// Whether the path of a Kustomization exists.
+///
+/// # Errors
+/// The text of Flux when it does not.
+pub(crate) fn check_path(tree: &Tree, path: &str) -> Result<std::path::PathBuf, String> {
+    let directory = tree.join(path);
+    if tree.exists(&directory) {
+        return Ok(directory);
+    }
+    Err(format!("kustomization path not found: stat {}: no such file or directory", directory.display()))
+}
+
+/// Builds.
+///
+/// # Errors
+/// The text for the condition.
+pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -> Result<Built, String> {
+    let mut view = View::new(tree.clone());
+    let generated = generate::generate(&mut view, directory, &request.object.spec)?;
+    let decryptor = request.keys.as_ref().map(Decryptor::new);
+    if let Some(decryptor) = &decryptor {
+        decrypt::sources(&mut view, directory, decryptor).map_err(|e| format!("error decrypting sources: {e}"))?;
+    }
+    let options = fl_kustomize::Options {
+        load_restrictor: LoadRestrictor::None,
+        reorder: Reorder::None,
+        boundary: Some(tree.root().to_owned()),
+        ..fl_kustomize::Options::default()
+    };
+    let output = fl_kustomize::build(&view, directory, &options).map_err(|error| build_text(&error, &generated))?;
+    let mut text = String::new();
+    let mut objects = Vec::with_capacity(output.objects.len());
+    for (i, node) in output.objects.into_iter().enumerate() {
+        let node = finish(node, request, decryptor.as_ref())?;
+        if i > 0 {
+            text.push_str("---\n");
+        }
+        fl_yaml::write_sigs_yaml(&mut text, &node, Dialect::V3)
+            .map_err(|e| format!("kustomize build failed: {e}"))?;
+        collect(to_json(&node)?, &mut objects);
+    }
+    let digest = format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())));
+    let mut reads: Vec<_> = output.reads.into_iter().collect();
+    reads.extend(generated.looked_at);
+    Ok(Built::new(objects, digest, tree, reads))
+}
+
+/// Decrypts and substitutes one object.
+fn finish(mut node: Node, request: &Request<'_>, decryptor: Option<&Decryptor<'_>>) -> Result<Node, String> {
+    let text = |path: &[&str]| node.at(path).and_then(Node::as_text).unwrap_or_default().to_owned();
+    let (api_version, kind, name) = (text(&["apiVersion"]), text(&["kind"]), text(&["metadata", "name"]));
+    if api_version.is_empty() || kind.is_empty() || name.is_empty() {
+        let shown = fl_yaml::to_json(&node, Dialect::V3, JsonStyle::GO).unwrap_or_default();
+        return Err(format!("failed to decode Kubernetes apiVersion, kind and name from: {shown}"));
+    }
+    let subject = || format!("{}/{name}", gvk(&api_version, &kind));
+    if let Some(decryptor) = decryptor {
+        node = decrypt::object(node, decryptor).map_err(|e| format!("decryption failed for '{}': {e}", subject()))?;
+    }
+    if let Some(post_build) = &request.object.spec.post_build {
+        let always = post_build.substitute_strategy == Some(SubstituteStrategy::Always);
+        let settings = substitute::Settings { strict: request.strict, always };
+        node = substitute::object(node, &request.variables, &settings)
+            .map_err(|e| format!("post build failed for '{}': {e}", subject()))?;
+    }
+    Ok(node)
+}
+
+/// `Kind.version.group` as kustomize prints it.
+fn gvk(api_version: &str, kind: &str) -> String {
+    let (group, version) = fl_types::split_api_version(api_version);
+    let or = |text: &str, none: &str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
+    format!("{}.{}.{}", or(kind, "[noKind]"), or(version, "[noVer]"), or(group, "[noGrp]"))
+}
+
+fn to_json(node: &Node) -> Result<Value, String> {
+    let text = fl_yaml::to_json(node, Dialect::V3, JsonStyle::default()).map_err(|e| format!("kustomize build failed: {e}"))?;
+    serde_json::from_str(&text).map_err(|e| format!("kustomize build failed: {e}"))
+}
+
+/// Lists are taken apart; kustomizations and what is no object stay behind.
+fn collect(object: Value, into: &mut Vec<Value>) {
+    if let Some(items) = object.get("items").and_then(Value::as_array) {
+        into.extend(items.iter().cloned());
+        return;
+    }
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let kustomization = api_version.starts_with("kustomize.config.k8s.io/")
+        && object["kind"].as_str().is_some_and(|k| k.eq_ignore_ascii_case("kustomization"));
+    if !kustomization {
+        into.push(object);
+    }
+}
+
+/// Flux reads every file of a directory without kustomization before it builds; what it cannot read has words of its own.
+fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated) -> String {
+    let unreadable = matches!(
+        *error.kind,
+        ErrorKind::Yaml(_) | ErrorKind::Object(_) | ErrorKind::Entry { .. } | ErrorKind::Read { .. }
+    );
+    let culprit = generated.files.iter().find(|file| {
+        error.place.file == file.as_str()
+            || matches!(&*error.kind, ErrorKind::Entry { path, .. } if file.ends_with(path.trim_start_matches("./")))
+    });
+    match culprit.filter(|_| unreadable) {
+        Some(file) => {
+            let place = format!("line {}", error.place.line);
+            format!("failed to decode Kubernetes YAML from {file}: MalformedYAMLError: {place}: {} in File: {file}", error.kind)
+        }
+        None => format!("kustomize build failed: {error}"),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
+        let _ = write!(out, "{b:02x}");
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Variables in built objects.
+
+use fl_subst::Missing;
+use fl_yaml::{Dialect, JsonStyle, Node};
+
+use crate::dereference::Variables;
+
+const KEY: &str = "kustomize.toolkit.fluxcd.io/substitute";
+const PATTERN: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
+
+pub(super) struct Settings {
+    /// A variable without value and default is an error.
+    pub(super) strict: bool,
+    /// Also without any variable.
+    pub(super) always: bool,
+}
+
+/// Replaces the variables in one object.
+pub(super) fn object(node: Node, variables: &Result<Variables, String>, settings: &Settings) -> Result<Node, String> {
+    let marked = |field: &str| {
+        let value = node.at(&["metadata", field, KEY]);
+        value.and_then(Node::as_text) == Some("disabled")
+    };
+    if marked("labels") || marked("annotations") {
+        return Ok(node);
+    }
+    let variables = variables.as_ref().map_err(Clone::clone)?.expose();
+    if variables.is_empty() && !settings.always {
+        return Ok(node);
+    }
+    if let Some(bad) = variables.keys().find(|name| !fl_subst::is_valid_name(name)) {
+        return Err(format!("envsubst error: '{bad}' var name is invalid, must match '{PATTERN}'"));
+    }
+    let text = fl_yaml::to_sigs_yaml(&node, Dialect::V3).map_err(|e| e.to_string())?;
+    if !text.contains('$') {
+        return Ok(node);
+    }
+    let missing = if settings.strict { Missing::Refuse } else { Missing::Empty };
+    let expanded = fl_subst::expand(&text, missing, |name| variables.get(name).cloned())
+        .map_err(|e| format!("envsubst error: variable substitution failed: {}", e.flux_text()))?;
+    // Errors of the parser quote the text, which may hold values of Secrets now: only the place is told.
+    let unreadable = |line: u32, column: u32| {
+        format!("envsubst error: YAMLToJSON: error converting YAML to JSON: yaml: line {line}, column {column}: the text after substitution is not YAML")
+    };
+    let parsed = fl_yaml::parse_first(expanded.as_bytes(), &fl_yaml::Options::sigs())
+        .map_err(|e| unreadable(e.line, e.column))?
+        .unwrap_or_else(Node::null);
+    let json = fl_yaml::to_json(&parsed, Dialect::Sigs, JsonStyle::default()).map_err(|e| unreadable(e.line, e.column))?;
+    fl_yaml::from_json(&json).map_err(|e| unreadable(e.line, e.column))
+}

@@ -1,0 +1,97 @@
+//! Builds over files in memory.
+
+use serde_json::json;
+
+use super::*;
+
+fn object(spec: serde_json::Value) -> Kustomization {
+    let mut full = json!({"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "app"}});
+    for (key, value) in spec.as_object().expect("a map") {
+        full[key] = value.clone();
+    }
+    serde_json::from_value(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "app", "namespace": "ns"}, "spec": full}))
+    .expect("a Kustomization")
+}
+
+fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Built, String> {
+    let files = files.iter().map(|(p, c)| (std::path::PathBuf::from(p), c.as_bytes().to_vec()));
+    let tree = Arc::new(Tree::new("/work/kustomization-1".into(), files));
+    let object = object(spec);
+    let variables = object.spec.post_build.as_ref().and_then(|p| p.substitute.clone()).unwrap_or_default();
+    let variables = Ok(fl_types::Secret::new(variables));
+    let request = Request { object: &object, variables, strict: true, keys: None };
+    let directory = check_path(&tree, path)?;
+    build(&tree, &directory, &request)
+}
+
+fn names(built: &Built) -> Vec<String> {
+    let name = |o: &Value| format!("{}/{}", o["kind"].as_str().unwrap_or_default(), o["metadata"]["name"].as_str().unwrap_or_default());
+    built.objects.iter().map(name).collect()
+}
+
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: ${who:=world}\n";
+
+#[test]
+fn a_plain_directory_is_walked_in_order() {
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let files = [
+        ("b.yaml", MAP),
+        ("a/s.yml", service),
+        ("c/kustomization.yaml", "namePrefix: c-\nresources: [m.yaml]\n"),
+        ("c/m.yaml", MAP),
+        ("notes.txt", "not yaml: ["),
+    ];
+    let built = run(&files, "./", json!({})).expect("builds");
+    assert_eq!(names(&built), ["Service/web", "ConfigMap/a", "ConfigMap/c-a"]);
+}
+
+#[test]
+fn overrides_of_the_spec() {
+    let files = [
+        ("app/kustomization.yaml", "resources: [m.yaml]\nnonsense: true\nimages: [{name: web, newTag: '1', digest: 'sha256:0'}]\n"),
+        ("app/m.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: web}]}\n"),
+    ];
+    let spec = json!({"targetNamespace": "team", "namePrefix": "x-", "images": [{"name": "web", "newTag": "2"}],
+        "patches": [{"patch": "- {op: add, path: /metadata/labels, value: {a: b}}", "target": {"kind": "Pod"}}]});
+    let built = run(&files, "app", spec).expect("builds");
+    let pod = &built.objects[0];
+    assert_eq!(pod["metadata"], json!({"name": "x-p", "namespace": "team", "labels": {"a": "b"}}));
+    assert_eq!(pod["spec"]["containers"][0]["image"], "web:2");
+}
+
+#[test]
+fn substitution_is_strict_and_typed() {
+    let substituted = run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": "you"}}})).expect("builds");
+    assert_eq!(substituted.objects[0]["data"]["key"], "you");
+    let untouched = run(&[("m.yaml", MAP)], "", json!({})).expect("builds");
+    assert_eq!(untouched.objects[0]["data"]["key"], "${who:=world}");
+    let strict = MAP.replace(":=world", "");
+    let error = run(&[("m.yaml", &strict)], "", json!({"postBuild": {"substitute": {"other": "x"}}})).unwrap_err();
+    assert_eq!(
+        error,
+        "post build failed for 'ConfigMap.v1.[noGrp]/a': envsubst error: variable substitution failed: variable not set (strict mode): \"who\""
+    );
+    let bad = run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"my-var": "x"}}})).unwrap_err();
+    assert!(bad.ends_with("'my-var' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"), "{bad}");
+    let number = run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": "3"}}})).expect("builds");
+    assert_eq!(number.objects[0]["data"]["key"], 3);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let error = run(&[("b.yaml", "a: [")], "", json!({})).unwrap_err();
+    assert!(error.starts_with("failed to decode Kubernetes YAML from /work/kustomization-1/b.yaml: MalformedYAMLError: "), "{error}");
+    let error = run(&[("b.yaml", MAP)], "missing", json!({})).unwrap_err();
+    assert_eq!(error, "kustomization path not found: stat /work/kustomization-1/missing: no such file or directory");
+    let error = run(&[("b.yaml", MAP)], "b.yaml", json!({})).unwrap_err();
+    assert_eq!(error, "open /work/kustomization-1/b.yaml/kustomization.yaml: not a directory");
+    let error = run(&[("b.yaml", MAP)], "", json!({"components": ["https://example.com/x"]})).unwrap_err();
+    assert_eq!(error, "component path 'https://example.com/x' must be local and relative");
+}
+
+#[test]
+fn an_empty_directory_builds_nothing() {
+    let built = run(&[("empty/notes.txt", "x")], "empty", json!({})).expect("builds");
+    assert!(built.objects.is_empty());
+}

@@ -1,0 +1,171 @@
+//! The cluster a Kustomization applies to, and as whom.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use fl_api::kustomize::Kustomization;
+use fl_apply::Cluster;
+use fl_runtime::{Connection, Identity, Kind, Reconciled as _, RemoteOptions, Runtime};
+use serde_json::json;
+
+use crate::Options;
+use crate::dereference::secret_data;
+
+/// Connections to remote clusters that are kept: each holds what its API server serves.
+const KEPT: usize = 64;
+
+/// Makes and keeps clusters.
+pub(crate) struct Targets {
+    runtime: Runtime,
+    local: Cluster,
+    remote: Mutex<HashMap<[u8; 32], Cluster>>,
+}
+
+/// A cluster, and whether it is the one the engine runs on.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) cluster: Cluster,
+    pub(crate) local: bool,
+}
+
+impl Targets {
+    pub(crate) fn new(runtime: &Runtime) -> Self {
+        let local = Cluster::new(runtime.cluster().client().clone());
+        Targets { runtime: runtime.clone(), local, remote: Mutex::default() }
+    }
+
+    /// The engine's own cluster, as itself.
+    pub(crate) fn own(&self) -> &Cluster {
+        &self.local
+    }
+
+    /// The account objects are applied as, if it is not the engine's.
+    pub(crate) fn account(&self, object: &Kustomization) -> Option<String> {
+        let named = object.spec.service_account_name.as_deref().unwrap_or_default();
+        let default = self.runtime.options().default_service_account.as_str();
+        [named, default].into_iter().find(|name| !name.is_empty()).map(str::to_owned)
+    }
+
+    /// The cluster for an object.
+    ///
+    /// # Errors
+    /// The text of Flux for a kubeconfig that cannot be read.
+    pub(crate) async fn of(&self, object: &Kustomization, options: &Options) -> Result<Target, String> {
+        let account = self.account(object);
+        let namespace = object.namespace();
+        let Some(reference) = &object.spec.kube_config else {
+            let cluster = match account {
+                Some(account) => {
+                    self.local.impersonating(&format!("system:serviceaccount:{namespace}:{account}"))
+                }
+                None => self.local.clone(),
+            };
+            return Ok(Target { cluster, local: true });
+        };
+        let identity = account.map_or(Identity::Own, |name| Identity::ServiceAccount {
+            namespace: namespace.to_owned(),
+            name,
+        });
+        if let Some(secret) = &reference.secret_ref {
+            let text = self.kubeconfig(namespace, &secret.name, secret.key.as_deref()).await?;
+            let remote = RemoteOptions {
+                allow_exec: options.insecure_kubeconfig_exec,
+                allow_insecure_tls: options.insecure_kubeconfig_tls,
+            };
+            let id = fingerprint(&[text.as_bytes(), format!("{identity:?}").as_bytes()]);
+            if let Some(cluster) = self.kept(&id) {
+                return Ok(Target { cluster, local: false });
+            }
+            let connection = Connection::from_text(&text, remote).await.map_err(|e| e.to_string())?;
+            return self.keep(id, &connection, &identity);
+        }
+        if let Some(map) = &reference.config_map_ref {
+            let connection = self.from_config_map(namespace, &map.name, options).await?;
+            // A token lives for an hour at most, so these are not kept.
+            let cluster = connection.cluster(&identity).map_err(|e| e.to_string())?;
+            return Ok(Target { cluster: Cluster::new(cluster.client().clone()), local: false });
+        }
+        Err("invalid .spec.kubeConfig, neither .spec.kubeConfig.provider nor .spec.kubeConfig.secretRef is set".to_owned())
+    }
+
+    fn kept(&self, id: &[u8; 32]) -> Option<Cluster> {
+        self.remote.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    fn keep(&self, id: [u8; 32], connection: &Connection, identity: &Identity) -> Result<Target, String> {
+        let cluster = connection.cluster(identity).map_err(|e| e.to_string())?;
+        let cluster = Cluster::new(cluster.client().clone());
+        let mut remote = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
+        if remote.len() >= KEPT {
+            remote.clear();
+        }
+        remote.insert(id, cluster.clone());
+        Ok(Target { cluster, local: false })
+    }
+
+    async fn kubeconfig(&self, namespace: &str, name: &str, key: Option<&str>) -> Result<String, String> {
+        let id = format!("{namespace}/{name}");
+        let mut data = secret_data(&self.runtime, namespace, name)
+            .await
+            .map_err(|e| format!("unable to read KubeConfig secret '{id}' error: {e}"))?;
+        let bytes = match key.filter(|k| !k.is_empty()) {
+            Some(key) => data.remove(key).ok_or_else(|| {
+                format!("KubeConfig secret '{id}' does not contain a '{key}' key with a kubeconfig")
+            })?,
+            None => data.remove("value").or_else(|| data.remove("value.yaml")).ok_or_else(|| {
+                format!("KubeConfig secret '{id}' does not contain a 'value' key with a kubeconfig")
+            })?,
+        };
+        String::from_utf8(bytes.into_exposed()).map_err(|_| format!("KubeConfig secret '{id}' is not text"))
+    }
+
+    /// A cluster that trusts the accounts of this one.
+    async fn from_config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+        options: &Options,
+    ) -> Result<Connection, String> {
+        let id = format!("{namespace}/{name}");
+        let map = self
+            .runtime
+            .cluster()
+            .get(&Kind::config_map(), Some(namespace), name)
+            .await
+            .map_err(|e| format!("failed to get ConfigMap '{id}': {e}"))?;
+        let text = |key: &str| map["data"][key].as_str().filter(|t| !t.is_empty());
+        let provider = text("provider").unwrap_or_default();
+        if provider != "generic" {
+            return Err(format!(
+                "provider '{provider}' in ConfigMap '{id}' is not supported by this engine; 'generic' is, or use a kubeconfig Secret"
+            ));
+        }
+        let address = text("address").ok_or_else(|| format!("ConfigMap '{id}' has no 'address'"))?;
+        let account = text("serviceAccountName")
+            .or(Some(options.default_kubeconfig_service_account.as_str()).filter(|n| !n.is_empty()))
+            .unwrap_or("default");
+        let audiences: Vec<&str> = match text("audiences") {
+            Some(lines) => lines.lines().map(str::trim).filter(|l| !l.is_empty()).collect(),
+            None => vec![address],
+        };
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"audiences": audiences, "expirationSeconds": 3600}});
+        let answer = self
+            .runtime
+            .cluster()
+            .create_subresource(&Kind::service_account(), Some(namespace), account, "token", &request)
+            .await
+            .map_err(|e| format!("cannot get a token of ServiceAccount '{namespace}/{account}': {e}"))?;
+        let token = answer["status"]["token"].as_str().unwrap_or_default();
+        Connection::from_parts(address, text("ca.crt").map(str::as_bytes), token).map_err(|e| e.to_string())
+    }
+}
+
+fn fingerprint(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
