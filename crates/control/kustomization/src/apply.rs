@@ -6,18 +6,18 @@ use std::sync::Arc;
 use fl_api::condition::{reasons, types};
 use fl_api::kustomize::Kustomization;
 use fl_apply::{
-    Action, Applied, Applier, ChangeSet, Force, Inventory, ObjectRef, Owner, Propagation, Pruner, WaitOptions, Waiter,
-    is_custom_resource_definition, jobs_with_ttl,
+    Action, Applied, Applier, ChangeSet, Force, Inventory, ObjectRef, Owner, Propagation, Pruner,
+    WaitOptions, Waiter, is_custom_resource_definition, jobs_with_ttl,
 };
 use fl_runtime::{Conditions as _, EventKind, Pass, Reconciled as _};
 use tokio::time::Instant;
 
 use crate::build::{Built, is_encrypted_secret};
 use crate::controller::{KustomizationController, LOOK_FOR_REVISION, NAMES};
+use crate::dereference;
 use crate::status::{Record, Revision, event, go, progressing, record};
 use crate::target::Target;
 use crate::validate::Plan;
-use crate::dereference;
 
 /// Approves deletions beyond the budget, by the revision that asks for them.
 const APPROVE: &str = "kustomize.fluorite.dev/approve-deletions";
@@ -25,7 +25,10 @@ const APPROVE: &str = "kustomize.fluorite.dev/approve-deletions";
 /// Why the objects are not as wanted.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Error { reason: &'static str, message: String },
+    Error {
+        reason: &'static str,
+        message: String,
+    },
     /// A newer revision is there.
     Canceled(String),
 }
@@ -264,8 +267,11 @@ impl KustomizationController {
         let was_healthy = pass.object.is_true(types::HEALTHY);
         let applied_before = pass.object.status.as_ref().and_then(|s| s.last_applied_revision.clone());
         let is_new = applied_before.as_deref() != Some(revision.revision.as_str());
-        let message =
-            format!("Running health checks for revision {} with a timeout of {}", revision.revision, go(plan.timeout));
+        let message = format!(
+            "Running health checks for revision {} with a timeout of {}",
+            revision.revision,
+            go(plan.timeout)
+        );
         pass.object.mark_unknown(types::HEALTHY, reasons::PROGRESSING, &message);
         progressing(pass, "Running health checks", &revision.revision, plan.timeout);
         let gates = &self.runtime.options().gates;
@@ -307,7 +313,10 @@ impl KustomizationController {
             if newest.is_ok_and(|artifact| artifact.revision != revision.revision) {
                 let source = &object.spec.source_ref;
                 let namespace = source.namespace.as_deref().unwrap_or(object.namespace());
-                return format!("New reconciliation triggered by {}/{namespace}/{}", source.kind, source.name);
+                return format!(
+                    "New reconciliation triggered by {}/{namespace}/{}",
+                    source.kind, source.name
+                );
             }
         }
     }
@@ -346,7 +355,8 @@ fn health_targets(object: &Kustomization, changes: &ChangeSet) -> Vec<ObjectRef>
         ObjectRef::new(api_version, &check.kind, check.namespace.as_deref().unwrap_or_default(), &check.name)
     });
     let applied = changes.entries.iter().filter(|c| c.action != Action::Skipped).map(|c| c.object.clone());
-    let all: Vec<ObjectRef> = if object.spec.wait.unwrap_or_default() { applied.collect() } else { named.collect() };
+    let all: Vec<ObjectRef> =
+        if object.spec.wait.unwrap_or_default() { applied.collect() } else { named.collect() };
     let itself = |o: &ObjectRef| {
         o.id.kind == "Kustomization" && o.id.name == object.name() && o.id.namespace == object.namespace()
     };

@@ -8,8 +8,8 @@ use fl_api::kustomize::Kustomization;
 use fl_api::meta::artifact::Artifact;
 use fl_api::meta::references::ValuesKind;
 use fl_runtime::{
-    ArtifactError, ArtifactFetcher, Conditions as _, Edge, End, EventKind, Kind, Names, Outcome, Pass, Reconciled as _,
-    Reconciler, Resolver, Runtime,
+    ArtifactError, ArtifactFetcher, Conditions as _, Edge, End, EventKind, Kind, Names, Outcome, Pass,
+    Reconciled as _, Reconciler, Resolver, Runtime,
 };
 
 use crate::apply::Failure;
@@ -287,7 +287,10 @@ impl KustomizationController {
             Ok(()) => Ok(()),
             Err(Failure::Canceled(message)) => {
                 pass.object.mark_false(types::READY, reasons::HEALTH_CHECK_CANCELED, &message);
-                let text = format!("Health checks canceled due to new reconciliation {}", message.trim_start_matches("New reconciliation "));
+                let text = format!(
+                    "Health checks canceled due to new reconciliation {}",
+                    message.trim_start_matches("New reconciliation ")
+                );
                 event(pass, EventKind::Normal, &text, revision);
                 Err(Stop::Quiet(Outcome::now()))
             }
@@ -331,15 +334,19 @@ impl KustomizationController {
         let Some(decryption) = &object.spec.decryption else { return Ok(None) };
         let (namespace, name, own) = match &decryption.secret_ref {
             Some(secret) => (object.namespace(), secret.name.as_str(), false),
-            None if !self.options.sops_age_secret.is_empty() => {
-                (self.runtime.options().runtime_namespace.as_str(), self.options.sops_age_secret.as_str(), true)
-            }
+            None if !self.options.sops_age_secret.is_empty() => (
+                self.runtime.options().runtime_namespace.as_str(),
+                self.options.sops_age_secret.as_str(),
+                true,
+            ),
             None => return Ok(Some(KeyMaterial::default())),
         };
         let data = match dereference::secret_data(&self.runtime, namespace, name).await {
             Ok(data) => data,
             Err(error) if error.is_not_found() => return Err(error.to_string()),
-            Err(error) => return Err(format!("cannot get sops decryption Secret '{namespace}/{name}': {error}")),
+            Err(error) => {
+                return Err(format!("cannot get sops decryption Secret '{namespace}/{name}': {error}"));
+            }
         };
         let keys = if own { KeyMaterial::import_age(&data) } else { KeyMaterial::import(&data) };
         keys.map(Some).map_err(|e| format!("{e} (from sops decryption Secret '{namespace}/{name}')"))
@@ -416,9 +423,6 @@ impl Reconciler for KustomizationController {
     }
 
     fn finish(&self, pass: &mut Pass<Kustomization>, end: End, outcome: &mut Outcome) {
-        if end == End::Suspended {
-            return;
-        }
         let quiet = pass.original.status == pass.object.status && end == End::Reconciled;
         if let Some(requested) = pass.object.requested_at().map(str::to_owned) {
             pass.object.status_head().last_handled.replace(requested);

@@ -1,6 +1,7 @@
 //! Letting a Kustomization go, with or without its objects.
 
-use fl_api::kustomize::{DeletionPolicy, Kustomization};
+use fl_api::kustomize::Kustomization;
+use fl_api::kustomize::kustomization::DeletionPolicy;
 use fl_apply::{HealthRules, ObjectRef, Waiter, sort};
 use fl_runtime::{EventKind, Kind, Outcome, Pass, Reconciled as _};
 
@@ -18,8 +19,7 @@ pub(crate) async fn delete(
     }
     let revision = last_revision(&pass.object);
     // An inventory that cannot be read must not lead to half a deletion.
-    let mut objects: Vec<ObjectRef> =
-        inventory(&pass.object).map_err(Outcome::backoff)?.objects().to_vec();
+    let mut objects: Vec<ObjectRef> = inventory(&pass.object).map_err(Outcome::backoff)?.objects().to_vec();
     sort(&mut objects);
     if !can_impersonate(controller, &pass.object).await? {
         let list: Vec<String> = objects.iter().map(ToString::to_string).collect();
@@ -53,7 +53,10 @@ pub(crate) async fn delete(
 }
 
 /// Whether the account that applied the objects still exists. Not knowing is no answer: the deletion is tried again.
-async fn can_impersonate(controller: &KustomizationController, object: &Kustomization) -> Result<bool, Outcome> {
+async fn can_impersonate(
+    controller: &KustomizationController,
+    object: &Kustomization,
+) -> Result<bool, Outcome> {
     let Some(account) = controller.targets.account(object) else { return Ok(true) };
     let cluster = controller.runtime.cluster();
     match cluster.get(&Kind::service_account(), Some(object.namespace()), &account).await {

@@ -10,7 +10,9 @@ use fl_api::meta::artifact::Artifact;
 use fl_api::meta::references::ValuesKind;
 use fl_api::source::ExternalArtifact;
 use fl_cel::Expression;
-use fl_runtime::{ApiError, Conditions as _, Hub, Key, Kind, Reconciled as _, ResolveError, Resolver, Runtime, WatchSpec};
+use fl_runtime::{
+    ApiError, Conditions as _, Hub, Key, Kind, Reconciled as _, ResolveError, Resolver, Runtime, WatchSpec,
+};
 use fl_types::Secret;
 use serde_json::Value;
 
@@ -42,7 +44,10 @@ pub(crate) async fn source(object: &Kustomization, resolver: &Resolver) -> Resul
         Err(error @ ResolveError::AccessDenied { .. }) => Err(NoSource::Denied(error.to_string())),
         Err(ResolveError::GateClosed(_)) => {
             let (kind, namespace) = (ExternalArtifact::KIND, reference.namespace_or(own));
-            let text = format!("can't access '{kind}/{namespace}/{}', {kind} feature gate is disabled", reference.name);
+            let text = format!(
+                "can't access '{kind}/{namespace}/{}', {kind} feature gate is disabled",
+                reference.name
+            );
             Err(NoSource::Denied(text))
         }
         Err(error) => Err(NoSource::Unavailable(error.to_string())),
@@ -66,20 +71,26 @@ pub(crate) async fn dependencies(
 ) -> Result<(), Unready> {
     let own = serde_json::to_value(object).unwrap_or_default();
     for dependency in object.spec.depends_on.iter().flatten() {
-        let namespace = dependency.namespace.as_deref().filter(|n| !n.is_empty()).unwrap_or(object.namespace());
+        let namespace =
+            dependency.namespace.as_deref().filter(|n| !n.is_empty()).unwrap_or(object.namespace());
         let name = format!("{namespace}/{}", dependency.name);
         let waiting = |what: &str| Unready::Waiting(format!("dependency '{name}' {what}"));
         let found = other(runtime, namespace, &dependency.name).await;
         let value = found.map_err(|e| waiting(&format!("not found: {e}")))?;
         if let Some(text) = dependency.ready_expr.as_deref().filter(|t| !t.is_empty()) {
             let expression = Expression::compile(text, &["self", "dep"]).map_err(|e| {
-                Unready::Terminal(format!("failed to evaluate dependency {}: failed to parse the CEL expression '{text}': {e}", dependency.name))
+                Unready::Terminal(format!(
+                    "failed to evaluate dependency {}: failed to parse the CEL expression '{text}': {e}",
+                    dependency.name
+                ))
             })?;
             match expression.eval_bool(&[("self", &own), ("dep", &value)]) {
                 Ok(true) => {}
                 Ok(false) => return Err(waiting("is not ready according to readyExpr eval")),
                 Err(e) => {
-                    return Err(Unready::Waiting(format!("failed to evaluate the CEL expression '{text}': {e}")));
+                    return Err(Unready::Waiting(format!(
+                        "failed to evaluate the CEL expression '{text}': {e}"
+                    )));
                 }
             }
             if !runtime.options().gates.enabled("AdditiveCELDependencyCheck") {
@@ -144,7 +155,9 @@ pub(crate) async fn variables(object: &Kustomization, runtime: &Runtime) -> Resu
             let text = value.as_str().unwrap_or_default();
             let value = match reference.kind {
                 ValuesKind::ConfigMap => plain(text),
-                ValuesKind::Secret => plain(&String::from_utf8_lossy(&STANDARD.decode(text).unwrap_or_default())),
+                ValuesKind::Secret => {
+                    plain(&String::from_utf8_lossy(&STANDARD.decode(text).unwrap_or_default()))
+                }
             };
             variables.insert(key.clone(), value);
         }

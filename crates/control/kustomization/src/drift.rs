@@ -69,7 +69,13 @@ impl Drift {
 
     /// What a Kustomization applied.
     pub(crate) fn remembered(&self, key: &Key) -> SharedRemembered {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default().remembered.clone()
+        self.owners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(key.clone())
+            .or_default()
+            .remembered
+            .clone()
     }
 
     /// Watches the kinds of an inventory.
@@ -93,8 +99,13 @@ impl Drift {
             // The kind was applied a moment ago, so its place is known without a request.
             let resource = futures_now(cluster.resource(object));
             let Some(Ok(resource)) = resource else { continue };
-            let kind =
-                Kind::new(&resource.group, &resource.version, &resource.kind, &resource.plural, resource.namespaced);
+            let kind = Kind::new(
+                &resource.group,
+                &resource.version,
+                &resource.kind,
+                &resource.plural,
+                resource.namespaced,
+            );
             let store = self.runtime.hub().watch(WatchSpec::metadata(kind).labelled(NAME));
             self.stores.lock().unwrap_or_else(PoisonError::into_inner).insert(id, store);
         }
@@ -114,11 +125,10 @@ impl Drift {
 
     /// After a pass: a Kustomization that failed compares everything next time.
     pub(crate) fn settle(&self, key: &Key, object: &Kustomization) {
-        let ready = object
-            .status
-            .as_ref()
-            .and_then(|s| s.conditions.as_ref())
-            .is_some_and(|list| list.iter().any(|c| c.r#type == "Ready" && c.status == fl_api::meta::condition::ConditionStatus::True));
+        let ready = object.status.as_ref().and_then(|s| s.conditions.as_ref()).is_some_and(|list| {
+            list.iter()
+                .any(|c| c.r#type == "Ready" && c.status == fl_api::meta::condition::ConditionStatus::True)
+        });
         if !ready {
             let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(owned) = owners.get_mut(key) {
@@ -159,7 +169,9 @@ impl Drift {
 
     fn on_change(&self, change: &Change) {
         let object = change.object();
-        let Some(owner) = owner_of(change.old.as_deref()).or_else(|| owner_of(change.new.as_deref())) else { return };
+        let Some(owner) = owner_of(change.old.as_deref()).or_else(|| owner_of(change.new.as_deref())) else {
+            return;
+        };
         let id = ObjectId {
             group: change.kind.group().to_owned(),
             kind: change.kind.kind().to_owned(),

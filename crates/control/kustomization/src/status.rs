@@ -63,7 +63,12 @@ fn metadata(revision: &Revision) -> BTreeMap<&'static str, String> {
     metadata
 }
 
-fn send(pass: &Pass<Kustomization>, kind: EventKind, message: &str, metadata: BTreeMap<&'static str, String>) {
+fn send(
+    pass: &Pass<Kustomization>,
+    kind: EventKind,
+    message: &str,
+    metadata: BTreeMap<&'static str, String>,
+) {
     let severity = if kind == EventKind::Warning { "error" } else { "info" };
     let reason = pass.object.condition(types::READY).map_or(severity, |c| c.reason.as_str());
     pass.event_with(kind, reason, message, metadata);
@@ -95,15 +100,18 @@ pub(crate) fn record(object: &mut Kustomization, record: &Record<'_>) {
         }
         None => (now, 0),
     };
-    history.insert(0, Snapshot {
-        digest: record.digest.to_owned(),
-        first_reconciled,
-        last_reconciled: now,
-        last_reconciled_duration: go(record.duration),
-        last_reconciled_status: record.status.to_owned(),
-        metadata: Some(metadata),
-        total_reconciliations: total + 1,
-    });
+    history.insert(
+        0,
+        Snapshot {
+            digest: record.digest.to_owned(),
+            first_reconciled,
+            last_reconciled: now,
+            last_reconciled_duration: go(record.duration),
+            last_reconciled_status: record.status.to_owned(),
+            metadata: Some(metadata),
+            total_reconciliations: total + 1,
+        },
+    );
     history.truncate(HISTORY);
 }
 
@@ -119,7 +127,10 @@ mod tests {
         .expect("a Kustomization");
         let revision = Revision::default();
         for digest in ["a", "b", "a", "c", "d", "e", "f"] {
-            record(&mut object, &Record { digest, duration: Duration::from_millis(1), status: "ok", revision: &revision });
+            record(
+                &mut object,
+                &Record { digest, duration: Duration::from_millis(1), status: "ok", revision: &revision },
+            );
         }
         let history = object.status.and_then(|s| s.history).expect("recorded");
         let digests: Vec<&str> = history.iter().map(|s| s.digest.as_str()).collect();

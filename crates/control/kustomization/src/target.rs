@@ -34,11 +34,6 @@ impl Targets {
         Targets { runtime: runtime.clone(), local, remote: Mutex::default() }
     }
 
-    /// The engine's own cluster, as itself.
-    pub(crate) fn own(&self) -> &Cluster {
-        &self.local
-    }
-
     /// The account objects are applied as, if it is not the engine's.
     pub(crate) fn account(&self, object: &Kustomization) -> Option<String> {
         let named = object.spec.service_account_name.as_deref().unwrap_or_default();
@@ -62,10 +57,8 @@ impl Targets {
             };
             return Ok(Target { cluster, local: true });
         };
-        let identity = account.map_or(Identity::Own, |name| Identity::ServiceAccount {
-            namespace: namespace.to_owned(),
-            name,
-        });
+        let identity = account
+            .map_or(Identity::Own, |name| Identity::ServiceAccount { namespace: namespace.to_owned(), name });
         if let Some(secret) = &reference.secret_ref {
             let text = self.kubeconfig(namespace, &secret.name, secret.key.as_deref()).await?;
             let remote = RemoteOptions {

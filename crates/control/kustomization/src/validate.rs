@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fl_api::kustomize::{DeletionPolicy, Kustomization};
+use fl_api::kustomize::Kustomization;
+use fl_api::kustomize::kustomization::DeletionPolicy;
 use fl_apply::{HealthRules, IgnoreRules};
 use fl_runtime::FeatureGates;
 use fl_types::ObjectReference;
@@ -32,12 +33,12 @@ pub(crate) struct Plan {
 
 pub(crate) fn plan(object: &Kustomization, gates: &FeatureGates) -> Result<Plan, Invalid> {
     let spec = &object.spec;
-    let health = HealthRules::compile(spec.health_check_exprs.as_deref().unwrap_or_default()).map_err(|e| Invalid {
-        reason: "InvalidCELExpression",
-        message: format!("{TERMINAL}: {e}"),
-        observed: true,
-    })?;
-    let account = spec.decryption.as_ref().and_then(|d| d.service_account_name.as_deref()).unwrap_or_default();
+    let health =
+        HealthRules::compile(spec.health_check_exprs.as_deref().unwrap_or_default()).map_err(|e| {
+            Invalid { reason: "InvalidCELExpression", message: format!("{TERMINAL}: {e}"), observed: true }
+        })?;
+    let account =
+        spec.decryption.as_ref().and_then(|d| d.service_account_name.as_deref()).unwrap_or_default();
     if !account.is_empty() && !gates.enabled("ObjectLevelWorkloadIdentity") {
         return Err(Invalid {
             reason: "FeatureGateDisabled",
@@ -51,7 +52,13 @@ pub(crate) fn plan(object: &Kustomization, gates: &FeatureGates) -> Result<Plan,
         message: e.to_string(),
         observed: false,
     })?;
-    Ok(Plan { health, ignore, timeout: timeout(object), retry: retry_interval(object), interval: interval(object) })
+    Ok(Plan {
+        health,
+        ignore,
+        timeout: timeout(object),
+        retry: retry_interval(object),
+        interval: interval(object),
+    })
 }
 
 /// The text of a dependency expression that cannot be used.
@@ -108,13 +115,16 @@ mod tests {
     use serde_json::json;
 
     fn object(spec: serde_json::Value) -> Kustomization {
-        let mut full = json!({"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "app"}});
+        let mut full =
+            json!({"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "app"}});
         for (key, value) in spec.as_object().expect("a map") {
             full[key] = value.clone();
         }
-        serde_json::from_value(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        serde_json::from_value(
+            json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"name": "app", "namespace": "ns"}, "spec": full,
-            "status": {"inventory": {"entries": [{"id": "ns_a__ConfigMap", "v": "v1"}]}}}))
+            "status": {"inventory": {"entries": [{"id": "ns_a__ConfigMap", "v": "v1"}]}}}),
+        )
         .expect("a Kustomization")
     }
 

@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use chacha20poly1305::aead::{Aead as _, KeyInit as _};
 use chacha20poly1305::ChaCha20Poly1305;
+use chacha20poly1305::aead::{Aead as _, KeyInit as _};
 use fl_types::Secret;
 use hkdf::Hkdf;
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use x25519_dalek::{PublicKey, StaticSecret};
 
@@ -41,7 +41,8 @@ impl AgeIdentities {
                 return Err(Error::Key("age plugins are not supported"));
             }
             let (prefix, bytes) = bech32(line).ok_or(Error::Key("an age identity cannot be read"))?;
-            let key: [u8; 32] = bytes.try_into().map_err(|_| Error::Key("an age identity has the wrong length"))?;
+            let key: [u8; 32] =
+                bytes.try_into().map_err(|_| Error::Key("an age identity has the wrong length"))?;
             if prefix != "age-secret-key-" {
                 return Err(Error::Key("an age identity has an unknown type"));
             }
@@ -152,7 +153,9 @@ fn unwrap(stanza: &Stanza, key: &[u8; 32]) -> Option<Vec<u8>> {
     let mut salt = share.to_vec();
     salt.extend_from_slice(PublicKey::from(&secret).as_bytes());
     let mut wrap = [0; 32];
-    Hkdf::<Sha256>::new(Some(&salt), shared.as_bytes()).expand(b"age-encryption.org/v1/X25519", &mut wrap).ok()?;
+    Hkdf::<Sha256>::new(Some(&salt), shared.as_bytes())
+        .expand(b"age-encryption.org/v1/X25519", &mut wrap)
+        .ok()?;
     let cipher = ChaCha20Poly1305::new((&wrap).into());
     cipher.decrypt((&[0u8; 12]).into(), stanza.body.as_slice()).ok().filter(|k| k.len() == 16)
 }
@@ -206,7 +209,9 @@ fn bech32(text: &str) -> Option<(String, Vec<u8>)> {
     for value in high.chain([0]).chain(low).chain(values.iter().copied()) {
         let top = check >> 25;
         check = ((check & 0x01ff_ffff) << 5) ^ u32::from(value);
-        for (i, generator) in [0x3b6a_57b2u32, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3].iter().enumerate() {
+        for (i, generator) in
+            [0x3b6a_57b2u32, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3].iter().enumerate()
+        {
             if top >> i & 1 == 1 {
                 check ^= generator;
             }

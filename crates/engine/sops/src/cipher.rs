@@ -1,9 +1,9 @@
 //! One value: `ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]`
 
-use aes_gcm::aead::{Aead as _, KeyInit as _, Payload};
-use aes_gcm::aead::consts::{U12, U16, U32};
-use aes_gcm::aes::Aes256;
 use aes_gcm::AesGcm;
+use aes_gcm::aead::consts::{U12, U16, U32};
+use aes_gcm::aead::{Aead as _, KeyInit as _, Payload};
+use aes_gcm::aes::Aes256;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 

@@ -9,8 +9,8 @@ use crate::{Error, Format, MasterKey, Metadata, cipher};
 
 /// Hashed first when only encrypted values count for the MAC, so that the two kinds of MAC differ.
 const MAC_ONLY_ENCRYPTED: [u8; 32] = [
-    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b, 0x97, 0x5b, 0x3b, 0xf4, 0x4f,
-    0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
+    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
+    0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
 
 /// Holds keys.
@@ -111,7 +111,8 @@ impl Document {
             self.walk(branch, &mut Vec::new(), key.expose(), &mut hash)?;
         }
         if mac == Mac::Check {
-            let wanted = cipher::open(&self.metadata.mac, key.expose(), &self.metadata.last_modified).map_err(|_| Error::Mac)?;
+            let wanted = cipher::open(&self.metadata.mac, key.expose(), &self.metadata.last_modified)
+                .map_err(|_| Error::Mac)?;
             let found: String = hash.finalize().iter().map(|b| format!("{b:02X}")).collect();
             if wanted.text() != Some(found.as_str()) {
                 return Err(Error::Mac);
@@ -120,7 +121,13 @@ impl Document {
         emit(&branches, self.format, output)
     }
 
-    fn walk(&self, item: &mut Item, path: &mut Vec<String>, key: &[u8], hash: &mut Sha512) -> Result<(), Error> {
+    fn walk(
+        &self,
+        item: &mut Item,
+        path: &mut Vec<String>,
+        key: &[u8],
+        hash: &mut Sha512,
+    ) -> Result<(), Error> {
         match item {
             Item::Null => return Ok(()),
             Item::Map(entries) => {
@@ -152,7 +159,8 @@ impl Document {
 }
 
 fn yaml(bytes: &[u8]) -> Result<Vec<Item>, String> {
-    let nodes = fl_yaml::parse_all(bytes, &fl_yaml::Options::v3()).map_err(|e| format!("line {}: not YAML", e.line))?;
+    let nodes = fl_yaml::parse_all(bytes, &fl_yaml::Options::v3())
+        .map_err(|e| format!("line {}: not YAML", e.line))?;
     Ok(nodes.iter().map(|n| item(n, Dialect::V3)).collect())
 }
 
@@ -182,7 +190,8 @@ fn dotenv(bytes: &[u8]) -> Result<Item, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let (key, value) = line.split_once('=').ok_or_else(|| format!("invalid dotenv input line {}", number + 1))?;
+        let (key, value) =
+            line.split_once('=').ok_or_else(|| format!("invalid dotenv input line {}", number + 1))?;
         entries.push((key.to_owned(), Item::Text(value.replace("\\n", "\n"))));
     }
     Ok(Item::Map(entries))
@@ -211,7 +220,8 @@ fn ini(bytes: &[u8]) -> Result<Item, String> {
 /// `age__list_0__map_enc` back into lists and maps. What does not begin with the prefix stays.
 fn unflatten(from: &mut Item, prefix: &str) -> Item {
     let Item::Map(entries) = from else { return Item::Null };
-    let (flat, rest): (Vec<_>, Vec<_>) = std::mem::take(entries).into_iter().partition(|(k, _)| k.starts_with(prefix));
+    let (flat, rest): (Vec<_>, Vec<_>) =
+        std::mem::take(entries).into_iter().partition(|(k, _)| k.starts_with(prefix));
     *entries = rest;
     let mut root = Item::Map(Vec::new());
     for (key, value) in flat {
@@ -302,7 +312,8 @@ fn emit(branches: &[Item], input: Format, output: Format) -> Result<Vec<u8>, Err
             let Item::Map(entries) = first else { return Err(refuse("it is no map")) };
             let mut out = String::new();
             for (key, value) in entries {
-                let value = value.plain_text().ok_or_else(|| refuse("a value is no text"))?.replace('\n', "\\n");
+                let value =
+                    value.plain_text().ok_or_else(|| refuse("a value is no text"))?.replace('\n', "\\n");
                 out.push_str(&format!("{key}={value}\n"));
             }
             Ok(out.into_bytes())

@@ -116,7 +116,8 @@ impl Metadata {
     pub(crate) fn is_encrypted(&self, path: &[String]) -> bool {
         let rules = &self.rules;
         let mut encrypted = true;
-        if !rules.unencrypted_suffix.is_empty() && path.iter().any(|p| p.ends_with(&rules.unencrypted_suffix)) {
+        if !rules.unencrypted_suffix.is_empty() && path.iter().any(|p| p.ends_with(&rules.unencrypted_suffix))
+        {
             encrypted = false;
         }
         if !rules.encrypted_suffix.is_empty() {

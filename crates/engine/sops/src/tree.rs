@@ -74,20 +74,6 @@ impl Item {
         })
     }
 
-    pub(crate) fn from_json(value: Value) -> Self {
-        match value {
-            Value::Null => Item::Null,
-            Value::Bool(value) => Item::Bool(value),
-            Value::Number(number) => match number.as_i64() {
-                Some(int) => Item::Int(int),
-                None => Item::Float(number.as_f64().unwrap_or_default()),
-            },
-            Value::String(text) => Item::Text(text),
-            Value::Array(items) => Item::List(items.into_iter().map(Item::from_json).collect()),
-            Value::Object(map) => Item::Map(map.into_iter().map(|(k, v)| (k, Item::from_json(v))).collect()),
-        }
-    }
-
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Item::Null => Value::Null,

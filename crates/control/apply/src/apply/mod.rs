@@ -6,7 +6,8 @@ mod plan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 
 pub use options::{Force, Options, Owner};
@@ -243,9 +244,12 @@ impl Applier {
     }
 
     async fn plan_all(&self, items: &[Item], mode: plan::Mode) -> Vec<Result<Planned, String>> {
-        let plans = items.iter().map(|item| async move {
-            self.plan(item, mode).await.map_err(|text| mask_secret(&item.object, &text))
-        });
+        let mut plans: Vec<BoxFuture<'_, Result<Planned, String>>> = Vec::with_capacity(items.len());
+        for item in items {
+            let plan =
+                async move { self.plan(item, mode).await.map_err(|text| mask_secret(&item.object, &text)) };
+            plans.push(plan.boxed());
+        }
         futures::stream::iter(plans).buffered(self.options.concurrency.max(1)).collect().await
     }
 
@@ -266,8 +270,10 @@ impl Applier {
                     && item.target.id.kind == kind
             };
             let end = work.iter().position(|(item, _)| !same(item)).unwrap_or(work.len());
-            let batch: Vec<(&Item, Planned)> = work.drain(..end).collect();
-            let writes = batch.into_iter().map(|(item, planned)| self.write(item, planned));
+            let mut writes: Vec<BoxFuture<'_, Result<(Change, Option<Value>), String>>> = Vec::new();
+            for (item, planned) in work.drain(..end) {
+                writes.push(self.write(item, planned).boxed());
+            }
             let results: Vec<_> =
                 futures::stream::iter(writes).buffered(self.options.concurrency.max(1)).collect().await;
             let mut errors = Vec::new();

@@ -67,7 +67,7 @@ impl Applier {
         let expected = self.before.contains(&target.id);
         // An object that is expected is read first: often nothing else is needed. A new one is tried first: often it does not exist.
         let mut live = if expected || only_once || mode == Mode::Diff {
-            self.read(item, &target).await?
+            self.read(&target).await
         } else {
             Live::NotAsked
         };
@@ -76,13 +76,13 @@ impl Applier {
         }
         let mut patched = false;
         if options.migrate_api_version && mode == Mode::Apply {
-            live = self.ask(live, item, &target).await?;
+            live = self.ask(live, &target).await;
             patched |= self.migrate_managed_fields(&mut live, &target).await?;
         }
         let mut answer = match self.dry_run(item).await {
             Ok(answer) => answer,
             Err(error) => {
-                live = self.ask(live, item, &target).await?;
+                live = self.ask(live, &target).await;
                 if let Some(done) = self.settled_by(&live, item, &target, only_once) {
                     return Ok(done);
                 }
@@ -107,14 +107,22 @@ impl Applier {
             let verdict = write(&item.object, Action::Created, answer);
             return Ok(Planned { target, verdict, live: None });
         }
-        live = self.ask(live, item, &target).await?;
+        live = self.ask(live, &target).await;
         if let Some(done) = self.settled_by(&live, item, &target, only_once) {
             return Ok(done);
         }
-        let Live::Present(mut there) = live else {
+        let mut there = match live {
+            Live::Present(there) => there,
+            // An identity that may write but not read: what is there cannot be compared, so it is written.
+            Live::Unreadable => {
+                let verdict = write(&item.object, Action::Configured, answer);
+                return Ok(Planned { target, verdict, live: None });
+            }
             // Deleted between the two requests: the apply creates it.
-            let verdict = write(&item.object, Action::Created, answer);
-            return Ok(Planned { target, verdict, live: None });
+            Live::Absent | Live::NotAsked => {
+                let verdict = write(&item.object, Action::Created, answer);
+                return Ok(Planned { target, verdict, live: None });
+            }
         };
         if mode == Mode::Apply {
             patched |= self.clean_up(item, &target, &mut there).await?;
@@ -150,24 +158,18 @@ impl Applier {
         remembered.is_current(&target.id, &item.object, &live)
     }
 
-    async fn read(&self, item: &Item, target: &ObjectRef) -> Result<Live, String> {
+    async fn read(&self, target: &ObjectRef) -> Live {
         match self.cluster.get(target).await {
-            Ok(Some(live)) => Ok(Live::Present(live)),
-            Ok(None) => Ok(Live::Absent),
-            // Without the right to read, what follows would compare with nothing and delete blindly.
-            Err(error) => Err(dry_run_text(item, &error)),
+            Ok(Some(live)) => Live::Present(live),
+            Ok(None) => Live::Absent,
+            Err(_) => Live::Unreadable,
         }
     }
 
-    async fn ask(&self, live: Live, item: &Item, target: &ObjectRef) -> Result<Live, String> {
+    async fn ask(&self, live: Live, target: &ObjectRef) -> Live {
         match live {
-            Live::NotAsked => match self.cluster.get(target).await {
-                Ok(Some(live)) => Ok(Live::Present(live)),
-                Ok(None) => Ok(Live::Absent),
-                Err(Error::NoKind { .. }) => Ok(Live::Absent),
-                Err(error) => Err(dry_run_text(item, &error)),
-            },
-            asked => Ok(asked),
+            Live::NotAsked => self.read(target).await,
+            asked => asked,
         }
     }
 
@@ -311,6 +313,8 @@ impl Applier {
 #[derive(Debug)]
 enum Live {
     NotAsked,
+    /// The read failed: neither presence nor absence follows.
+    Unreadable,
     Absent,
     Present(Value),
 }

@@ -55,11 +55,18 @@ impl BuildCache {
     pub(crate) fn same_artifact(&self, key: &Key, inputs: &[u8; 32], artifact: &str) -> Option<Arc<Built>> {
         let builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = builds.get(key)?;
-        (kept.inputs == *inputs && kept.artifact == artifact && !artifact.is_empty()).then(|| kept.built.clone())
+        (kept.inputs == *inputs && kept.artifact == artifact && !artifact.is_empty())
+            .then(|| kept.built.clone())
     }
 
     /// The last build, when nothing it read has changed.
-    pub(crate) fn same_files(&self, key: &Key, inputs: &[u8; 32], artifact: &str, tree: &Tree) -> Option<Arc<Built>> {
+    pub(crate) fn same_files(
+        &self,
+        key: &Key,
+        inputs: &[u8; 32],
+        artifact: &str,
+        tree: &Tree,
+    ) -> Option<Arc<Built>> {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = builds.get_mut(key)?;
         if kept.inputs != *inputs || !kept.built.holds_for(tree) {

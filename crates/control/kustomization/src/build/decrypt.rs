@@ -83,8 +83,12 @@ impl KeyService for Decryptor<'_> {
             MasterKey::Pgp { .. } if self.keys.pgp => {
                 Some(Err("PGP keys are not supported by this engine; use age".to_owned()))
             }
-            MasterKey::Cloud { service, .. } => Some(Err(format!("{service} is not supported by this engine"))),
-            MasterKey::Vault { .. } if self.vault.is_none() => Some(Err("no Vault token is configured".to_owned())),
+            MasterKey::Cloud { service, .. } => {
+                Some(Err(format!("{service} is not supported by this engine")))
+            }
+            MasterKey::Vault { .. } if self.vault.is_none() => {
+                Some(Err("no Vault token is configured".to_owned()))
+            }
             _ => None,
         }
     }
@@ -120,7 +124,8 @@ impl Vault {
         if status != 200 {
             return Err(format!("the Vault answered with status {status}"));
         }
-        let body: Value = serde_json::from_slice(&bytes).map_err(|_| "the Vault's answer is not JSON".to_owned())?;
+        let body: Value =
+            serde_json::from_slice(&bytes).map_err(|_| "the Vault's answer is not JSON".to_owned())?;
         let plain = body["data"]["plaintext"].as_str().and_then(|t| STANDARD.decode(t).ok());
         plain.map(Secret::new).ok_or_else(|| "the Vault's answer holds no key".to_owned())
     }
@@ -128,7 +133,9 @@ impl Vault {
 
 /// Whether an object is a Secret that nobody decrypted.
 pub(crate) fn is_encrypted_secret(object: &Value) -> bool {
-    let disabled = object["metadata"]["annotations"][DISABLE].as_str().is_some_and(|v| v.eq_ignore_ascii_case("disabled"));
+    let disabled = object["metadata"]["annotations"][DISABLE]
+        .as_str()
+        .is_some_and(|v| v.eq_ignore_ascii_case("disabled"));
     object["kind"] == "Secret" && object["apiVersion"] == "v1" && object.get("sops").is_some() && !disabled
 }
 
@@ -139,7 +146,8 @@ pub(super) fn object(node: Node, decryptor: &Decryptor<'_>) -> Result<Node, Stri
         return Ok(node);
     }
     let text = |path: &[&str]| node.at(path).and_then(Node::as_text).unwrap_or_default().to_owned();
-    let (kind, name, namespace) = (text(&["kind"]), text(&["metadata", "name"]), text(&["metadata", "namespace"]));
+    let (kind, name, namespace) =
+        (text(&["kind"]), text(&["metadata", "name"]), text(&["metadata", "namespace"]));
     if !text(&["sops", "mac"]).is_empty() {
         let json = fl_yaml::to_json(&node, Dialect::V3, JsonStyle::default()).map_err(|e| e.to_string())?;
         let plain = decryptor
@@ -155,11 +163,13 @@ pub(super) fn object(node: Node, decryptor: &Decryptor<'_>) -> Result<Node, Stri
     let Some(data) = node.get_mut("data").and_then(Node::as_map_mut) else { return Ok(node) };
     for entry in data.iter_mut() {
         let key = entry.key.as_text().unwrap_or_default().to_owned();
-        let Some(bytes) = entry.value.as_text().and_then(|v| STANDARD.decode(v.trim()).ok()) else { continue };
+        let Some(bytes) = entry.value.as_text().and_then(|v| STANDARD.decode(v.trim()).ok()) else {
+            continue;
+        };
         let Some(input) = Format::detect(&bytes) else { continue };
-        let plain = decryptor
-            .open(&bytes, input, Format::of_path(&key))
-            .map_err(|e| format!("failed to decrypt and format '{namespace}/{name}' Secret field '{key}': {e}"))?;
+        let plain = decryptor.open(&bytes, input, Format::of_path(&key)).map_err(|e| {
+            format!("failed to decrypt and format '{namespace}/{name}' Secret field '{key}': {e}")
+        })?;
         entry.value = Node::string(STANDARD.encode(plain));
     }
     Ok(node)
@@ -199,7 +209,8 @@ fn visit(
             view.put(path, plain);
         }
     }
-    let lists = ["resources", "components"].iter().filter_map(|f| kustomization.get(*f).and_then(Value::as_array));
+    let lists =
+        ["resources", "components"].iter().filter_map(|f| kustomization.get(*f).and_then(Value::as_array));
     let next: Vec<PathBuf> =
         lists.flatten().filter_map(Value::as_str).map(|entry| clean(&directory.join(entry))).collect();
     for path in next {

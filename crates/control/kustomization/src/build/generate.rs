@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fl_api::kustomize::{BuildMetadata, KustomizationSpec};
+use fl_api::kustomize::KustomizationSpec;
+use fl_api::kustomize::kustomization::BuildMetadata;
 use fl_api::meta::kustomize::{Image, PatchTarget};
 use fl_yaml::{Dialect, JsonStyle};
 use serde_json::{Map, Value, json};
@@ -23,7 +24,11 @@ pub(super) struct Generated {
 }
 
 /// Puts the kustomization that is to be built before the directory's own files.
-pub(super) fn generate(view: &mut View, directory: &Path, spec: &KustomizationSpec) -> Result<Generated, String> {
+pub(super) fn generate(
+    view: &mut View,
+    directory: &Path,
+    spec: &KustomizationSpec,
+) -> Result<Generated, String> {
     if !view.is_directory(directory) {
         let file = directory.join(NAMES[0]);
         return Err(format!("open {}: not a directory", file.display()));
@@ -69,7 +74,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let Some(node) = fl_yaml::parse_first(bytes, &options).map_err(|e| bad(e.to_string()))? else {
         return Ok(Map::new());
     };
-    let text = fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default()).map_err(|e| bad(e.to_string()))?;
+    let text =
+        fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default()).map_err(|e| bad(e.to_string()))?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(Value::Null) => Ok(Map::new()),
@@ -129,7 +135,11 @@ fn overrides(
         }
     }
     for patch in spec.patches.iter().flatten() {
-        push(kustomization, "patches", json!({"patch": patch.patch, "target": patch.target.as_ref().map(target)}));
+        push(
+            kustomization,
+            "patches",
+            json!({"patch": patch.patch, "target": patch.target.as_ref().map(target)}),
+        );
         changed = true;
     }
     for component in spec.components.iter().flatten() {
@@ -144,7 +154,11 @@ fn overrides(
         }
     }
     for patch in spec.patches_strategic_merge.iter().flatten() {
-        push(kustomization, "patchesStrategicMerge", json!(serde_json::to_value(patch).unwrap_or_default().to_string()));
+        push(
+            kustomization,
+            "patchesStrategicMerge",
+            json!(serde_json::to_value(patch).unwrap_or_default().to_string()),
+        );
         changed = true;
     }
     for patch in spec.patches_json6902.iter().flatten() {
@@ -216,8 +230,7 @@ fn merge_image(kustomization: &mut Map<String, Value>, image: &Image) {
 
 fn is_local(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
-    let remote =
-        ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
+    let remote = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
     !remote.iter().any(|prefix| lower.len() > prefix.len() && lower.starts_with(prefix))
         && !path.starts_with('/')
         && !lower.trim_start_matches("file://").starts_with('/')

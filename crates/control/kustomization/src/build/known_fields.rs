@@ -24,12 +24,8 @@ const SELECTOR: &[(&str, Known)] = &[
     ("labelSelector", Any),
 ];
 
-const PATCH: &[(&str, Known)] = &[
-    ("path", Any),
-    ("patch", Any),
-    ("target", Fields(SELECTOR)),
-    ("options", Any),
-];
+const PATCH: &[(&str, Known)] =
+    &[("path", Any), ("patch", Any), ("target", Fields(SELECTOR)), ("options", Any)];
 
 const GENERATOR_OPTIONS: &[(&str, Known)] =
     &[("labels", Any), ("annotations", Any), ("disableNameSuffixHash", Any), ("immutable", Any)];
@@ -71,7 +67,10 @@ const KUSTOMIZATION: &[(&str, Known)] = &[
     ("patchesStrategicMerge", Any),
     ("patchesJson6902", ListOf(PATCH)),
     ("patches", ListOf(PATCH)),
-    ("images", ListOf(&[("name", Any), ("newName", Any), ("tagSuffix", Any), ("newTag", Any), ("digest", Any)])),
+    (
+        "images",
+        ListOf(&[("name", Any), ("newName", Any), ("tagSuffix", Any), ("newTag", Any), ("digest", Any)]),
+    ),
     ("imageTags", Any),
     ("replacements", Any),
     ("replicas", ListOf(&[("name", Any), ("count", Any)])),

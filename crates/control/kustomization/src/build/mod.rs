@@ -10,7 +10,8 @@ mod tree;
 use std::path::Path;
 use std::sync::Arc;
 
-use fl_api::kustomize::{Kustomization, SubstituteStrategy};
+use fl_api::kustomize::Kustomization;
+use fl_api::kustomize::kustomization::SubstituteStrategy;
 use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::Value;
@@ -52,7 +53,8 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
     let generated = generate::generate(&mut view, directory, &request.object.spec)?;
     let decryptor = request.keys.as_ref().map(Decryptor::new);
     if let Some(decryptor) = &decryptor {
-        decrypt::sources(&mut view, directory, decryptor).map_err(|e| format!("error decrypting sources: {e}"))?;
+        decrypt::sources(&mut view, directory, decryptor)
+            .map_err(|e| format!("error decrypting sources: {e}"))?;
     }
     let options = fl_kustomize::Options {
         load_restrictor: LoadRestrictor::None,
@@ -60,7 +62,8 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
         boundary: Some(tree.root().to_owned()),
         ..fl_kustomize::Options::default()
     };
-    let output = fl_kustomize::build(&view, directory, &options).map_err(|error| build_text(&error, &generated))?;
+    let output =
+        fl_kustomize::build(&view, directory, &options).map_err(|error| build_text(&error, &generated))?;
     let mut text = String::new();
     let mut objects = Vec::with_capacity(output.objects.len());
     for (i, node) in output.objects.into_iter().enumerate() {
@@ -88,7 +91,8 @@ fn finish(mut node: Node, request: &Request<'_>, decryptor: Option<&Decryptor<'_
     }
     let subject = || format!("{}/{name}", gvk(&api_version, &kind));
     if let Some(decryptor) = decryptor {
-        node = decrypt::object(node, decryptor).map_err(|e| format!("decryption failed for '{}': {e}", subject()))?;
+        node = decrypt::object(node, decryptor)
+            .map_err(|e| format!("decryption failed for '{}': {e}", subject()))?;
     }
     if let Some(post_build) = &request.object.spec.post_build {
         let always = post_build.substitute_strategy == Some(SubstituteStrategy::Always);
@@ -107,7 +111,8 @@ fn gvk(api_version: &str, kind: &str) -> String {
 }
 
 fn to_json(node: &Node) -> Result<Value, String> {
-    let text = fl_yaml::to_json(node, Dialect::V3, JsonStyle::default()).map_err(|e| format!("kustomize build failed: {e}"))?;
+    let text = fl_yaml::to_json(node, Dialect::V3, JsonStyle::default())
+        .map_err(|e| format!("kustomize build failed: {e}"))?;
     serde_json::from_str(&text).map_err(|e| format!("kustomize build failed: {e}"))
 }
 
@@ -138,7 +143,10 @@ fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated) -> S
     match culprit.filter(|_| unreadable) {
         Some(file) => {
             let place = format!("line {}", error.place.line);
-            format!("failed to decode Kubernetes YAML from {file}: MalformedYAMLError: {place}: {} in File: {file}", error.kind)
+            format!(
+                "failed to decode Kubernetes YAML from {file}: MalformedYAMLError: {place}: {} in File: {file}",
+                error.kind
+            )
         }
         None => format!("kustomize build failed: {error}"),
     }

@@ -16,7 +16,11 @@ pub(super) struct Settings {
 }
 
 /// Replaces the variables in one object.
-pub(super) fn object(node: Node, variables: &Result<Variables, String>, settings: &Settings) -> Result<Node, String> {
+pub(super) fn object(
+    node: Node,
+    variables: &Result<Variables, String>,
+    settings: &Settings,
+) -> Result<Node, String> {
     let marked = |field: &str| {
         let value = node.at(&["metadata", field, KEY]);
         value.and_then(Node::as_text) == Some("disabled")
@@ -40,11 +44,14 @@ pub(super) fn object(node: Node, variables: &Result<Variables, String>, settings
         .map_err(|e| format!("envsubst error: variable substitution failed: {}", e.flux_text()))?;
     // Errors of the parser quote the text, which may hold values of Secrets now: only the place is told.
     let unreadable = |line: u32, column: u32| {
-        format!("envsubst error: YAMLToJSON: error converting YAML to JSON: yaml: line {line}, column {column}: the text after substitution is not YAML")
+        format!(
+            "envsubst error: YAMLToJSON: error converting YAML to JSON: yaml: line {line}, column {column}: the text after substitution is not YAML"
+        )
     };
     let parsed = fl_yaml::parse_first(expanded.as_bytes(), &fl_yaml::Options::sigs())
         .map_err(|e| unreadable(e.line, e.column))?
         .unwrap_or_else(Node::null);
-    let json = fl_yaml::to_json(&parsed, Dialect::Sigs, JsonStyle::default()).map_err(|e| unreadable(e.line, e.column))?;
+    let json = fl_yaml::to_json(&parsed, Dialect::Sigs, JsonStyle::default())
+        .map_err(|e| unreadable(e.line, e.column))?;
     fl_yaml::from_json(&json).map_err(|e| unreadable(e.line, e.column))
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 
 fn object(spec: serde_json::Value) -> Kustomization {
-    let mut full = json!({"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "app"}});
+    let mut full =
+        json!({"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "app"}});
     for (key, value) in spec.as_object().expect("a map") {
         full[key] = value.clone();
     }
@@ -26,7 +27,13 @@ fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Bu
 }
 
 fn names(built: &Built) -> Vec<String> {
-    let name = |o: &Value| format!("{}/{}", o["kind"].as_str().unwrap_or_default(), o["metadata"]["name"].as_str().unwrap_or_default());
+    let name = |o: &Value| {
+        format!(
+            "{}/{}",
+            o["kind"].as_str().unwrap_or_default(),
+            o["metadata"]["name"].as_str().unwrap_or_default()
+        )
+    };
     built.objects.iter().map(name).collect()
 }
 
@@ -49,8 +56,14 @@ fn a_plain_directory_is_walked_in_order() {
 #[test]
 fn overrides_of_the_spec() {
     let files = [
-        ("app/kustomization.yaml", "resources: [m.yaml]\nnonsense: true\nimages: [{name: web, newTag: '1', digest: 'sha256:0'}]\n"),
-        ("app/m.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: web}]}\n"),
+        (
+            "app/kustomization.yaml",
+            "resources: [m.yaml]\nnonsense: true\nimages: [{name: web, newTag: '1', digest: 'sha256:0'}]\n",
+        ),
+        (
+            "app/m.yaml",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: web}]}\n",
+        ),
     ];
     let spec = json!({"targetNamespace": "team", "namePrefix": "x-", "images": [{"name": "web", "newTag": "2"}],
         "patches": [{"patch": "- {op: add, path: /metadata/labels, value: {a: b}}", "target": {"kind": "Pod"}}]});
@@ -62,28 +75,42 @@ fn overrides_of_the_spec() {
 
 #[test]
 fn substitution_is_strict_and_typed() {
-    let substituted = run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": "you"}}})).expect("builds");
+    let substituted =
+        run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": "you"}}})).expect("builds");
     assert_eq!(substituted.objects[0]["data"]["key"], "you");
     let untouched = run(&[("m.yaml", MAP)], "", json!({})).expect("builds");
     assert_eq!(untouched.objects[0]["data"]["key"], "${who:=world}");
     let strict = MAP.replace(":=world", "");
-    let error = run(&[("m.yaml", &strict)], "", json!({"postBuild": {"substitute": {"other": "x"}}})).unwrap_err();
+    let error =
+        run(&[("m.yaml", &strict)], "", json!({"postBuild": {"substitute": {"other": "x"}}})).unwrap_err();
     assert_eq!(
         error,
         "post build failed for 'ConfigMap.v1.[noGrp]/a': envsubst error: variable substitution failed: variable not set (strict mode): \"who\""
     );
     let bad = run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"my-var": "x"}}})).unwrap_err();
-    assert!(bad.ends_with("'my-var' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"), "{bad}");
-    let number = run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": "3"}}})).expect("builds");
+    assert!(
+        bad.ends_with("'my-var' var name is invalid, must match '^[_[:alpha:]][_[:alpha:][:digit:]]*$'"),
+        "{bad}"
+    );
+    let number =
+        run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": "3"}}})).expect("builds");
     assert_eq!(number.objects[0]["data"]["key"], 3);
 }
 
 #[test]
 fn what_is_wrong_is_named() {
     let error = run(&[("b.yaml", "a: [")], "", json!({})).unwrap_err();
-    assert!(error.starts_with("failed to decode Kubernetes YAML from /work/kustomization-1/b.yaml: MalformedYAMLError: "), "{error}");
+    assert!(
+        error.starts_with(
+            "failed to decode Kubernetes YAML from /work/kustomization-1/b.yaml: MalformedYAMLError: "
+        ),
+        "{error}"
+    );
     let error = run(&[("b.yaml", MAP)], "missing", json!({})).unwrap_err();
-    assert_eq!(error, "kustomization path not found: stat /work/kustomization-1/missing: no such file or directory");
+    assert_eq!(
+        error,
+        "kustomization path not found: stat /work/kustomization-1/missing: no such file or directory"
+    );
     let error = run(&[("b.yaml", MAP)], "b.yaml", json!({})).unwrap_err();
     assert_eq!(error, "open /work/kustomization-1/b.yaml/kustomization.yaml: not a directory");
     let error = run(&[("b.yaml", MAP)], "", json!({"components": ["https://example.com/x"]})).unwrap_err();

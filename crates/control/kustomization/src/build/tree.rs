@@ -34,8 +34,12 @@ pub(crate) struct Tree {
 impl Tree {
     /// A tree of `(path, content)`.
     pub(crate) fn new(root: PathBuf, files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
-        let mut tree =
-            Tree { directories: BTreeMap::from([(root.clone(), Vec::new())]), root, files: BTreeMap::new(), size: 0 };
+        let mut tree = Tree {
+            directories: BTreeMap::from([(root.clone(), Vec::new())]),
+            root,
+            files: BTreeMap::new(),
+            size: 0,
+        };
         for (path, content) in files {
             tree.add(&path, content);
         }
@@ -62,7 +66,12 @@ impl Tree {
                 match component {
                     Component::Normal(name) => inside.push(name),
                     Component::CurDir => {}
-                    _ => return Err(refuse(format!("the archive names a file outside of it: {}", path.display()))),
+                    _ => {
+                        return Err(refuse(format!(
+                            "the archive names a file outside of it: {}",
+                            path.display()
+                        )));
+                    }
                 }
             }
             let mut content = Vec::new();
@@ -193,7 +202,9 @@ impl Files for View {
         let path = clean(path);
         match self.file(&path) {
             Some(content) => Ok(content.to_vec()),
-            None if self.is_directory(&path) => Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory")),
+            None if self.is_directory(&path) => {
+                Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"))
+            }
             None => Err(io::Error::new(io::ErrorKind::NotFound, "no such file or directory")),
         }
     }
@@ -216,7 +227,9 @@ impl Trees {
         let mut kept = self.kept.lock().await;
         kept.retain(|(_, used, _)| used.elapsed() < KEPT_FOR);
         let digest = artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default();
-        if let Some((_, used, tree)) = kept.iter_mut().find(|(known, _, _)| !digest.is_empty() && *known == digest) {
+        if let Some((_, used, tree)) =
+            kept.iter_mut().find(|(known, _, _)| !digest.is_empty() && *known == digest)
+        {
             *used = Instant::now();
             return Ok(tree.clone());
         }

@@ -150,6 +150,34 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "", help_heading = "Tenancy")]
     pub(super) default_service_account: String,
 
+    /// Requests at once for the objects of one Kustomization
+    #[arg(long, value_name = "COUNT", default_value_t = 4, help_heading = "Kustomizations")]
+    pub(super) concurrent_ssa: usize,
+    /// Kinds applied before the rest: group/Kind,…
+    #[arg(long, value_name = "KINDS", default_value = "", help_heading = "Kustomizations")]
+    pub(super) custom_apply_stage_kinds: String,
+    /// Field managers whose fields are taken over
+    #[arg(long, value_name = "NAME", help_heading = "Kustomizations")]
+    pub(super) override_manager: Vec<String>,
+    /// Secret with age keys for Kustomizations that name none
+    #[arg(long, value_name = "NAME", default_value = "", help_heading = "Kustomizations")]
+    pub(super) sops_age_secret: String,
+    /// Account for remote clusters whose ConfigMap names none
+    #[arg(long, value_name = "NAME", default_value = "", help_heading = "Kustomizations")]
+    pub(super) default_kubeconfig_service_account: String,
+    /// Let kubeconfigs switch the check of certificates off
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Kustomizations")]
+    pub(super) insecure_kubeconfig_tls: bool,
+    /// Let kubeconfigs name programs; refused, as this engine starts none
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Kustomizations")]
+    pub(super) insecure_kubeconfig_exec: bool,
+    /// How often all objects are compared again although watches show no change
+    #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = "Kustomizations")]
+    pub(super) full_pass_interval: Span,
+    /// Hold a revision that deletes more objects of a Kustomization than this until it is approved
+    #[arg(long, value_name = "COUNT", help_heading = "Kustomizations")]
+    pub(super) deletion_budget: Option<usize>,
+
     /// Address of the notification controller that events are posted to
     #[arg(long, value_name = "URL", env = "EVENTS_ADDR", help_heading = "Endpoints")]
     pub(super) events_addr: Option<String>,

@@ -18,7 +18,6 @@ pub(super) struct Setup<'a> {
     #[expect(dead_code, reason = "for the components that consume artifacts")]
     pub(super) resolver: Resolver,
     /// Reads artifacts of this process and of others.
-    #[expect(dead_code, reason = "for the components that consume artifacts")]
     pub(super) artifacts: ArtifactFetcher,
     pub(super) args: &'a Args,
 }
@@ -34,17 +33,39 @@ pub(super) struct Component {
 }
 
 /// Everything this build can run.
-pub(super) const COMPONENTS: &[Component] =
-    &[Component { name: "source", controller: "source-controller", add: source }];
+pub(super) const COMPONENTS: &[Component] = &[
+    Component { name: "source", controller: "source-controller", add: source },
+    Component { name: "kustomize", controller: "kustomize-controller", add: kustomize },
+];
 
 /// Flux's other components; told at start, so that nobody waits for them.
 pub(super) const ABSENT: &[&str] =
-    &["kustomize", "helm", "notification", "image-reflector", "image-automation", "source-watcher"];
+    &["helm", "notification", "image-reflector", "image-automation", "source-watcher"];
 
 fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);
     let git = Arc::new(NetworkGit { scratch: std::env::temp_dir() });
     setup.runtime.add(GitRepositories::new(setup.store.clone(), git), concurrent);
     setup.runtime.add(OciRepositories::new(setup.store.clone(), Arc::new(NetworkOci)), concurrent);
+    Ok(())
+}
+
+fn kustomize(setup: &Setup<'_>) -> anyhow::Result<()> {
+    let args = setup.args;
+    let options = fl_kustomization::Options {
+        concurrent: args.concurrent.unwrap_or(4),
+        concurrent_ssa: args.concurrent_ssa,
+        no_remote_bases: args.no_remote_bases,
+        custom_apply_stage_kinds: fl_kustomization::Options::stage_kinds(&args.custom_apply_stage_kinds),
+        override_managers: args.override_manager.clone(),
+        sops_age_secret: args.sops_age_secret.clone(),
+        default_kubeconfig_service_account: args.default_kubeconfig_service_account.clone(),
+        insecure_kubeconfig_tls: args.insecure_kubeconfig_tls,
+        insecure_kubeconfig_exec: args.insecure_kubeconfig_exec,
+        full_pass: args.full_pass_interval.into_std()?,
+        deletion_budget: args.deletion_budget,
+        ..fl_kustomization::Options::default()
+    };
+    fl_kustomization::add(&setup.runtime, setup.artifacts.clone(), options);
     Ok(())
 }
