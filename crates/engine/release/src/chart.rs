@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fl_helm::{Chart, Dependency, File, ImportValue, Metadata, Tree};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Number, Value};
 
 use crate::go_json::to_go_json;
 use crate::hook::null_is_empty;
@@ -139,9 +139,9 @@ impl ChartRecord {
     pub fn of(chart: &Chart) -> Self {
         Self {
             metadata: (&chart.metadata).into(),
-            lock: part(&json_of(&chart.lock)),
+            lock: part(&chart.lock.to_json()),
             templates: part(&files(&chart.templates)),
-            values: part(&json_of(&chart.values)),
+            values: part(&chart.values.to_json()),
             schema: chart.schema.as_deref().and_then(|schema| part(&STANDARD.encode(schema))),
             files: part(&files(&chart.files)),
         }
@@ -157,7 +157,7 @@ impl ChartRecord {
     /// The same with other default values: those that subcharts were asked for are then among them.
     #[must_use]
     pub fn with_values(mut self, values: &Tree) -> Self {
-        self.values = part(&json_of(values));
+        self.values = part(&values.to_json());
         self
     }
 
@@ -191,22 +191,6 @@ fn files(files: &[File]) -> Vec<StoredFile> {
         data: Some(STANDARD.encode(file.data.as_bytes())),
     };
     files.iter().map(stored).collect()
-}
-
-/// A tree as JSON.
-pub(crate) fn json_of(tree: &Tree) -> Value {
-    match tree {
-        Tree::Null => Value::Null,
-        Tree::Bool(value) => Value::Bool(*value),
-        Tree::Number(value) => Number::from_f64(*value).map_or(Value::Null, Value::Number),
-        Tree::Str(text) => Value::String(text.to_text().into_owned()),
-        Tree::List(items) => items.iter().map(json_of).collect(),
-        Tree::Map(entries) => entries
-            .iter()
-            .map(|(key, value)| (key.to_text().into_owned(), json_of(value)))
-            .collect::<Map<_, _>>()
-            .into(),
-    }
 }
 
 impl From<&Metadata> for ChartMetadata {

@@ -115,3 +115,32 @@ pub fn test_hooks(release: &Release) -> BTreeMap<String, TestHookStatus> {
     };
     release.test_hooks().map(|hook| (hook.name.clone(), status(hook))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_release_has_the_digest_flux_gives_it() {
+        let release = Release { name: "foo".into(), ..Release::default() };
+        assert_eq!(
+            Observation::of(&release).digest(),
+            "sha256:f1498f27a16a09cd7e1ee610d924df065c03d30035638babc95dd9a8d412ce4d"
+        );
+    }
+
+    #[test]
+    fn tests_do_not_change_the_digest_and_other_hooks_do() {
+        let mut release = Release { name: "a".into(), version: 1, ..Release::default() };
+        let before = Observation::of(&release).digest();
+        release.hooks.push(Hook { name: "t".into(), events: vec!["test".into()], ..Hook::default() });
+        assert_eq!(Observation::of(&release).digest(), before);
+        release.hooks.push(Hook { name: "h".into(), events: vec!["pre-install".into()], ..Hook::default() });
+        let with_hook = Observation::of(&release);
+        assert_ne!(with_hook.digest(), before);
+        let snapshot = with_hook.with(Some("sha256:x"), Some("install")).snapshot();
+        assert!(snapshot_verifies(&snapshot, &release));
+        release.manifest.push('x');
+        assert!(!snapshot_verifies(&snapshot, &release));
+    }
+}

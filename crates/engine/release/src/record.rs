@@ -14,8 +14,10 @@ use crate::hook::{Hook, null_is_empty};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Status {
-    /// In doubt.
+    /// Not said.
     #[default]
+    Missing,
+    /// In doubt.
     Unknown,
     /// The one that runs.
     Deployed,
@@ -41,6 +43,7 @@ impl Status {
     /// Helm's word.
     pub fn as_str(&self) -> &str {
         match self {
+            Self::Missing => "",
             Self::Unknown => "unknown",
             Self::Deployed => "deployed",
             Self::Uninstalled => "uninstalled",
@@ -52,6 +55,10 @@ impl Status {
             Self::PendingRollback => "pending-rollback",
             Self::Other(word) => word,
         }
+    }
+
+    fn is_missing(&self) -> bool {
+        *self == Self::Missing
     }
 
     /// Whether an action was under way when it was written.
@@ -69,6 +76,7 @@ impl fmt::Display for Status {
 impl From<String> for Status {
     fn from(word: String) -> Self {
         match word.as_str() {
+            "" => Self::Missing,
             "unknown" => Self::Unknown,
             "deployed" => Self::Deployed,
             "uninstalled" => Self::Uninstalled,
@@ -105,7 +113,7 @@ pub struct Info {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The state.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Status::is_missing")]
     pub status: Status,
     /// What `NOTES.txt` printed.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -24,6 +24,11 @@ impl Overrides {
         Self::default()
     }
 
+    /// Values in a table that others may hold too: arguments change it in place, as Go's maps are changed.
+    pub fn from_table(table: Map) -> Self {
+        Self { table }
+    }
+
     /// Lays a values file over what is there. `name` is for messages.
     pub fn add_file(&mut self, name: &str, data: &[u8]) -> Result<(), Error> {
         let failed = |why: String| Error::Values(format!("failed to parse {name}: {why}"));

@@ -119,6 +119,23 @@ map[string]interface {{}}"
         }
     }
 
+    /// The tree as JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Null => serde_json::Value::Null,
+            Self::Bool(value) => (*value).into(),
+            Self::Number(value) => {
+                serde_json::Number::from_f64(*value).map_or(serde_json::Value::Null, Into::into)
+            }
+            Self::Str(text) => text.to_text().into_owned().into(),
+            Self::List(items) => items.iter().map(Self::to_json).collect(),
+            Self::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| (key.to_text().into_owned(), value.to_json()));
+                entries.collect::<serde_json::Map<_, _>>().into()
+            }
+        }
+    }
+
     /// A fresh value for templates; only texts are shared.
     pub fn to_value(&self) -> Value {
         match self {

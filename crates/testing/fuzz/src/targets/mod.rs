@@ -7,6 +7,7 @@ mod git;
 mod helm;
 mod kustomize;
 mod merge;
+mod release;
 mod semver;
 mod subst;
 mod template;
@@ -24,6 +25,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         helm::TARGETS,
         kustomize::TARGETS,
         merge::TARGETS,
+        release::TARGETS,
         semver::TARGETS,
         subst::TARGETS,
         template::TARGETS,

@@ -1,0 +1,83 @@
+//! The last things an action did, for the event that reports its failure.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// Lines kept.
+const KEPT: usize = 10;
+
+#[derive(Debug)]
+struct Line {
+    first: Timestamp,
+    last: Timestamp,
+    text: String,
+    repeats: u64,
+}
+
+/// The last lines of an action; equal neighbours are counted, not repeated.
+#[derive(Debug, Default)]
+pub(crate) struct ActionLog(Mutex<VecDeque<Line>>);
+
+impl ActionLog {
+    /// Notes a step with what it was about.
+    pub(crate) fn note(&self, text: &str, about: &[(&str, &dyn std::fmt::Display)]) {
+        let about: Map<String, Value> =
+            about.iter().map(|(key, value)| ((*key).to_owned(), Value::String(value.to_string()))).collect();
+        let text = format!("{text}: {}", Value::Object(about));
+        let now = Timestamp::now();
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.back_mut().filter(|line| line.text == text) {
+            line.repeats += 1;
+            line.last = now;
+            return;
+        }
+        if lines.len() == KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(Line { first: now, last: now, text, repeats: 0 });
+    }
+
+    /// A message with the lines behind it, when there are any.
+    pub(crate) fn behind(&self, message: &str) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.is_empty() {
+            return message.to_owned();
+        }
+        let mut text = format!("{message}\n\nLast Helm logs:\n");
+        for line in lines.iter() {
+            text.push_str(&format!("\n{}: {}", line.first, line.text));
+            if line.repeats > 0 {
+                text.push_str(&format!("\n{}: {}", line.last, line.text));
+            }
+            match line.repeats {
+                0 | 1 => {}
+                2 => text.push_str(" (1 duplicate line omitted)"),
+                more => text.push_str(&format!(" ({} duplicate lines omitted)", more - 1)),
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_are_counted() {
+        let log = ActionLog::default();
+        assert_eq!(log.behind("m"), "m");
+        for _ in 0..4 {
+            log.note("a", &[("name", &"x")]);
+        }
+        for i in 0..20 {
+            log.note("b", &[("n", &i)]);
+        }
+        let text = log.behind("m");
+        assert!(text.starts_with("m\n\nLast Helm logs:\n\n"));
+        assert_eq!(text.lines().count(), 4 + KEPT - 1);
+    }
+}

@@ -1,0 +1,156 @@
+//! The records of one release in the cluster. Read once per pass, kept up to date by what is written.
+
+use fl_apply::{Cluster, Delete, ObjectRef, Owned, Write};
+use fl_release::{History, RECORD_TYPE, Release, Status, record_name, secret_object};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::error::ActionError;
+
+/// Storage of one release, and what was written to it.
+#[derive(Debug)]
+pub(crate) struct Records {
+    cluster: Cluster,
+    namespace: String,
+    name: String,
+    history: Option<History>,
+    /// Every record that was written or deleted, as it was then, in order.
+    pub(crate) observed: Vec<Release>,
+}
+
+impl Records {
+    pub(crate) fn new(cluster: Cluster, namespace: &str, name: &str) -> Self {
+        Self {
+            cluster,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            history: None,
+            observed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All revisions.
+    pub(crate) async fn history(&mut self) -> Result<&History, ActionError> {
+        if self.history.is_none() {
+            let selector = format!("name={},owner=helm", self.name);
+            let list = self
+                .cluster
+                .list("v1", "Secret", &self.namespace, &[("labelSelector", selector)])
+                .await
+                .map_err(|error| {
+                    ActionError::failed(format!("query: failed to query with labels: {error}"))
+                })?;
+            let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let records =
+                items.iter().filter(|item| item["type"].as_str().is_none_or(|kind| kind == RECORD_TYPE));
+            // Lists leave the kind of their items out.
+            let records: Vec<Value> = records
+                .map(|item| {
+                    let mut item = item.clone();
+                    item["kind"] = "Secret".into();
+                    item
+                })
+                .collect();
+            self.history = Some(History::read(&self.name, &records));
+        }
+        self.history.as_ref().ok_or(ActionError::NotFound)
+    }
+
+    /// Looks at the cluster again next time.
+    pub(crate) fn forget(&mut self) {
+        self.history = None;
+    }
+
+    /// The newest revision.
+    pub(crate) async fn last(&mut self) -> Result<Release, ActionError> {
+        self.history().await?.last().cloned().ok_or(ActionError::NotFound)
+    }
+
+    /// Writes a new revision, after deleting those beyond `most`.
+    pub(crate) async fn create(&mut self, release: &Release, most: usize) -> Result<(), ActionError> {
+        for version in self.history().await?.superfluous(most) {
+            self.delete(version).await?;
+        }
+        let object = self.object(release, "createdAt")?;
+        match self.cluster.create(&object, &Write { manager: super::MANAGER, ..Write::default() }).await {
+            Ok(_) => {}
+            Err(error) if error.api().is_some_and(|e| e.code == 409) => {
+                self.forget();
+                return Err(ActionError::Exists);
+            }
+            Err(error) => return Err(ActionError::failed(format!("create: failed to create: {error}"))),
+        }
+        self.wrote(release);
+        Ok(())
+    }
+
+    /// Writes a revision that is there.
+    pub(crate) async fn update(&mut self, release: &Release) -> Result<(), ActionError> {
+        let object = self.object(release, "modifiedAt")?;
+        let write = Write { manager: super::MANAGER, ..Write::default() };
+        self.cluster
+            .update(&object, &write)
+            .await
+            .map_err(|error| ActionError::failed(format!("update: failed to update: {error}")))?;
+        self.wrote(release);
+        Ok(())
+    }
+
+    /// Deletes a revision. What is gone already is fine.
+    pub(crate) async fn delete(&mut self, version: i64) -> Result<(), ActionError> {
+        let reference = ObjectRef::new("v1", "Secret", &self.namespace, &record_name(&self.name, version));
+        let failed = |error: fl_apply::Error| ActionError::failed(error.to_string());
+        if let Some(live) = self.cluster.get(&reference).await.map_err(failed)? {
+            let ours = |live: &Value| live["type"].as_str() == Some(RECORD_TYPE);
+            if let Some(owned) = Owned::by_check(&live, ours).map_err(failed)? {
+                self.cluster.delete(&owned, Delete::default()).await.map_err(failed)?;
+            }
+        }
+        if let Some(history) = &mut self.history {
+            if let Some(at) = history.releases.iter().position(|release| release.version == version) {
+                self.observed.push(history.releases.remove(at));
+            }
+            history.corrupt.retain(|corrupt| corrupt.version != version);
+        }
+        Ok(())
+    }
+
+    /// Marks all revisions that run as superseded.
+    pub(crate) async fn supersede_deployed(&mut self, except: i64) -> Result<(), ActionError> {
+        let deployed: Vec<Release> = self
+            .history()
+            .await?
+            .releases
+            .iter()
+            .filter(|release| release.info.status == Status::Deployed && release.version != except)
+            .cloned()
+            .collect();
+        for mut release in deployed {
+            release.info.status = Status::Superseded;
+            self.update(&release).await?;
+        }
+        Ok(())
+    }
+
+    fn object(&self, release: &Release, stamp: &str) -> Result<Value, ActionError> {
+        secret_object(release, &self.namespace, (stamp, Timestamp::now().as_second()))
+            .map_err(|error| ActionError::failed(error.to_string()))
+    }
+
+    fn wrote(&mut self, release: &Release) {
+        self.observed.push(release.clone());
+        if let Some(history) = &mut self.history {
+            match history.releases.iter_mut().find(|known| known.version == release.version) {
+                Some(known) => *known = release.clone(),
+                None => {
+                    history.releases.push(release.clone());
+                    history.releases.sort_by_key(|release| release.version);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Rendering a chart for a cluster: with its version, its APIs, and `lookup` in the name of the release.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fl_apply::{Cluster, Error as ClusterError, ObjectRef};
+use fl_gotemplate::{Limits, List, Map as Table, Value as Data};
+use fl_helm::{Capabilities, CompiledChart, Crd, Overrides, Release, ReleaseOptions, RenderOptions, Tree};
+use fl_sprig::Outside;
+use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+
+use super::error::ActionError;
+use super::post_render::PostRenderer;
+
+/// How long the templates of one chart may run.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// What a render needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Render {
+    pub(crate) chart: Arc<CompiledChart>,
+    pub(crate) values: Map<String, Value>,
+    pub(crate) release: ReleaseOptions,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) skip_schema: bool,
+    pub(crate) post_renderer: PostRenderer,
+    pub(crate) cluster: Cluster,
+}
+
+/// User values for a chart.
+fn overrides(values: &Map<String, Value>) -> Overrides {
+    let mut overrides = Overrides::new();
+    overrides.add_tree(&Tree::from_json(&Value::Object(values.clone())));
+    overrides
+}
+
+impl Render {
+    /// Renders on a thread for blocking work.
+    pub(crate) async fn run(self) -> Result<Release, ActionError> {
+        let handle = Handle::current();
+        let rendered = tokio::task::spawn_blocking(move || self.on_this_thread(handle)).await;
+        rendered.unwrap_or_else(|error| Err(ActionError::failed(format!("rendering ended early: {error}"))))
+    }
+
+    fn on_this_thread(self, handle: Handle) -> Result<Release, ActionError> {
+        let deadline = Instant::now() + LONGEST;
+        let options = RenderOptions {
+            release: self.release,
+            capabilities: self.capabilities,
+            limits: Limits { expired: Some(Rc::new(move || Instant::now() > deadline)), ..Limits::default() },
+            outside: Rc::new(World { cluster: self.cluster, handle }),
+            skip_schema: self.skip_schema,
+            subchart_notes: false,
+        };
+        let rendered = self.chart.render_files(&overrides(&self.values), &options)?;
+        self.post_renderer.run(rendered)
+    }
+}
+
+/// The CRDs that values switch on.
+pub(crate) async fn crds(
+    chart: Arc<CompiledChart>,
+    values: Map<String, Value>,
+) -> Result<Vec<Crd>, ActionError> {
+    if !has_crds(chart.chart()) {
+        return Ok(Vec::new());
+    }
+    let found = tokio::task::spawn_blocking(move || chart.crds(&overrides(&values))).await;
+    match found {
+        Ok(found) => found
+            .map_err(|error| ActionError::failed(format!("failed to process chart dependencies: {error}"))),
+        Err(error) => Err(ActionError::failed(format!("rendering ended early: {error}"))),
+    }
+}
+
+fn has_crds(chart: &fl_helm::Chart) -> bool {
+    chart.crd_files().next().is_some() || chart.dependencies.iter().any(has_crds)
+}
+
+/// What templates may ask of the world.
+struct World {
+    cluster: Cluster,
+    handle: Handle,
+}
+
+impl Outside for World {
+    fn now(&self) -> (i64, u32) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos())
+    }
+
+    fn random(&self, buffer: &mut [u8]) {
+        rand::fill(buffer);
+    }
+
+    fn lookup(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Data, String> {
+        let reference = ObjectRef::new(api_version, kind, namespace, name);
+        let found = self.handle.block_on(async {
+            let resource = self.cluster.resource(&reference).await?;
+            if name.is_empty() {
+                return self.cluster.list(api_version, kind, namespace, &[]).await.map(Some);
+            }
+            if resource.namespaced && namespace.is_empty() {
+                return Ok(None);
+            }
+            self.cluster.get(&reference).await
+        });
+        match found {
+            Ok(Some(object)) => Ok(data(&object)),
+            Ok(None) => Ok(Data::dict()),
+            Err(error) if error.is_not_found() => Ok(Data::dict()),
+            Err(error @ ClusterError::NoKind { .. }) => Err(format!(
+                "unable to get apiresource from unstructured: {api_version}, Kind={kind}: {error}"
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// JSON as Go's dynamic client decodes it: whole numbers are integers.
+fn data(value: &Value) -> Data {
+    match value {
+        Value::Null => Data::Nil,
+        Value::Bool(value) => Data::Bool(*value),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Data::int64(whole),
+            None => Data::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => Data::str(text.as_str()),
+        Value::Array(items) => Data::List(List::new(items.iter().map(data).collect())),
+        Value::Object(map) => {
+            Data::Map(map.iter().map(|(key, value)| (key.clone(), data(value))).collect::<Table>())
+        }
+    }
+}

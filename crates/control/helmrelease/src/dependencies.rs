@@ -1,0 +1,75 @@
+//! What must be ready before a release is made.
+
+use fl_api::helm::HelmRelease;
+use fl_cel::Expression;
+use fl_runtime::{Kind, Pass, WatchSpec};
+use serde_json::Value;
+
+use crate::spec::Asked;
+
+/// Why a release waits.
+#[derive(Debug)]
+pub(crate) enum Waits {
+    /// For something that may come.
+    NotReady(String),
+    /// For ever: an expression is wrong.
+    Never(String),
+}
+
+/// Checks `dependsOn`.
+pub(crate) async fn check(pass: &Pass<HelmRelease>) -> Result<(), Waits> {
+    let additive = pass.runtime.options().gates.enabled("AdditiveCELDependencyCheck");
+    let kind = Kind::of::<HelmRelease>();
+    let store = pass.runtime.hub().watch(WatchSpec::full(kind.clone()));
+    for reference in pass.object.spec.depends_on.iter().flatten() {
+        let own = pass.object.own_namespace();
+        let namespace =
+            reference.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(own);
+        let name = format!("{namespace}/{}", reference.name);
+        let dependency = match store.get(namespace, &reference.name) {
+            Some(live) => live.value(),
+            None => pass
+                .cluster()
+                .get(&kind, Some(namespace), &reference.name)
+                .await
+                .map_err(|error| Waits::NotReady(format!("unable to get '{name}' dependency: {error}")))?,
+        };
+        let expression = reference.ready_expr.as_deref().filter(|text| !text.is_empty());
+        if let Some(text) = expression {
+            if !holds(pass, text, &dependency, &reference.name)? {
+                return Err(Waits::NotReady(format!(
+                    "dependency '{name}' is not ready according to readyExpr eval"
+                )));
+            }
+            if !additive {
+                continue;
+            }
+        }
+        if !is_ready(&dependency) {
+            return Err(Waits::NotReady(format!("dependency '{name}' is not ready")));
+        }
+    }
+    Ok(())
+}
+
+fn holds(pass: &Pass<HelmRelease>, text: &str, dependency: &Value, name: &str) -> Result<bool, Waits> {
+    let expression = Expression::compile(text, &["self", "dep"]).map_err(|error| {
+        Waits::Never(format!(
+            "failed to evaluate dependency {name}: failed to parse the CEL expression '{text}': {error}"
+        ))
+    })?;
+    let own = serde_json::to_value(&pass.object).unwrap_or_default();
+    expression
+        .eval_bool(&[("self", &own), ("dep", dependency)])
+        .map_err(|error| Waits::NotReady(format!("failed to evaluate the CEL expression '{text}': {error}")))
+}
+
+fn is_ready(dependency: &Value) -> bool {
+    let status = &dependency["status"];
+    let ready = status["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+    ready && status["observedGeneration"] == dependency["metadata"]["generation"]
+}

@@ -1,0 +1,474 @@
+//! Doing what was decided, and telling how it went.
+
+use std::time::Instant;
+
+use fl_api::condition::{reasons, types};
+use fl_api::helm::helm_release::{ReleaseAction, ReleaseSnapshot};
+use fl_release::{Observation, Release, Status, test_hooks, values_digest};
+use fl_runtime::{Conditions, EventKind};
+use tokio::sync::mpsc;
+
+use super::machine::{Deed, Machine};
+use super::report::{
+    clear_failures, count_failure, event_data, inventory, record_changes, record_release, snapshot_data,
+    summarize,
+};
+use crate::action::log::ActionLog;
+use crate::action::post_render::owner_labels;
+use crate::action::{Action, ActionError};
+use crate::drift;
+use crate::snapshots::{Snapshots, full_name, is_of, tested, versioned_chart};
+use crate::spec::Asked;
+
+/// What an action is asked to do.
+enum Order {
+    Install,
+    Upgrade,
+    Rollback(i64),
+    Uninstall,
+    Test,
+}
+
+impl Machine<'_> {
+    /// Performs a deed. An error means that it left no trace and is to be tried again.
+    pub(super) async fn perform(&mut self, deed: Deed, running: &str) -> Result<(), ActionError> {
+        match deed {
+            Deed::Install => self.release(ReleaseAction::Install, running).await,
+            Deed::Upgrade => self.release(ReleaseAction::Upgrade, running).await,
+            Deed::Unlock => self.unlock().await,
+            Deed::Test => self.test(running).await,
+            Deed::Rollback => self.rollback(running).await,
+            Deed::Uninstall => self.uninstall_remediation(running).await,
+            Deed::CorrectDrift(found) => {
+                self.correct_drift(&found).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs an action while its progress shows in the status.
+    async fn act(
+        &mut self,
+        order: Order,
+        log: &ActionLog,
+        running: &str,
+    ) -> Result<Option<Release>, ActionError> {
+        let object = self.pass.object.clone();
+        let (sender, mut news) = mpsc::unbounded_channel::<String>();
+        let listener = move |text: &str| {
+            // Nobody listens any more when the pass ends; that is fine.
+            let _ = sender.send(text.to_owned());
+        };
+        self.records.observed.clear();
+        let mut action = Action {
+            cluster: &self.target.cluster,
+            cluster_key: self.target.key.clone(),
+            records: &mut self.records,
+            log,
+            health: self.health.clone(),
+            capabilities: &self.shared.capabilities,
+            object: &object,
+            defaults: self.shared.defaults,
+            namespace: object.release_namespace(),
+            owner: owner_labels(&object),
+            listener: &listener,
+        };
+        let (chart, values) = (&self.chart, &self.values);
+        let work = async {
+            match order {
+                Order::Install => action.install(chart, values).await.map(|()| None),
+                Order::Upgrade => action.upgrade(chart, values).await.map(|()| None),
+                Order::Rollback(version) => action.rollback(version).await.map(|()| None),
+                Order::Uninstall => action.uninstall().await.map(Some),
+                Order::Test => action.test().await.map(Some),
+            }
+        };
+        tokio::pin!(work);
+        let pass = &mut *self.pass;
+        let result = loop {
+            tokio::select! {
+                result = &mut work => break result,
+                Some(text) = news.recv() => {
+                    pass.object.mark_reconciling(reasons::PROGRESSING, &format!("{running}: {text}"));
+                    pass.progress();
+                }
+            }
+        };
+        pass.object.mark_reconciling(reasons::PROGRESSING, running);
+        result
+    }
+
+    async fn renew_inventory(&mut self) {
+        let Some(release) = self.records.observed.last().cloned() else { return };
+        let crds = crds_of(self.chart.compiled.chart());
+        match inventory(&self.target.cluster, &release, &crds).await {
+            Ok((found, warnings)) => {
+                if !warnings.is_empty() {
+                    self.pass.event(EventKind::Warning, "NamespaceCheckSkipped", &warnings.join("; "));
+                }
+                self.pass.object.status.get_or_insert_default().inventory = Some(found);
+            }
+            Err(error) => {
+                let object = &self.pass.object;
+                let message = format!(
+                    "failed to build inventory for {}/{}: {error}",
+                    object.own_namespace(),
+                    object.metadata.name
+                );
+                self.pass.event(EventKind::Warning, "InventoryBuildFailed", &message);
+            }
+        }
+    }
+
+    async fn release(&mut self, action: ReleaseAction, running: &str) -> Result<(), ActionError> {
+        let started = Instant::now();
+        let (order, word, title) = match action {
+            ReleaseAction::Install => (Order::Install, "install", "Install"),
+            ReleaseAction::Upgrade => (Order::Upgrade, "upgrade", "Upgrade"),
+        };
+        let object = &mut self.pass.object;
+        let status = object.status.get_or_insert_default();
+        status.last_attempted_release_action = Some(action);
+        if action == ReleaseAction::Install {
+            status.clear();
+        }
+        object.remove_condition(types::TEST_SUCCESS);
+        object.remove_condition(types::REMEDIATED);
+        let log = ActionLog::default();
+        let result = self.act(order, &log, running).await;
+        self.renew_inventory().await;
+        let observed = std::mem::take(&mut self.records.observed);
+        let object = &mut self.pass.object;
+        let took = fl_types::Duration::from(started.elapsed());
+        object.status.get_or_insert_default().last_attempted_release_action_duration = Some(took.to_string());
+        let recorded = record_release(object, &observed, word);
+        let outcome = match result {
+            Ok(_) => {
+                self.released(action, word, title);
+                Ok(())
+            }
+            Err(error) => {
+                self.release_failed(word, title, &log, &error);
+                if recorded {
+                    let object = &mut self.pass.object;
+                    let remediation = match action {
+                        ReleaseAction::Install => object.install_remediation(),
+                        ReleaseAction::Upgrade => object.upgrade_remediation(),
+                    };
+                    remediation.count_failure(object.status.get_or_insert_default());
+                    Ok(())
+                } else {
+                    // Somebody else may have written in between.
+                    self.records.forget();
+                    Err(error)
+                }
+            }
+        };
+        summarize(&mut self.pass.object);
+        outcome
+    }
+
+    fn latest(&self) -> Option<ReleaseSnapshot> {
+        self.pass.object.status.as_ref().and_then(|status| status.latest()).cloned()
+    }
+
+    fn released(&mut self, action: ReleaseAction, word: &str, title: &str) {
+        let Some(latest) = self.latest() else { return };
+        let (name, chart) = (full_name(&latest), versioned_chart(&latest));
+        let message = format!("Helm {word} succeeded for release {name} with chart {chart}");
+        let reason = format!("{title}Succeeded");
+        let defaults = self.shared.defaults;
+        let object = &mut self.pass.object;
+        object.mark_true(types::RELEASED, &reason, &message);
+        if object.tests_enabled() && !tested(&latest) {
+            let waiting = format!("Helm release {name} with chart {chart} is awaiting tests");
+            object.mark_unknown(types::TEST_SUCCESS, "AwaitingTests", &waiting);
+        }
+        let retry = match action {
+            ReleaseAction::Install => object.install_retry(defaults),
+            ReleaseAction::Upgrade => object.upgrade_retry(defaults),
+        };
+        if retry.is_some() {
+            clear_failures(object);
+        }
+        self.pass.event_with(EventKind::Normal, &reason, &message, snapshot_data(&latest));
+    }
+
+    fn release_failed(&mut self, word: &str, title: &str, log: &ActionLog, error: &ActionError) {
+        let object = &mut self.pass.object;
+        let message = format!(
+            "Helm {word} failed for release {}/{} with chart {}@{}: {}",
+            object.release_namespace(),
+            object.long_release_name(),
+            self.chart.name(),
+            self.chart.version,
+            error.to_string().trim()
+        );
+        let reason = format!("{title}Failed");
+        count_failure(object);
+        object.mark_false(types::RELEASED, &reason, &message);
+        let digest = object.status.as_ref().and_then(|status| status.last_attempted_revision_digest.clone());
+        let data = event_data(
+            &self.chart.version,
+            &values_digest(&self.values),
+            self.chart.app_version(),
+            digest.as_deref(),
+        );
+        self.pass.event_with(EventKind::Warning, &reason, &log.behind(&message), data);
+    }
+
+    /// Takes over a release whose pass was cut off before it could write its status.
+    pub(super) async fn take_over(&mut self, release: &Release) {
+        self.records.observed = vec![release.clone()];
+        self.renew_inventory().await;
+        self.records.observed.clear();
+        let (action, word, title) = if release.version == 1 {
+            (ReleaseAction::Install, "install", "Install")
+        } else {
+            (ReleaseAction::Upgrade, "upgrade", "Upgrade")
+        };
+        let object = &mut self.pass.object;
+        object.status.get_or_insert_default().last_attempted_release_action = Some(action);
+        record_release(object, std::slice::from_ref(release), word);
+        if let Ok(history) = self.records.history().await {
+            // What ran before is superseded by now, which the status does not know either.
+            let earlier: Vec<Release> =
+                history.releases.iter().filter(|known| known.version < release.version).cloned().collect();
+            record_changes(&mut self.pass.object, &earlier, None, false);
+        }
+        self.released(action, word, title);
+        summarize(&mut self.pass.object);
+    }
+
+    async fn unlock(&mut self) -> Result<(), ActionError> {
+        let mut release = match self.records.last().await {
+            Err(ActionError::NotFound) => return Ok(()),
+            other => other?,
+        };
+        let before = release.info.status.clone();
+        if !before.is_pending() {
+            return Ok(());
+        }
+        let known = self.pass.object.status.as_ref().and_then(|status| {
+            status
+                .list()
+                .iter()
+                .find(|known| is_of(known, &release))
+                .and_then(|known| known.oci_digest.clone())
+        });
+        let current = Observation::of(&release).with(known.as_deref(), None).snapshot();
+        release.set_status(Status::Failed, format!("Release unlocked from stale '{before}' state"));
+        self.records.observed.clear();
+        let result = self.records.update(&release).await;
+        let observed = std::mem::take(&mut self.records.observed);
+        record_changes(&mut self.pass.object, &observed, None, false);
+        let (name, chart) = (full_name(&current), versioned_chart(&current));
+        let (kind, message) = match &result {
+            Ok(()) => (
+                EventKind::Normal,
+                format!("Unlocked Helm release {name} with chart {chart} in {before} state"),
+            ),
+            Err(error) => {
+                count_failure(&mut self.pass.object);
+                let text = format!(
+                    "Unlock of Helm release {name} with chart {chart} in {before} state failed: {error}"
+                );
+                (EventKind::Warning, text)
+            }
+        };
+        self.pass.object.mark_false(types::RELEASED, "PendingRelease", &message);
+        self.pass.event_with(kind, "PendingRelease", &message, snapshot_data(&current));
+        summarize(&mut self.pass.object);
+        result
+    }
+
+    async fn test(&mut self, running: &str) -> Result<(), ActionError> {
+        let Some(current) = self.latest() else {
+            return Err(ActionError::failed("no latest release: required for test"));
+        };
+        let log = ActionLog::default();
+        let mut result = self.act(Order::Test, &log, running).await;
+        if let Ok(Some(release)) = &result
+            && !is_of(&current, release)
+        {
+            let text = format!(
+                "release mismatch: tested release {}/{}.v{} != current release {}",
+                release.namespace,
+                release.name,
+                release.version,
+                full_name(&current)
+            );
+            result = Err(ActionError::failed(text));
+        }
+        let observed = std::mem::take(&mut self.records.observed);
+        let object = &mut self.pass.object;
+        for release in observed.iter().filter(|release| is_of(&current, release)) {
+            let observation =
+                Observation::of(release).with(current.oci_digest.as_deref(), current.action.as_deref());
+            let snapshot =
+                ReleaseSnapshot { test_hooks: Some(test_hooks(release)), ..observation.snapshot() };
+            let status = object.status.get_or_insert_default();
+            if let Some(known) = status.list_mut().iter_mut().find(|known| is_of(known, release)) {
+                *known = snapshot;
+            }
+        }
+        let Some(latest) = self.latest() else { return Ok(()) };
+        let (name, chart) = (full_name(&latest), versioned_chart(&latest));
+        let outcome = match result {
+            Ok(_) => {
+                let count = latest.test_hooks.as_ref().map_or(0, std::collections::BTreeMap::len);
+                let hooks = match count {
+                    0 => "no test hooks".to_owned(),
+                    1 => "1 test hook completed successfully".to_owned(),
+                    more => format!("{more} test hooks completed successfully"),
+                };
+                let message = format!("Helm test succeeded for release {name} with chart {chart}: {hooks}");
+                self.pass.object.mark_true(types::TEST_SUCCESS, "TestSucceeded", &message);
+                self.pass.event_with(EventKind::Normal, "TestSucceeded", &message, snapshot_data(&latest));
+                Ok(())
+            }
+            Err(error) => {
+                let message = format!(
+                    "Helm test failed for release {name} with chart {chart}: {}",
+                    error.to_string().trim()
+                );
+                let object = &mut self.pass.object;
+                count_failure(object);
+                object.mark_false(types::TEST_SUCCESS, "TestFailed", &message);
+                let remediation = object.active_remediation();
+                let ignored = object.ignores_test_failures();
+                if let Some(remediation) =
+                    remediation.filter(|r| tested(&latest) && !r.ignores_tests(ignored))
+                {
+                    remediation.count_failure(object.status.get_or_insert_default());
+                }
+                self.pass.event_with(EventKind::Warning, "TestFailed", &message, snapshot_data(&latest));
+                if tested(&latest) { Ok(()) } else { Err(error) }
+            }
+        };
+        summarize(&mut self.pass.object);
+        outcome
+    }
+
+    async fn rollback(&mut self, running: &str) -> Result<(), ActionError> {
+        let object = &self.pass.object;
+        let ignore = object.upgrade_remediation().ignores_tests(object.ignores_test_failures());
+        let status = object.status.clone().unwrap_or_default();
+        let (Some(current), Some(previous)) = (status.latest().cloned(), status.previous(ignore)) else {
+            return Err(ActionError::failed("missing target release for rollback: required to rollback"));
+        };
+        if previous.name != current.name || previous.namespace != current.namespace {
+            return Err(ActionError::failed(format!(
+                "release mismatch: previous release name or namespace {} does not match current {}",
+                full_name(&previous),
+                full_name(&current)
+            )));
+        }
+        let log = ActionLog::default();
+        let result = self.act(Order::Rollback(previous.version as i64), &log, running).await;
+        self.renew_inventory().await;
+        let observed = std::mem::take(&mut self.records.observed);
+        record_changes(&mut self.pass.object, &observed, Some("rollback"), true);
+        let (name, chart) = (full_name(&previous), versioned_chart(&previous));
+        let data = event_data(
+            &previous.chart_version,
+            &values_digest(&self.values),
+            previous.app_version.as_deref().unwrap_or_default(),
+            previous.oci_digest.as_deref(),
+        );
+        let outcome = match result {
+            Ok(_) => {
+                let message =
+                    format!("Helm rollback to previous release {name} with chart {chart} succeeded");
+                self.pass.object.mark_true(types::REMEDIATED, "RollbackSucceeded", &message);
+                self.pass.event_with(EventKind::Normal, "RollbackSucceeded", &message, data);
+                Ok(())
+            }
+            Err(error) => {
+                let text = error.to_string();
+                let message = format!(
+                    "Helm rollback to previous release {name} with chart {chart} failed: {}",
+                    text.trim()
+                );
+                count_failure(&mut self.pass.object);
+                self.pass.object.mark_false(types::REMEDIATED, "RollbackFailed", &message);
+                self.pass.event_with(EventKind::Warning, "RollbackFailed", &log.behind(&message), data);
+                if observed.is_empty() { Err(error) } else { Ok(()) }
+            }
+        };
+        summarize(&mut self.pass.object);
+        outcome
+    }
+
+    async fn uninstall_remediation(&mut self, running: &str) -> Result<(), ActionError> {
+        let Some(current) = self.latest() else {
+            return Err(ActionError::failed("no latest release: required to uninstall"));
+        };
+        let log = ActionLog::default();
+        let mut result = self.act(Order::Uninstall, &log, running).await.map(drop);
+        let observed = std::mem::take(&mut self.records.observed);
+        record_changes(&mut self.pass.object, &observed, Some("uninstall-remediation"), false);
+        let Some(latest) = self.latest() else { return Ok(()) };
+        let touched = latest.digest != current.digest;
+        if result.is_ok() && !touched {
+            result = Err(ActionError::failed(
+                "uninstall completed with error: release not updated in Helm storage",
+            ));
+        }
+        let (name, chart) = (full_name(&latest), versioned_chart(&latest));
+        match result {
+            Ok(()) => {
+                let message =
+                    format!("Helm uninstall remediation for release {name} with chart {chart} succeeded");
+                self.pass.object.mark_true(types::REMEDIATED, "UninstallSucceeded", &message);
+                self.pass.event_with(
+                    EventKind::Normal,
+                    "UninstallSucceeded",
+                    &message,
+                    snapshot_data(&latest),
+                );
+                Ok(())
+            }
+            Err(error) => {
+                let text = error.to_string();
+                let message = format!(
+                    "Helm uninstall remediation for release {name} with chart {chart} failed: {}",
+                    text.trim()
+                );
+                count_failure(&mut self.pass.object);
+                self.pass.object.mark_false(types::REMEDIATED, "UninstallFailed", &message);
+                let data = snapshot_data(&latest);
+                self.pass.event_with(EventKind::Warning, "UninstallFailed", &log.behind(&message), data);
+                if touched { Ok(()) } else { Err(error) }
+            }
+        }
+    }
+
+    async fn correct_drift(&mut self, found: &drift::Differences) {
+        self.pass.object.mark_unknown(types::READY, reasons::PROGRESSING, "correcting cluster drift");
+        let Some(latest) = self.latest() else { return };
+        let (changes, errors) = drift::correct(&self.target.cluster, found).await;
+        let name = full_name(&latest);
+        if errors.is_empty() {
+            if !changes.is_empty() {
+                let message = format!("Cluster state of release {name} has been corrected:\n{changes}");
+                self.pass.event_with(EventKind::Normal, "DriftCorrected", &message, snapshot_data(&latest));
+            }
+            return;
+        }
+        let partially = if changes.is_empty() { "" } else { "partially " };
+        let mut message =
+            format!("Failed to {partially}correct cluster state of release {name}:\n{}", errors.join("\n"));
+        if !changes.is_empty() {
+            message.push_str(&format!("\n\nSuccessful corrections:\n{changes}"));
+        }
+        self.pass.event_with(EventKind::Warning, "DriftCorrectionFailed", &message, snapshot_data(&latest));
+    }
+}
+
+/// The files of `crds/` of a chart and its subcharts, whatever the values say.
+fn crds_of(chart: &fl_helm::Chart) -> Vec<fl_helm::Crd> {
+    let own =
+        chart.crd_files().map(|file| fl_helm::Crd { source: file.name.clone(), data: file.data.clone() });
+    own.chain(chart.dependencies.iter().flat_map(crds_of)).collect()
+}

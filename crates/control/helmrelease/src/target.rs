@@ -1,0 +1,207 @@
+//! Which cluster a release goes to, and in whose name.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use fl_api::helm::HelmRelease;
+use fl_apply::Cluster;
+use fl_runtime::{ApiError, ConnectError, Connection, Identity, Kind, Options, RemoteOptions, Runtime};
+use serde_json::{Value, json};
+
+/// A cluster and how it is told apart from others.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) cluster: Cluster,
+    pub(crate) key: String,
+}
+
+/// Why a release has no cluster to go to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TargetError {
+    /// The Secret or ConfigMap does not exist.
+    #[error("{0}")]
+    Missing(String),
+    /// It cannot be read or used.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// Connections to clusters, made once.
+#[derive(Debug)]
+pub(crate) struct Targets {
+    own: Cluster,
+    policy: RemoteOptions,
+    remote: Mutex<HashMap<String, Cluster>>,
+}
+
+/// Connections kept.
+const KEPT: usize = 256;
+/// How long tokens for remote clusters live.
+const TOKEN_SECONDS: u64 = 3600;
+
+impl Targets {
+    pub(crate) fn new(runtime: &Runtime, policy: RemoteOptions) -> Self {
+        Self { own: Cluster::new(runtime.cluster().client().clone()), policy, remote: Mutex::default() }
+    }
+
+    /// The engine's own cluster in its own name.
+    pub(crate) fn own(&self) -> &Cluster {
+        &self.own
+    }
+
+    /// The cluster of a release.
+    pub(crate) async fn of(&self, runtime: &Runtime, object: &HelmRelease) -> Result<Target, TargetError> {
+        let (cluster, key) = match &object.spec.kube_config {
+            None => (self.own.clone(), String::new()),
+            Some(config) => {
+                let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+                match (&config.secret_ref, &config.config_map_ref) {
+                    (Some(secret), None) => {
+                        self.from_secret(runtime, namespace, &secret.name, secret.key.as_deref()).await?
+                    }
+                    (None, Some(map)) => self.from_config_map(runtime, namespace, &map.name).await?,
+                    _ => {
+                        return Err(TargetError::Unusable(
+                            "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set"
+                                .to_owned(),
+                        ));
+                    }
+                }
+            }
+        };
+        Ok(match user(runtime.options(), object) {
+            Some(user) => Target { cluster: cluster.impersonating(&user), key },
+            None => Target { cluster, key },
+        })
+    }
+
+    async fn from_secret(
+        &self,
+        runtime: &Runtime,
+        namespace: &str,
+        name: &str,
+        key: Option<&str>,
+    ) -> Result<(Cluster, String), TargetError> {
+        let full = format!("{namespace}/{name}");
+        let secret = runtime.cluster().get(&Kind::secret(), Some(namespace), name).await;
+        let secret = secret.map_err(|error| {
+            unreadable(&error, format!("could not get KubeConfig secret '{full}': {error}"))
+        })?;
+        let data = |key: &str| secret["data"].get(key).and_then(Value::as_str);
+        let text = match key.filter(|key| !key.is_empty()) {
+            Some(key) => data(key).ok_or_else(|| {
+                TargetError::Unusable(format!(
+                    "KubeConfig secret '{full}' does not contain a '{key}' key with data"
+                ))
+            })?,
+            None => data("value").or_else(|| data("value.yaml")).ok_or_else(|| {
+                TargetError::Unusable(format!(
+                    "KubeConfig secret '{full}' does not contain a 'value' or 'value.yaml' key with data"
+                ))
+            })?,
+        };
+        let version = secret["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let id = format!("secret {full} {} {version}", key.unwrap_or_default());
+        if let Some(known) = self.known(&id) {
+            return Ok((known, id));
+        }
+        let failed = |why: String| {
+            TargetError::Unusable(format!("failed to load KubeConfig from secret '{full}': {why}"))
+        };
+        let bytes = STANDARD.decode(text).map_err(|_| failed("the value is not base64".to_owned()))?;
+        let text = String::from_utf8(bytes).map_err(|_| failed("it is not text".to_owned()))?;
+        let connection = Connection::from_text(&text, self.policy).await;
+        let cluster = connection.and_then(|c| connected(&c)).map_err(|error| failed(error.to_string()))?;
+        self.keep(&id, &cluster);
+        Ok((cluster, id))
+    }
+
+    async fn from_config_map(
+        &self,
+        runtime: &Runtime,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(Cluster, String), TargetError> {
+        let full = format!("{namespace}/{name}");
+        let map = runtime.cluster().get(&Kind::config_map(), Some(namespace), name).await;
+        let map =
+            map.map_err(|error| unreadable(&error, format!("failed to get ConfigMap '{full}': {error}")))?;
+        let text = |key: &str| map["data"].get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let refuse = |why: String| TargetError::Unusable(format!("cannot use ConfigMap '{full}': {why}"));
+        match text("provider") {
+            Some("generic") => {}
+            Some(other) => {
+                return Err(refuse(format!(
+                    "provider '{other}' is not supported by this engine, only 'generic' is"
+                )));
+            }
+            None => return Err(refuse("it has no key 'provider'".to_owned())),
+        }
+        let address = text("address").ok_or_else(|| refuse("it has no key 'address'".to_owned()))?;
+        let account = text("serviceAccountName")
+            .map(str::to_owned)
+            .or_else(|| {
+                Some(runtime.options().default_service_account.clone()).filter(|name| !name.is_empty())
+            })
+            .ok_or_else(|| refuse("it names no ServiceAccount".to_owned()))?;
+        let audiences: Vec<String> = match text("audiences") {
+            Some(list) => {
+                list.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+            }
+            None => vec![address.to_owned()],
+        };
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"audiences": audiences, "expirationSeconds": TOKEN_SECONDS},
+        });
+        let answer = runtime
+            .cluster()
+            .create_subresource(&Kind::service_account(), Some(namespace), &account, "token", &request)
+            .await
+            .map_err(|error| {
+                unreadable(
+                    &error,
+                    format!("failed to create token for ServiceAccount '{namespace}/{account}': {error}"),
+                )
+            })?;
+        let token = answer.pointer("/status/token").and_then(Value::as_str).unwrap_or_default();
+        let authority = text("ca.crt").map(str::as_bytes);
+        let connection = Connection::from_parts(address, authority, token);
+        let cluster = connection.and_then(|c| connected(&c)).map_err(|error| refuse(error.to_string()))?;
+        Ok((cluster, format!("configmap {full} {address}")))
+    }
+
+    fn known(&self, id: &str) -> Option<Cluster> {
+        self.remote.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    fn keep(&self, id: &str, cluster: &Cluster) {
+        let mut remote = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
+        if remote.len() >= KEPT {
+            remote.clear();
+        }
+        remote.insert(id.to_owned(), cluster.clone());
+    }
+}
+
+fn connected(connection: &Connection) -> Result<Cluster, ConnectError> {
+    Ok(Cluster::new(connection.cluster(&Identity::Own)?.client().clone()))
+}
+
+fn unreadable(error: &ApiError, text: String) -> TargetError {
+    if error.is_not_found() { TargetError::Missing(text) } else { TargetError::Unusable(text) }
+}
+
+/// The account a release acts as.
+pub(crate) fn account<'a>(options: &'a Options, object: &'a HelmRelease) -> Option<&'a str> {
+    let given = object.spec.service_account_name.as_deref();
+    given.or(Some(options.default_service_account.as_str())).filter(|name| !name.is_empty())
+}
+
+fn user(options: &Options, object: &HelmRelease) -> Option<String> {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    account(options, object).map(|name| format!("system:serviceaccount:{namespace}:{name}"))
+}

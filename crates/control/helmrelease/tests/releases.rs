@@ -1,0 +1,292 @@
+//! Whole releases on an API server in this process: made, changed, broken, healed, removed.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fl_api::CrdSet;
+use fl_apiserver::{ApiServer, User};
+use fl_apply::{Cluster, ObjectRef, PatchKind, Write};
+use fl_helmrelease::{HelmReleaseController, Settings};
+use fl_release::{History, Status, secret_object};
+use fl_runtime::{ArtifactFetcher, Log, Options, Resolver, Runtime, Stop};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+const CHART: &[(&str, &str)] = &[
+    ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: \"7\"\n"),
+    ("values.yaml", "color: red\nbad: false\nhook: false\n"),
+    (
+        "templates/cm.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-cfg\ndata:\n  color: {{ .Values.color | quote }}\n",
+    ),
+    (
+        "templates/bad.yaml",
+        "{{- if .Values.bad }}\napiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 99999}]}\n{{- end }}\n",
+    ),
+    (
+        "templates/hook.yaml",
+        "{{- if .Values.hook }}\napiVersion: v1\nkind: Pod\nmetadata:\n  name: endless\n  annotations: {\"helm.sh/hook\": pre-install}\nspec: {containers: [{name: m, image: i}]}\n{{- end }}\n",
+    ),
+];
+
+fn archive() -> Vec<u8> {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (name, text) in CHART {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        tar.append_data(&mut header, format!("app/{name}"), text.as_bytes()).expect("an entry");
+    }
+    let mut zip = tar.into_inner().expect("a tar");
+    zip.flush().expect("flushed");
+    zip.finish().expect("a gzip file")
+}
+
+/// Serves one file, whatever is asked for.
+async fn serve(bytes: Vec<u8>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let bytes = Arc::new(bytes);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let bytes = bytes.clone();
+            tokio::spawn(async move {
+                let mut request = vec![0; 4096];
+                let _ = socket.read(&mut request).await;
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    bytes.len()
+                );
+                let _ = socket.write_all(head.as_bytes()).await;
+                let _ = socket.write_all(&bytes).await;
+            });
+        }
+    });
+    format!("http://{address}/app-1.0.0.tgz")
+}
+
+struct World {
+    cluster: Cluster,
+    stop: Stop,
+    runtime: Runtime,
+    _server: ApiServer,
+}
+
+const MANAGER: Write<'static> =
+    Write { manager: "test", force: true, dry_run: false, subresource: "", field_validation: "" };
+
+impl World {
+    async fn new() -> Self {
+        let server = ApiServer::in_memory().await.expect("the server starts");
+        let client = kube::Client::new(server.service(User::superuser("test")), "default");
+        let cluster = Cluster::new(client.clone());
+        for set in [CrdSet::Source, CrdSet::Helm] {
+            for definition in fl_api::definitions(set) {
+                cluster.apply(&definition.to_json(), &MANAGER).await.expect("a CRD");
+            }
+        }
+        let archive = archive();
+        let digest: String = Sha256::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
+        let url = serve(archive).await;
+        let chart = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmChart",
+            "metadata": {"name": "app", "namespace": "default"},
+            "spec": {"chart": "app", "interval": "10m", "sourceRef": {"kind": "HelmRepository", "name": "x"}},
+        });
+        let mut applied = cluster.apply(&chart, &MANAGER).await;
+        for _ in 0..100 {
+            if applied.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            applied = cluster.apply(&chart, &MANAGER).await;
+        }
+        applied.expect("a HelmChart");
+        let status = json!({"status": {"observedGeneration": 1, "artifact": {
+            "url": url, "path": "app-1.0.0.tgz", "revision": "1.0.0", "digest": format!("sha256:{digest}"),
+            "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
+        let reference = ObjectRef::new("source.toolkit.fluxcd.io/v1", "HelmChart", "default", "app");
+        let write = Write { subresource: "status", ..MANAGER };
+        cluster.patch(&reference, PatchKind::Merge, &status, &write).await.expect("a status");
+        let (stop, log) = (Stop::default(), Log::default());
+        let options = Options { requeue_dependency: Duration::from_millis(200), ..Options::default() };
+        let runtime = Runtime::new(fl_runtime::Cluster::new(client), None, options, stop.clone(), log);
+        let fetcher = ArtifactFetcher::new(None, 1, None).expect("a fetcher");
+        let controller =
+            HelmReleaseController::new(&runtime, Resolver::new(&runtime), fetcher, Settings::default());
+        runtime.add(controller, 2);
+        let running = runtime.clone();
+        tokio::spawn(async move { running.run().await });
+        World { cluster, stop, runtime, _server: server }
+    }
+
+    async fn apply(&self, spec: Value, token: &str) {
+        let mut all = json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": "app", "namespace": "default", "annotations": {"reconcile.fluxcd.io/requestedAt": token}},
+            "spec": {"interval": "10m", "chartRef": {"kind": "HelmChart", "name": "app"}},
+        });
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            all["spec"][key] = value.clone();
+        }
+        self.cluster.apply(&all, &MANAGER).await.expect("a HelmRelease");
+    }
+
+    async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
+        self.cluster.get(&ObjectRef::new(api_version, kind, "default", name)).await.expect("an answer")
+    }
+
+    /// Waits until the request was handled and the release is settled.
+    async fn settled(&self, token: &str) -> Value {
+        for _ in 0..600 {
+            if let Some(object) = self.get("helm.toolkit.fluxcd.io/v2", "HelmRelease", "app").await
+                && object["status"]["lastHandledReconcileAt"] == token
+                && condition(&object, "Reconciling").is_none()
+            {
+                return object;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let last = self.get("helm.toolkit.fluxcd.io/v2", "HelmRelease", "app").await;
+        panic!("not settled: {}", last.map(|object| object["status"].to_string()).unwrap_or_default());
+    }
+
+    async fn history(&self) -> History {
+        let list = self.cluster.list("v1", "Secret", "default", &[]).await.expect("a list");
+        let items: Vec<Value> = list["items"].as_array().cloned().unwrap_or_default();
+        History::read("app", &items)
+    }
+
+    fn end(&self) {
+        self.stop.now();
+        let _ = &self.runtime;
+    }
+}
+
+fn condition<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+fn ready(object: &Value) -> (&str, &str) {
+    let ready = condition(object, "Ready");
+    let text = |key: &str| ready.and_then(|ready| ready[key].as_str()).unwrap_or_default();
+    (text("status"), text("reason"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_lives_and_ends() {
+    let world = World::new().await;
+    world.apply(json!({}), "1").await;
+    let object = world.settled("1").await;
+    assert_eq!(ready(&object), ("True", "InstallSucceeded"), "{}", object["status"]);
+    let map = world.get("v1", "ConfigMap", "app-cfg").await.expect("made");
+    assert_eq!(map["data"]["color"], "red");
+    assert_eq!(map["metadata"]["labels"]["helm.toolkit.fluxcd.io/name"], "app");
+
+    world.apply(json!({"values": {"color": "blue"}}), "2").await;
+    let object = world.settled("2").await;
+    assert_eq!(ready(&object), ("True", "UpgradeSucceeded"));
+    let states: Vec<Status> = world.history().await.releases.into_iter().map(|r| r.info.status).collect();
+    assert_eq!(states, [Status::Superseded, Status::Deployed]);
+
+    world.apply(json!({"values": {"color": "blue"}}), "3").await;
+    world.settled("3").await;
+    assert_eq!(world.history().await.releases.len(), 2, "nothing changed, nothing is released");
+
+    world.apply(json!({"values": {"bad": true}}), "4").await;
+    let object = world.settled("4").await;
+    assert_eq!(ready(&object), ("False", "UpgradeFailed"));
+    assert!(condition(&object, "Stalled").is_some());
+
+    let reference = ObjectRef::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", "default", "app");
+    let live = world.cluster.get(&reference).await.expect("an answer").expect("there");
+    let owned = fl_apply::Owned::by_check(&live, |_| true).expect("complete").expect("ours");
+    world.cluster.delete(&owned, fl_apply::Delete::default()).await.expect("deleted");
+    for _ in 0..200 {
+        if world.cluster.get(&reference).await.expect("an answer").is_none() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(world.get("v1", "ConfigMap", "app-cfg").await.is_none(), "removed with the release");
+    assert!(world.history().await.is_empty(), "no record stays");
+    world.end();
+}
+
+/// Threat K08: a process that is killed in the middle leaves a lock; the next pass resolves it and finishes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_resolved_in_one_pass() {
+    let world = World::new().await;
+    world.apply(json!({}), "1").await;
+    world.settled("1").await;
+    let mut release = world.history().await.releases.remove(0);
+    release.version = 2;
+    release.set_status(Status::PendingUpgrade, "Preparing upgrade");
+    let record = secret_object(&release, "default", ("createdAt", 0)).expect("a record");
+    world.cluster.create(&record, &MANAGER).await.expect("stored");
+    world.apply(json!({"values": {"color": "green"}}), "2").await;
+    let object = world.settled("2").await;
+    assert_eq!(ready(&object).0, "True", "{}", object["status"]);
+    let history = world.history().await;
+    assert_eq!(history.last().map(|r| (r.version, r.info.status.clone())), Some((3, Status::Deployed)));
+    assert_eq!(history.get(2).map(|r| r.info.status.clone()), Some(Status::Failed));
+    world.end();
+}
+
+/// Threat D10: records that cannot be read neither block the release nor lose their number.
+#[tokio::test(flavor = "multi_thread")]
+async fn corrupt_records_do_not_block() {
+    let world = World::new().await;
+    let broken = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {"name": "sh.helm.release.v1.app.v4", "namespace": "default",
+            "labels": {"name": "app", "owner": "helm", "status": "deployed", "version": "4"}},
+        "data": {"release": STANDARD.encode("H4sIAAAAbroken")},
+    });
+    world.cluster.create(&broken, &MANAGER).await.expect("stored");
+    world.apply(json!({}), "1").await;
+    let object = world.settled("1").await;
+    assert_eq!(ready(&object), ("True", "InstallSucceeded"), "{}", object["status"]);
+    assert_eq!(world.history().await.last().map(|release| release.version), Some(5));
+    world.end();
+}
+
+/// Threat D11: a hook that never ends times out, and what follows is defined.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_hook_times_out() {
+    let world = World::new().await;
+    world.apply(json!({"values": {"hook": true}, "timeout": "1s"}), "1").await;
+    let object = world.settled("1").await;
+    assert_eq!(ready(&object), ("False", "InstallFailed"));
+    assert!(condition(&object, "Stalled").is_some());
+    let message = condition(&object, "Ready").and_then(|ready| ready["message"].as_str()).unwrap_or_default();
+    assert!(message.contains("failed pre-install: timeout waiting for: [Pod/default/endless"), "{message}");
+    world.apply(json!({}), "2").await;
+    let object = world.settled("2").await;
+    assert_eq!(ready(&object), ("True", "UpgradeSucceeded"));
+    world.end();
+}
+
+/// A pass that was cut off between the release and its status is not repeated.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_without_status_is_taken_over() {
+    let world = World::new().await;
+    world.apply(json!({}), "1").await;
+    world.settled("1").await;
+    let reference = ObjectRef::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", "default", "app");
+    let write = Write { subresource: "status", ..MANAGER };
+    let forgotten = json!({"status": {"history": null, "lastAttemptedReleaseAction": null}});
+    world.cluster.patch(&reference, PatchKind::Merge, &forgotten, &write).await.expect("forgotten");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.apply(json!({}), "2").await;
+    let object = world.settled("2").await;
+    assert_eq!(ready(&object).0, "True", "{}", object["status"]);
+    assert_eq!(world.history().await.releases.len(), 1, "no second effect");
+    assert_eq!(object["status"]["history"][0]["version"], 1);
+    world.end();
+}
