@@ -208,7 +208,12 @@ impl KustomizationController {
         }
         pass.object.mark_unknown(types::READY, reasons::PROGRESSING, "Reconciliation in progress");
         progressing(pass, "Fetching manifests", &revision.revision, plan.timeout);
-        let tree = match self.trees.open(artifact).await {
+        let opened = tokio::select! {
+            opened = self.trees.open(artifact) => opened,
+            // The address may belong to an engine that is gone; the source says when it has another one.
+            () = self.moved(&pass.object, artifact) => return Err(Stop::Quiet(Outcome::now())),
+        };
+        let tree = match opened {
             Ok(tree) => tree,
             Err(ArtifactError::NotFound) => {
                 let again = self.runtime.options().requeue_dependency;
@@ -273,6 +278,19 @@ impl KustomizationController {
         };
         progressing(pass, "Detecting drift", &revision.revision, plan.timeout);
         self.finish_steps(pass, plan, revision, &target, &built).await
+    }
+
+    /// Ends when the source publishes something else than this artifact.
+    async fn moved(&self, object: &Kustomization, artifact: &Artifact) {
+        loop {
+            tokio::time::sleep(LOOK_FOR_REVISION).await;
+            let newest = dereference::source(object, &self.resolver).await;
+            if newest.is_ok_and(|a| {
+                a.url != artifact.url || a.digest != artifact.digest || a.revision != artifact.revision
+            }) {
+                return;
+            }
+        }
     }
 
     async fn finish_steps(

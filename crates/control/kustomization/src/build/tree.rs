@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
 use fl_kustomize::Files;
 use fl_runtime::{ArtifactError, ArtifactFetcher};
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 /// The most an artifact may hold.
 const LARGEST: u64 = 1 << 30;
 const MOST_FILES: usize = 1_000_000;
 /// Trees that stay in memory for the next Kustomization of the same source.
-const KEPT: usize = 4;
+const KEPT: usize = 8;
 const KEPT_FOR: Duration = Duration::from_secs(60);
 /// Larger trees are not kept.
 const KEPT_SIZE: u64 = 64 << 20;
@@ -213,8 +212,11 @@ impl Files for View {
 /// Trees by the digest of their artifact: many Kustomizations build from one source.
 pub(crate) struct Trees {
     fetcher: ArtifactFetcher,
-    kept: Mutex<Vec<(String, Instant, Arc<Tree>)>>,
+    kept: Mutex<Vec<(String, Instant, Slot)>>,
 }
+
+/// Locked while its tree is read, so that others that want the same one wait for it instead of reading it again.
+type Slot = Arc<tokio::sync::Mutex<Option<Arc<Tree>>>>;
 
 impl Trees {
     pub(crate) fn new(fetcher: ArtifactFetcher) -> Self {
@@ -223,16 +225,38 @@ impl Trees {
 
     /// The files of an artifact, checked by its digest.
     pub(crate) async fn open(&self, artifact: &Artifact) -> Result<Arc<Tree>, ArtifactError> {
-        // Held while reading: others that want the same tree wait for it instead of reading it again.
-        let mut kept = self.kept.lock().await;
-        kept.retain(|(_, used, _)| used.elapsed() < KEPT_FOR);
-        let digest = artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default();
-        if let Some((_, used, tree)) =
-            kept.iter_mut().find(|(known, _, _)| !digest.is_empty() && *known == digest)
-        {
-            *used = Instant::now();
+        let Some(digest) = artifact.digest.as_ref().map(ToString::to_string) else {
+            return self.read(artifact, "").await;
+        };
+        // An address that does not answer must not hold up the same content from another one.
+        let slot = self.slot(&format!("{digest} {}", artifact.url));
+        let mut kept = slot.lock().await;
+        if let Some(tree) = &*kept {
             return Ok(tree.clone());
         }
+        let tree = self.read(artifact, &digest).await?;
+        if tree.size <= KEPT_SIZE {
+            *kept = Some(tree.clone());
+        }
+        Ok(tree)
+    }
+
+    fn slot(&self, id: &str) -> Slot {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, used, _)| known == id || used.elapsed() < KEPT_FOR);
+        if let Some((_, used, slot)) = kept.iter_mut().find(|(known, _, _)| known == id) {
+            *used = Instant::now();
+            return slot.clone();
+        }
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        let slot = Slot::default();
+        kept.push((id.to_owned(), Instant::now(), slot.clone()));
+        slot
+    }
+
+    async fn read(&self, artifact: &Artifact, digest: &str) -> Result<Arc<Tree>, ArtifactError> {
         let file = self.fetcher.open(artifact).await?;
         let name = blake3::hash(format!("{digest} {}", artifact.revision).as_bytes()).to_hex();
         let root = std::env::temp_dir().join(format!("kustomization-{}", &name[..10]));
@@ -242,14 +266,7 @@ impl Trees {
         })
         .await
         .map_err(io::Error::other)??;
-        let tree = Arc::new(tree);
-        if tree.size <= KEPT_SIZE && !digest.is_empty() {
-            if kept.len() >= KEPT {
-                kept.remove(0);
-            }
-            kept.push((digest, Instant::now(), tree.clone()));
-        }
-        Ok(tree)
+        Ok(Arc::new(tree))
     }
 }
 
