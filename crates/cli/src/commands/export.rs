@@ -1,0 +1,101 @@
+//! `export`: objects as the YAML one would keep in Git.
+
+use anyhow::bail;
+use serde_json::{Value, json};
+
+use crate::call::{Call, Outcome, action};
+use crate::cluster::{Cluster, Resource, Select, namespace_of, text_at};
+use crate::flag::switch;
+use crate::go_shape;
+use crate::kinds::{self, Kind};
+use crate::node::Node;
+use crate::{say, text};
+
+pub(crate) fn node() -> Node {
+    let one = |name, kind: &'static Kind| {
+        let about = format!("Print a {} as YAML", kind.kind);
+        Node::leaf(name, &about, action(move |call: Call| async move { run(&call, kind).await })).takes("NAME")
+    };
+    Node::group(
+        "export",
+        "Print objects as YAML",
+        vec![
+            one("kustomization", &kinds::KUSTOMIZATION)
+                .alias(&["ks"])
+                .example("All of a namespace", "export kustomization --all > kustomizations.yaml"),
+            one("helmrelease", &kinds::HELM_RELEASE).alias(&["hr"]),
+            one("receiver", &kinds::RECEIVER),
+            one("alert", &kinds::ALERT),
+            one("alert-provider", &kinds::PROVIDER),
+            Node::group(
+                "source",
+                "Print sources as YAML",
+                vec![
+                    one("git", &kinds::GIT).example("With its secret", "export source git fleet --with-credentials"),
+                    one("oci", &kinds::OCI),
+                    one("helm", &kinds::HELM),
+                    one("chart", &kinds::CHART),
+                    one("bucket", &kinds::BUCKET),
+                    one("external", &kinds::EXTERNAL),
+                ],
+            )
+            .shared(&[switch("with-credentials", "Print the secrets they name, too")]),
+            Node::group(
+                "image",
+                "Print image automation objects as YAML",
+                vec![
+                    one("repository", &kinds::IMAGE_REPOSITORY),
+                    one("policy", &kinds::IMAGE_POLICY),
+                    one("update", &kinds::IMAGE_UPDATE),
+                ],
+            ),
+            Node::group("artifact", "Print artifact objects as YAML", vec![one("generator", &kinds::GENERATOR)]),
+        ],
+    )
+    .shared(&[switch("all", "All objects of the namespace")])
+}
+
+async fn run(call: &Call, kind: &'static Kind) -> Outcome {
+    if !call.on("all") && call.args.is_empty() {
+        bail!("name is required");
+    }
+    let cluster = Cluster::connect(call).await?;
+    let (resource, namespace) = (kind.resource(), call.namespace());
+    let objects = if call.on("all") {
+        let all = cluster.list(&resource, &Select::in_namespace(namespace)).await?;
+        if all.is_empty() {
+            bail!("no objects found in {namespace} namespace");
+        }
+        all
+    } else {
+        vec![cluster.get(&resource, namespace, &call.args[0]).await?]
+    };
+    let credentials = call.has("with-credentials")
+        && call.on("with-credentials")
+        && ["GitRepository", "OCIRepository", "HelmRepository", "Bucket"].contains(&kind.kind);
+    for object in &objects {
+        say::data(&text::exported(&go_shape::export(object)));
+        let secret = text_at(object, "/spec/secretRef/name");
+        if credentials && !secret.is_empty() {
+            // flux stops after the first secret of a list; so do we.
+            return print_secret(&cluster, namespace_of(object), secret).await;
+        }
+    }
+    Ok(())
+}
+
+async fn print_secret(cluster: &Cluster, namespace: &str, name: &str) -> Outcome {
+    let secrets = Resource::new("v1", "Secret", "secrets", true);
+    let found = match cluster.get(&secrets, namespace, name).await {
+        Ok(secret) => secret,
+        Err(error) => bail!("failed to retrieve secret {name}, error: {error}"),
+    };
+    let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}});
+    for key in ["data", "type"] {
+        if let Some(value) = found.get(key).filter(|v: &&Value| !v.is_null()) {
+            secret[key] = value.clone();
+        }
+    }
+    say::data(&text::exported(&secret));
+    Ok(())
+}

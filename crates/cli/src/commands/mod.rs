@@ -1,0 +1,49 @@
+//! One file per verb. A verb over many kinds is one function; the kinds come from the table.
+
+pub(crate) mod create;
+mod debug;
+mod delete;
+mod events;
+mod export;
+mod get;
+mod logs;
+mod migrate;
+pub(crate) mod plugin;
+mod reconcile;
+mod shell;
+mod stats;
+mod status;
+mod suspend;
+mod trace;
+mod tree;
+mod trigger;
+mod uninstall;
+
+use crate::node::Node;
+
+/// The whole command tree, in the order help shows it.
+pub(crate) fn tree() -> Vec<Node> {
+    vec![
+        status::check_node(),
+        shell::completion_node(),
+        create::node(),
+        debug::node(),
+        delete::node(),
+        shell::envsubst_node(),
+        events::node(),
+        export::node(),
+        get::node(),
+        logs::node(),
+        migrate::node(),
+        plugin::node(),
+        reconcile::node(),
+        suspend::resume_node(),
+        stats::node(),
+        suspend::suspend_node(),
+        trace::node(),
+        tree::node(),
+        trigger::node(),
+        uninstall::node(),
+        status::version_node(),
+    ]
+}

@@ -1,0 +1,239 @@
+//! Flags as data, with the value rules of Go's flag library that flux's users know.
+//!
+//! Every value is kept as text on the way in; its type checks it once, so that a bad value is refused before a command
+//! runs and with the words flux uses.
+
+use fl_types::Duration;
+
+/// What a flag takes.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// Any text.
+    Text,
+    /// `--flag` or `--flag=true|false`.
+    Switch,
+    /// A whole number.
+    Number,
+    /// A decimal number.
+    Decimal,
+    /// A Go duration.
+    Duration,
+    /// Comma separated values, the flag may be repeated.
+    List,
+    /// One value per use, the flag may be repeated.
+    Repeated,
+    /// Checked and rewritten by a function.
+    Checked(fn(&str) -> Result<String, String>),
+}
+
+/// One flag of a command.
+#[derive(Clone, Copy)]
+pub(crate) struct Flag {
+    pub(crate) name: &'static str,
+    pub(crate) short: Option<char>,
+    pub(crate) kind: Kind,
+    pub(crate) default: &'static str,
+    pub(crate) help: &'static str,
+    pub(crate) hidden: bool,
+    pub(crate) deprecated: Option<&'static str>,
+}
+
+const fn flag(name: &'static str, kind: Kind, help: &'static str) -> Flag {
+    Flag { name, short: None, kind, default: "", help, hidden: false, deprecated: None }
+}
+
+pub(crate) const fn text(name: &'static str, help: &'static str) -> Flag {
+    flag(name, Kind::Text, help)
+}
+
+pub(crate) const fn switch(name: &'static str, help: &'static str) -> Flag {
+    let mut f = flag(name, Kind::Switch, help);
+    f.default = "false";
+    f
+}
+
+pub(crate) const fn number(name: &'static str, default: &'static str, help: &'static str) -> Flag {
+    flag(name, Kind::Number, help).or(default)
+}
+
+pub(crate) const fn decimal(name: &'static str, default: &'static str, help: &'static str) -> Flag {
+    flag(name, Kind::Decimal, help).or(default)
+}
+
+pub(crate) const fn duration(name: &'static str, default: &'static str, help: &'static str) -> Flag {
+    flag(name, Kind::Duration, help).or(default)
+}
+
+pub(crate) const fn list(name: &'static str, help: &'static str) -> Flag {
+    flag(name, Kind::List, help)
+}
+
+pub(crate) const fn repeated(name: &'static str, help: &'static str) -> Flag {
+    flag(name, Kind::Repeated, help)
+}
+
+pub(crate) const fn checked(
+    name: &'static str,
+    check: fn(&str) -> Result<String, String>,
+    help: &'static str,
+) -> Flag {
+    flag(name, Kind::Checked(check), help)
+}
+
+impl Flag {
+    /// With a default value.
+    pub(crate) const fn or(mut self, default: &'static str) -> Flag {
+        self.default = default;
+        self
+    }
+
+    /// With a one-letter form.
+    pub(crate) const fn short(mut self, letter: char) -> Flag {
+        self.short = Some(letter);
+        self
+    }
+
+    /// Not shown in help.
+    pub(crate) const fn hidden(mut self) -> Flag {
+        self.hidden = true;
+        self
+    }
+
+    /// Accepted, with a notice.
+    pub(crate) const fn deprecated(mut self, notice: &'static str) -> Flag {
+        self.hidden = true;
+        self.deprecated = Some(notice);
+        self
+    }
+
+    /// How messages name the flag.
+    fn title(&self) -> String {
+        match self.short {
+            Some(letter) => format!("-{letter}, --{}", self.name),
+            None => format!("--{}", self.name),
+        }
+    }
+
+    /// The values of one use of the flag.
+    ///
+    /// # Errors
+    /// The value is not what the flag takes; the sentence names both.
+    pub(crate) fn read(&self, value: &str) -> Result<Vec<String>, String> {
+        self.parse(value)
+            .map_err(|why| format!("invalid argument {} for {:?} flag: {why}", quoted(value), self.title()))
+    }
+
+    fn parse(&self, value: &str) -> Result<Vec<String>, String> {
+        match self.kind {
+            Kind::Text | Kind::Repeated => Ok(vec![value.to_owned()]),
+            Kind::Switch => go_bool(value)
+                .map(|b| vec![b.to_string()])
+                .ok_or_else(|| format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(value))),
+            Kind::Number => value
+                .parse::<i64>()
+                .map(|n| vec![n.to_string()])
+                .map_err(|_| format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(value))),
+            Kind::Decimal => value
+                .parse::<f32>()
+                .map(|n| vec![n.to_string()])
+                .map_err(|_| format!("strconv.ParseFloat: parsing {}: invalid syntax", quoted(value))),
+            Kind::Duration => value
+                .parse::<Duration>()
+                .map(|d| vec![d.to_string()])
+                .map_err(|error| error.to_string()),
+            Kind::List => csv(value),
+            Kind::Checked(check) => check(value).map(|v| vec![v]),
+        }
+    }
+}
+
+/// A text in Go's double quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("{text:?}")
+}
+
+fn go_bool(value: &str) -> Option<bool> {
+    match value {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// One line of comma separated values; a value in double quotes may hold commas.
+fn csv(line: &str) -> Result<Vec<String>, String> {
+    if line.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (mut out, mut rest) = (Vec::new(), line);
+    loop {
+        if let Some(inner) = rest.strip_prefix('"') {
+            let (value, after) = quoted_field(inner)?;
+            out.push(value);
+            match after.strip_prefix(',') {
+                Some(more) => rest = more,
+                None if after.is_empty() => return Ok(out),
+                None => return Err("parse error on line 1: extraneous or missing \" in quoted-field".to_owned()),
+            }
+            continue;
+        }
+        let (field, more) = match rest.split_once(',') {
+            Some((field, more)) => (field, Some(more)),
+            None => (rest, None),
+        };
+        if field.contains('"') {
+            return Err("parse error on line 1: bare \" in non-quoted field".to_owned());
+        }
+        out.push(field.to_owned());
+        match more {
+            Some(more) => rest = more,
+            None => return Ok(out),
+        }
+    }
+}
+
+/// The field up to its closing quote (`""` is a quote in it) and what follows.
+fn quoted_field(text: &str) -> Result<(String, &str), String> {
+    let (mut value, mut rest) = (String::new(), text);
+    loop {
+        let Some(at) = rest.find('"') else {
+            return Err("parse error on line 1: extraneous or missing \" in quoted-field".to_owned());
+        };
+        value.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        match rest.strip_prefix('"') {
+            Some(more) => {
+                value.push('"');
+                rest = more;
+            }
+            None => return Ok((value, rest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_refused_in_the_words_of_flux() {
+        assert_eq!(
+            duration("interval", "1m0s", "").read("soon").unwrap_err(),
+            "invalid argument \"soon\" for \"--interval\" flag: time: invalid duration \"soon\""
+        );
+        assert_eq!(
+            switch("prune", "").short('p').read("maybe").unwrap_err(),
+            "invalid argument \"maybe\" for \"-p, --prune\" flag: strconv.ParseBool: parsing \"maybe\": invalid syntax"
+        );
+        assert_eq!(duration("interval", "", "").read("90s").unwrap(), ["1m30s"]);
+    }
+
+    #[test]
+    fn lists_are_split_at_commas_outside_of_quotes() {
+        assert_eq!(list("l", "").read("a=b,c=d").unwrap(), ["a=b", "c=d"]);
+        assert_eq!(list("l", "").read("\"a,b\",c,").unwrap(), ["a,b", "c", ""]);
+        assert_eq!(list("l", "").read("\"a\"\"b\"").unwrap(), ["a\"b"]);
+        assert!(list("l", "").read("a\"b").is_err() && list("l", "").read("\"a").is_err());
+        assert_eq!(repeated("r", "").read("a,b").unwrap(), ["a,b"]);
+    }
+}

@@ -1,0 +1,36 @@
+//! The commands of flux: what they do and how they show it.
+//!
+//! - The command line is data: [`Flux`] mounts the tree of commands, flags and examples below any clap program.
+//! - The kinds flux works on are rows of one table; `get`, `reconcile`, `suspend`, `resume`, `delete` and `export` are one
+//!   function each over that table.
+//! - Objects are plain JSON between the API server and the view; a view is a table, YAML, JSON or names.
+//! - Progress goes to stderr with flux's signs, data to stdout. Exit codes are flux's.
+//!
+//! ```no_run
+//! let definition = fl_cli::Flux::augment(clap::Command::new("flux"), "flux");
+//! let matches = definition.clone().get_matches();
+//! let code = fl_cli::Flux::from_matches(&matches).map(|flux| flux.run(definition));
+//! ```
+
+mod call;
+mod cluster;
+mod commands;
+mod connect;
+mod discovery;
+mod dyff;
+mod flag;
+mod go_shape;
+mod image;
+mod kinds;
+mod mount;
+mod node;
+mod prompt;
+mod say;
+mod ssh;
+mod table;
+mod text;
+
+/// The flux release whose behaviour this is.
+pub const VERSION: &str = "v2.9.5";
+
+pub use mount::{Flux, run_plugin, usage_error};

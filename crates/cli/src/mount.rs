@@ -1,0 +1,235 @@
+//! Mounts the commands below a clap program and runs the one that was called.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Command};
+
+use crate::call::{Call, Exit, Outcome};
+use crate::commands;
+use crate::connect::{self, DEFAULT_NAMESPACE, GLOBAL_FLAGS};
+use crate::flag::{Flag, quoted};
+use crate::node::{Node, Plain, argument};
+use crate::say;
+
+/// One call of a flux command, taken from clap's matches.
+#[derive(Clone, Debug)]
+pub struct Flux {
+    matches: ArgMatches,
+}
+
+impl Flux {
+    /// Adds the commands and the flags they share to a program called `name`.
+    #[must_use]
+    pub fn augment(mut program: Command, name: &str) -> Command {
+        for flag in GLOBAL_FLAGS {
+            program = program.arg(argument(flag).help_heading("Global Flags"));
+        }
+        for node in commands::tree() {
+            program = program.subcommand(node.definition(name, GLOBAL_FLAGS));
+        }
+        program
+    }
+
+    /// Whether `name` is one of the commands here.
+    #[must_use]
+    pub fn knows(name: &str) -> bool {
+        commands::tree().iter().any(|node| node.name == name || node.aliases.contains(&name))
+    }
+
+    /// The call in the matches of the whole program; `None` when it is for someone else.
+    #[must_use]
+    pub fn from_matches(matches: &ArgMatches) -> Option<Flux> {
+        let (name, _) = matches.subcommand()?;
+        Flux::knows(name).then(|| Flux { matches: matches.clone() })
+    }
+
+    /// Runs the command and says how it ended. `definition` is the whole program, for completion scripts and help.
+    #[must_use]
+    pub fn run(self, definition: Command) -> ExitCode {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                say::failure(format!("cannot start: {error}"));
+                return ExitCode::FAILURE;
+            }
+        };
+        // A second installation fails, which is as good as a first one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        match runtime.block_on(self.dispatch(definition)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => ended(&error),
+        }
+    }
+
+    async fn dispatch(self, mut definition: Command) -> Outcome {
+        let tree = commands::tree();
+        let mut levels = vec![&self.matches];
+        let (mut path, mut nodes, mut node): (Vec<String>, &[Node], Option<&Node>) = (Vec::new(), &tree, None);
+        let mut flags: Vec<Flag> = GLOBAL_FLAGS.to_vec();
+        while let Some((name, below)) = levels.last().and_then(|m| m.subcommand()) {
+            let Some(found) = nodes.iter().find(|n| n.name == name) else { break };
+            path.push(found.name.to_owned());
+            levels.push(below);
+            flags.splice(0..0, found.shared.iter().copied());
+            nodes = &found.children;
+            node = Some(found);
+        }
+        let Some(node) = node else { return Err(Exit::Silent(1).into()) };
+        flags.splice(0..0, node.flags.iter().copied());
+        let mut seen = Vec::new();
+        flags.retain(|f| !seen.contains(&f.name) && { seen.push(f.name); true });
+        let args: Vec<String> =
+            levels.last().and_then(|m| m.get_many::<String>("args")).into_iter().flatten().cloned().collect();
+        let Some(action) = &node.action else {
+            // A group alone, or with a word it does not know, shows its help.
+            return show_help(&mut definition, &path);
+        };
+        let mut call = Call::new(path, args, &flags, &given(&levels, &flags)).map_err(anyhow::Error::msg)?;
+        for (name, notice) in call.notices(&flags) {
+            say::data_line(&format!("Flag --{name} has been deprecated, {notice}"));
+        }
+        check_plain(node, &call)?;
+        prepare(&mut call)?;
+        call.definition = Some(definition);
+        action(call).await
+    }
+}
+
+/// Every use of a flag in the order of the command line: outer levels come first there, too.
+fn given<'a>(levels: &[&ArgMatches], flags: &'a [Flag]) -> Vec<(usize, &'a str, String)> {
+    let mut uses = Vec::new();
+    for (depth, matches) in levels.iter().enumerate() {
+        for flag in flags {
+            let Ok(Some(values)) = matches.try_get_many::<String>(flag.name) else { continue };
+            let indices = matches.indices_of(flag.name).into_iter().flatten();
+            uses.extend(values.zip(indices).map(|(value, index)| (depth * 100_000 + index, flag.name, value.clone())));
+        }
+    }
+    uses.sort_by_key(|(index, ..)| *index);
+    uses
+}
+
+fn show_help(definition: &mut Command, path: &[String]) -> Outcome {
+    // Building fills in the full names, which the usage line shows.
+    definition.build();
+    let mut command = &mut *definition;
+    for word in path {
+        command = command.find_subcommand_mut(word).expect("the path was matched");
+    }
+    say::data(&command.render_long_help().to_string());
+    Ok(())
+}
+
+fn check_plain(node: &Node, call: &Call) -> Outcome {
+    let count = call.args.len();
+    match node.plain {
+        Plain::None if count > 0 => {
+            anyhow::bail!("unknown command {} for {}", quoted(&call.args[0]), quoted(&format!("flux {}", call.path.join(" "))))
+        }
+        Plain::Exactly(wanted) if count != wanted => anyhow::bail!("accepts {wanted} arg(s), received {count}"),
+        Plain::AtMost(most) if count > most => anyhow::bail!("accepts at most {most} arg(s), received {count}"),
+        _ => Ok(()),
+    }
+}
+
+/// The namespace from flag, environment or context, checked. `create` checks its name instead, `plugin` needs neither.
+fn prepare(call: &mut Call) -> Outcome {
+    if !call.changed("namespace") {
+        call.set("namespace", environment_namespace());
+    }
+    match call.path.first().map(String::as_str) {
+        Some("plugin") => return Ok(()),
+        Some("create") => return commands::create::check_name(call),
+        _ => {}
+    }
+    let follows = std::env::var_os("FLUX_NS_FOLLOWS_KUBE_CONTEXT").is_some_and(|v| !v.is_empty());
+    if !call.changed("namespace")
+        && (follows || call.on("ns-follows-kube-context"))
+        && let Some(namespace) = connect::context_namespace(call)
+    {
+        call.set("namespace", namespace);
+    }
+    if fl_types::check_dns1123_label(call.namespace()).is_err() {
+        anyhow::bail!("namespace must be a valid DNS label: {}", quoted(call.namespace()));
+    }
+    Ok(())
+}
+
+fn environment_namespace() -> String {
+    match std::env::var("FLUX_SYSTEM_NAMESPACE") {
+        Ok(name) if name.is_empty() => DEFAULT_NAMESPACE.to_owned(),
+        Ok(name) if fl_types::check_dns1123_label(&name).is_ok() => name,
+        Ok(name) => {
+            say::warning(format!(" ignoring invalid FLUX_SYSTEM_NAMESPACE: {}", quoted(&name)));
+            DEFAULT_NAMESPACE.to_owned()
+        }
+        Err(_) => DEFAULT_NAMESPACE.to_owned(),
+    }
+}
+
+/// Says what went wrong and with which code the program ends.
+fn ended(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<Exit>() {
+        Some(Exit::Silent(code)) => ExitCode::from(*code),
+        Some(Exit::Warning { code, message }) => {
+            say::warning(message);
+            ExitCode::from(*code)
+        }
+        Some(Exit::Failure { code, message }) => {
+            say::failure(message);
+            ExitCode::from(*code)
+        }
+        None => {
+            say::failure(format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Bad usage in flux's words and with its exit code; help and version as clap prints them.
+#[must_use]
+pub fn usage_error(error: &clap::Error, program: &str) -> ExitCode {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            say::data(&error.render().to_string());
+            ExitCode::SUCCESS
+        }
+        ErrorKind::UnknownArgument => {
+            let arg = context(ContextKind::InvalidArg);
+            say::failure(match arg.strip_prefix("--") {
+                Some(name) => format!("unknown flag: --{name}"),
+                None => match arg.strip_prefix('-').and_then(|rest| rest.chars().next()) {
+                    Some(letter) => format!("unknown shorthand flag: '{letter}' in {arg}"),
+                    None => format!("unknown command {} for {}", quoted(&arg), quoted(program)),
+                },
+            });
+            ExitCode::FAILURE
+        }
+        ErrorKind::InvalidSubcommand => {
+            say::failure(format!("unknown command {} for {}", quoted(&context(ContextKind::InvalidSubcommand)), quoted(program)));
+            ExitCode::FAILURE
+        }
+        ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
+            let arg = context(ContextKind::InvalidArg);
+            let name = arg.split_whitespace().next().unwrap_or_default();
+            say::failure(format!("flag needs an argument: {name}"));
+            ExitCode::FAILURE
+        }
+        _ => {
+            say::failure(error.render().to_string().trim().trim_start_matches("error: "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the plugin the arguments name, if there is one; `args` start with the program's name.
+#[must_use]
+pub fn run_plugin(args: &[OsString], builtin: &dyn Fn(&str) -> bool) -> Option<ExitCode> {
+    commands::plugin::run(args, builtin)
+}
