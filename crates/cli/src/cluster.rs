@@ -151,6 +151,11 @@ impl Cluster {
         Ok(Cluster { client, deadline: Instant::now() + limit })
     }
 
+    /// The client underneath, for engines that bring requests of their own.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
     /// A request and its answer, whatever its code.
     async fn send(
         &self,

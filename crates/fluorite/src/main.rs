@@ -7,11 +7,11 @@ mod output;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser};
 
 /// GitOps delivery for Kubernetes in one binary.
 #[derive(Debug, Parser)]
-#[command(name = "fluorite", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "fluorite", version, arg_required_else_help = true)]
 #[command(
     long_about = "Fluorite delivers what Git, OCI registries and Helm repositories hold to Kubernetes.\n\n\
 It speaks Flux's language: the same custom resources, the same commands. Called as `flux` it is the flux command."
@@ -33,19 +33,26 @@ fn called_as() -> &'static str {
 /// The command-line definition under the name the user typed; shell completion and docs use it too.
 fn definition() -> clap::Command {
     let name = called_as();
-    Cli::command().name(name).bin_name(name)
+    let version = Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
+    let own = Cli::command().name(name).bin_name(name).disable_version_flag(true).arg(version);
+    // Called as flux, it answers as the flux whose behaviour it has.
+    let own = if name == "flux" { own.version(fl_cli::VERSION.trim_start_matches('v')) } else { own };
+    fl_cli::Flux::augment(own, name)
 }
 
 fn main() -> ExitCode {
-    let matches = match definition().try_get_matches() {
+    let definition = definition();
+    let args: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = fl_cli::run_plugin(&args, &|name| definition.find_subcommand(name).is_some()) {
+        return code;
+    }
+    let matches = match definition.clone().try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => {
-            // clap knows which stream and exit code help, version and usage errors want; flux exits 1 on bad usage.
-            let code = u8::from(error.use_stderr());
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return fl_cli::usage_error(&error, called_as()),
     };
+    if let Some(flux) = fl_cli::Flux::from_matches(&matches) {
+        return flux.run(definition);
+    }
     let run = Cli::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|cli| cli.command.run());
     match run {
         Ok(()) => ExitCode::SUCCESS,

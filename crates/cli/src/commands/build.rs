@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::bail;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fl_api::kustomize::IgnoreRule;
+use fl_api::meta::drift::IgnoreRule;
 use fl_apply::{Action, Applier, IgnoreRules, Inventory, ObjectId, ObjectRef, Options, Owner};
 use serde_json::{Value, json};
 
@@ -52,7 +52,6 @@ pub(crate) fn diff_node() -> Node {
         "diff",
         "Compare local files with what is live or published",
         vec![
-            artifact::diff_node(),
             Node::leaf("kustomization", "Compare a local folder with the cluster", action(|call: Call| async move { diff(&call).await }))
                 .alias(&["ks"])
                 .takes("NAME")

@@ -1,11 +1,15 @@
 //! One file per verb. A verb over many kinds is one function; the kinds come from the table.
 
+mod artifact;
+mod bootstrap;
+mod build;
 pub(crate) mod create;
 mod debug;
 mod delete;
 mod events;
 mod export;
 mod get;
+mod install;
 mod logs;
 mod migrate;
 pub(crate) mod plugin;
@@ -19,20 +23,26 @@ mod tree;
 mod trigger;
 mod uninstall;
 
+pub(crate) use debug::variables;
+
 use crate::node::Node;
 
 /// The whole command tree, in the order help shows it.
 pub(crate) fn tree() -> Vec<Node> {
     vec![
+        bootstrap::node(),
+        build::build_node(),
         status::check_node(),
         shell::completion_node(),
         create::node(),
         debug::node(),
         delete::node(),
+        build::diff_node(),
         shell::envsubst_node(),
         events::node(),
         export::node(),
         get::node(),
+        install::node(),
         logs::node(),
         migrate::node(),
         plugin::node(),

@@ -1,26 +1,17 @@
 //! The commands, one file each: arguments and a thin `run`. The work is done by the library crates.
 
 mod apiserver;
-mod completion;
-mod envsubst;
 mod helm;
-mod install;
 mod kustomize;
 mod run;
 
-/// Every command of the binary. What does not exist yet is not listed.
+/// Every command of the binary that is not flux's; those are mounted from `fl_cli` by `main`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Run a Kubernetes API server
     Apiserver(apiserver::Args),
-    /// Print the completion script for a shell
-    Completion(completion::Args),
-    /// Replace ${VAR} in stdin by environment variables
-    Envsubst(envsubst::Args),
     /// Work with Helm charts
     Helm(helm::Args),
-    /// Print the manifests that install Fluorite
-    Install(install::Args),
     /// Build kustomizations as `kustomize` does
     Kustomize(kustomize::Args),
     /// Run the controllers
@@ -31,10 +22,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             Command::Apiserver(args) => args.run(),
-            Command::Completion(args) => args.run(),
-            Command::Envsubst(args) => args.run(),
             Command::Helm(args) => args.run(),
-            Command::Install(args) => args.run(),
             Command::Kustomize(args) => args.run(),
             Command::Run(args) => args.run(),
         }
