@@ -136,6 +136,22 @@ pub(crate) fn from_stdin() -> anyhow::Result<tempfile::NamedTempFile> {
     Ok(file)
 }
 
+/// Names, kinds and contents of an archive, whatever compressed it.
+///
+/// # Errors
+/// The archive is broken.
+pub(crate) fn listing(bytes: &[u8]) -> anyhow::Result<Vec<(String, bool, Vec<u8>)>> {
+    let mut out = Vec::new();
+    for entry in tar::Archive::new(flate2::read::GzDecoder::new(bytes)).entries()? {
+        let mut entry = entry?;
+        let (name, is_dir) = (entry.path()?.display().to_string(), entry.header().entry_type().is_dir());
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut content)?;
+        out.push((name, is_dir, content));
+    }
+    Ok(out)
+}
+
 /// Unpacks a compressed tar below a folder; nothing leaves it.
 ///
 /// # Errors

@@ -52,6 +52,7 @@ pub(crate) fn diff_node() -> Node {
         "diff",
         "Compare local files with what is live or published",
         vec![
+            artifact::diff_node(),
             Node::leaf("kustomization", "Compare a local folder with the cluster", action(|call: Call| async move { diff(&call).await }))
                 .alias(&["ks"])
                 .takes("NAME")
