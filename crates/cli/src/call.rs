@@ -54,7 +54,12 @@ impl Call {
     ///
     /// # Errors
     /// A value that its flag does not take.
-    pub(crate) fn new(path: Vec<String>, args: Vec<String>, flags: &[Flag], given: &[(usize, &str, String)]) -> Result<Call, String> {
+    pub(crate) fn new(
+        path: Vec<String>,
+        args: Vec<String>,
+        flags: &[Flag],
+        given: &[(usize, &str, String)],
+    ) -> Result<Call, String> {
         let mut call = Call { path, args, ..Call::default() };
         for flag in flags {
             let default = match flag.kind {
@@ -118,8 +123,14 @@ impl Call {
     }
 
     /// Flags in use that are deprecated, with their notices.
-    pub(crate) fn notices<'a>(&'a self, flags: &'a [Flag]) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
-        flags.iter().filter(|f| self.changed(f.name)).filter_map(|f| f.deprecated.map(|notice| (f.name, notice)))
+    pub(crate) fn notices<'a>(
+        &'a self,
+        flags: &'a [Flag],
+    ) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
+        flags
+            .iter()
+            .filter(|f| self.changed(f.name))
+            .filter_map(|f| f.deprecated.map(|notice| (f.name, notice)))
     }
 
     /// Another namespace for the same arguments, as when a source lives elsewhere.
@@ -146,10 +157,19 @@ mod tests {
     #[test]
     fn later_values_win_and_lists_grow() {
         let flags = [list("label", ""), repeated("tag", ""), text("url", "").or("x"), switch("all", "")];
-        let given = [(1, "label", "a=b,c=d".to_owned()), (2, "label", "e=f".to_owned()), (3, "tag", "1,2".to_owned()), (4, "url", "u".to_owned()), (5, "url", "v".to_owned())];
+        let given = [
+            (1, "label", "a=b,c=d".to_owned()),
+            (2, "label", "e=f".to_owned()),
+            (3, "tag", "1,2".to_owned()),
+            (4, "url", "u".to_owned()),
+            (5, "url", "v".to_owned()),
+        ];
         let call = Call::new(vec![], vec![], &flags, &given).unwrap();
         assert_eq!(call.list("label"), ["a=b", "c=d", "e=f"]);
-        assert_eq!((call.list("tag"), call.text("url"), call.on("all")), (&["1,2".to_owned()][..], "v", false));
+        assert_eq!(
+            (call.list("tag"), call.text("url"), call.on("all")),
+            (&["1,2".to_owned()][..], "v", false)
+        );
         assert!(call.changed("url") && !call.changed("all"));
     }
 }

@@ -235,7 +235,12 @@ impl Cluster {
         })
     }
 
-    pub(crate) async fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value, ApiError> {
+    pub(crate) async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, ApiError> {
         self.ask(Method::GET, resource, &resource.path(Some(namespace), Some(name)), &[], None).await
     }
 
@@ -274,10 +279,21 @@ impl Cluster {
         }
     }
 
-    pub(crate) async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, ApiError> {
+    pub(crate) async fn create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<Value, ApiError> {
         let query = [("fieldManager", FIELD_MANAGER.to_owned())];
-        self.ask(Method::POST, resource, &resource.path(Some(namespace), None), &query, Some(("application/json", bytes(object))))
-            .await
+        self.ask(
+            Method::POST,
+            resource,
+            &resource.path(Some(namespace), None),
+            &query,
+            Some(("application/json", bytes(object))),
+        )
+        .await
     }
 
     pub(crate) async fn update(&self, resource: &Resource, object: &Value) -> Result<Value, ApiError> {
@@ -296,7 +312,8 @@ impl Cluster {
     ) -> Result<Value, ApiError> {
         let query = [("fieldManager", FIELD_MANAGER.to_owned())];
         let path = resource.path(Some(namespace), Some(name));
-        self.ask(Method::PATCH, resource, &path, &query, Some(("application/merge-patch+json", bytes(patch)))).await
+        self.ask(Method::PATCH, resource, &path, &query, Some(("application/merge-patch+json", bytes(patch))))
+            .await
     }
 
     /// Server-side apply; a dry run when asked.
@@ -324,7 +341,8 @@ impl Cluster {
         propagation: &str,
         dry_run: bool,
     ) -> Result<Value, ApiError> {
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
+        let mut options =
+            json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
         if dry_run {
             options["dryRun"] = json!(["All"]);
         }
@@ -344,7 +362,8 @@ impl Cluster {
             let (status, bytes) = self.read(answer).await?;
             return Err(refusal(status, &bytes));
         }
-        let stream = futures::TryStreamExt::map_err(answer.into_body().into_data_stream(), std::io::Error::other);
+        let stream =
+            futures::TryStreamExt::map_err(answer.into_body().into_data_stream(), std::io::Error::other);
         let mut reader = futures::TryStreamExt::into_async_read(stream);
         let mut line = String::new();
         loop {

@@ -16,7 +16,10 @@ pub(crate) const DEFAULT_NAMESPACE: &str = "flux-system";
 /// Flags of every command.
 pub(crate) const GLOBAL_FLAGS: &[Flag] = &[
     text("namespace", "Namespace of the request").or(DEFAULT_NAMESPACE).short('n'),
-    switch("ns-follows-kube-context", "Take the namespace of the kubeconfig's context; also FLUX_NS_FOLLOWS_KUBE_CONTEXT"),
+    switch(
+        "ns-follows-kube-context",
+        "Take the namespace of the kubeconfig's context; also FLUX_NS_FOLLOWS_KUBE_CONTEXT",
+    ),
     duration("timeout", "5m0s", "How long this operation may take"),
     switch("verbose", "Say more about what is done"),
     text("kubeconfig", "Kubeconfig file, instead of KUBECONFIG or ~/.kube/config"),
@@ -49,7 +52,8 @@ fn kubeconfig(call: &Call) -> anyhow::Result<Kubeconfig> {
     if let Some(paths) = std::env::var_os("KUBECONFIG").filter(|v| !v.is_empty()) {
         let mut merged = Kubeconfig::default();
         for path in std::env::split_paths(&paths).filter(|p| !p.as_os_str().is_empty() && p.exists()) {
-            let next = Kubeconfig::read_from(&path).with_context(|| format!("kubeconfig {}", path.display()))?;
+            let next =
+                Kubeconfig::read_from(&path).with_context(|| format!("kubeconfig {}", path.display()))?;
             merged = merged.merge(next)?;
         }
         return Ok(merged);
@@ -121,7 +125,8 @@ pub(crate) async fn config(call: &Call) -> anyhow::Result<Config> {
         config.tls_server_name = Some(name);
     }
     if let Some(path) = given(call.text("certificate-authority")) {
-        let pem = std::fs::read(&path).with_context(|| format!("unable to read certificate-authority {path}"))?;
+        let pem =
+            std::fs::read(&path).with_context(|| format!("unable to read certificate-authority {path}"))?;
         config.root_cert = Some(certificates(&pem)?);
     }
     authenticate(call, &mut config.auth_info);

@@ -30,7 +30,8 @@ impl Discovery {
         let mut versions = vec!["v1".to_owned()];
         for group in groups["groups"].as_array().into_iter().flatten() {
             let preferred = text_at(group, "/preferredVersion/groupVersion").to_owned();
-            let others = group["versions"].as_array().into_iter().flatten().map(|v| text_at(v, "/groupVersion"));
+            let others =
+                group["versions"].as_array().into_iter().flatten().map(|v| text_at(v, "/groupVersion"));
             versions.push(preferred.clone());
             versions.extend(others.filter(|v| *v != preferred).map(str::to_owned));
         }
@@ -42,10 +43,16 @@ impl Discovery {
     ///
     /// # Errors
     /// The version is not served.
-    pub(crate) async fn resource(cluster: &Cluster, api_version: &str, kind: &str) -> Result<Resource, ApiError> {
+    pub(crate) async fn resource(
+        cluster: &Cluster,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Resource, ApiError> {
         let no_match = || ApiError::NoMatch { kind: kind.to_owned(), version: api_version.to_owned() };
         match group_version(cluster, api_version).await {
-            Ok(served) => served.into_iter().map(|s| s.resource).find(|r| r.kind == kind).ok_or_else(no_match),
+            Ok(served) => {
+                served.into_iter().map(|s| s.resource).find(|r| r.kind == kind).ok_or_else(no_match)
+            }
             Err(error) if error.is_not_found() => Err(no_match()),
             Err(error) => Err(error),
         }
@@ -63,7 +70,10 @@ impl Discovery {
         };
         let in_group = |s: &&Served| {
             let r = &s.resource;
-            rest.is_empty() || r.group == rest || rest == format!("{}.{}", r.version, r.group) || (r.group.is_empty() && rest == r.version)
+            rest.is_empty()
+                || r.group == rest
+                || rest == format!("{}.{}", r.version, r.group)
+                || (r.group.is_empty() && rest == r.version)
         };
         self.served.iter().filter(in_group).find(|s| fits(s, name)).map(|s| &s.resource)
     }
@@ -79,7 +89,13 @@ async fn group_version(cluster: &Cluster, api_version: &str) -> Result<Vec<Serve
     let list = cluster.json(Method::GET, &format!("{base}{api_version}"), &[], None).await?;
     let one = |r: &Value| {
         let words = |key: &str| {
-            r[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+            r[key]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
         };
         Served {
             resource: Resource::new(

@@ -137,10 +137,9 @@ impl Flag {
                 .parse::<f32>()
                 .map(|n| vec![n.to_string()])
                 .map_err(|_| format!("strconv.ParseFloat: parsing {}: invalid syntax", quoted(value))),
-            Kind::Duration => value
-                .parse::<Duration>()
-                .map(|d| vec![d.to_string()])
-                .map_err(|error| error.to_string()),
+            Kind::Duration => {
+                value.parse::<Duration>().map(|d| vec![d.to_string()]).map_err(|error| error.to_string())
+            }
             Kind::List => csv(value),
             Kind::Checked(check) => check(value).map(|v| vec![v]),
         }
@@ -173,7 +172,9 @@ fn csv(line: &str) -> Result<Vec<String>, String> {
             match after.strip_prefix(',') {
                 Some(more) => rest = more,
                 None if after.is_empty() => return Ok(out),
-                None => return Err("parse error on line 1: extraneous or missing \" in quoted-field".to_owned()),
+                None => {
+                    return Err("parse error on line 1: extraneous or missing \" in quoted-field".to_owned());
+                }
             }
             continue;
         }

@@ -24,8 +24,15 @@ const KEPT: &[(&str, &str)] = &[
 ];
 
 /// Maps of free keys: empty ones vanish, what is inside stays as it is.
-const MAPS: &[&str] =
-    &["matchLabels", "labels", "annotations", "substitute", "eventMetadata", "messageTemplateValues", "options"];
+const MAPS: &[&str] = &[
+    "matchLabels",
+    "labels",
+    "annotations",
+    "substitute",
+    "eventMetadata",
+    "messageTemplateValues",
+    "options",
+];
 
 /// Fields that are printed although the object has none.
 const ADDED: &[(&str, &str, &str, &str)] = &[

@@ -7,7 +7,9 @@ const DEFAULT_REGISTRY: &str = "index.docker.io";
 /// Registry and repository of a name without tag.
 pub(crate) fn repository(name: &str) -> (String, String) {
     match name.split_once('/') {
-        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" => (host.to_owned(), rest.to_owned()),
+        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" => {
+            (host.to_owned(), rest.to_owned())
+        }
         Some(_) => (DEFAULT_REGISTRY.to_owned(), name.to_owned()),
         None => (DEFAULT_REGISTRY.to_owned(), format!("library/{name}")),
     }
@@ -46,7 +48,9 @@ pub(crate) fn check_reference(text: &str) -> Result<(), String> {
         None => (text, None),
     };
     if let Some(digest) = digest
-        && !digest.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+        && !digest
+            .strip_prefix("sha256:")
+            .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
     {
         return Err(sentence(format!("unsupported digest: {digest}")));
     }

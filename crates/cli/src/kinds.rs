@@ -80,11 +80,16 @@ const fn always_ready(mut kind: Kind) -> Kind {
     kind
 }
 
-pub(crate) const OCI: Kind = row("OCIRepository", "source oci", (SOURCE, "v1", "ocirepositories"), REVISIONED, Shorten::Both);
-pub(crate) const BUCKET: Kind = row("Bucket", "source bucket", (SOURCE, "v1", "buckets"), REVISIONED, Shorten::Both);
-pub(crate) const GIT: Kind = row("GitRepository", "source git", (SOURCE, "v1", "gitrepositories"), REVISIONED, Shorten::Both);
-pub(crate) const HELM: Kind = row("HelmRepository", "source helm", (SOURCE, "v1", "helmrepositories"), REVISIONED, Shorten::Both);
-pub(crate) const CHART: Kind = row("HelmChart", "source chart", (SOURCE, "v1", "helmcharts"), REVISIONED, Shorten::Message);
+pub(crate) const OCI: Kind =
+    row("OCIRepository", "source oci", (SOURCE, "v1", "ocirepositories"), REVISIONED, Shorten::Both);
+pub(crate) const BUCKET: Kind =
+    row("Bucket", "source bucket", (SOURCE, "v1", "buckets"), REVISIONED, Shorten::Both);
+pub(crate) const GIT: Kind =
+    row("GitRepository", "source git", (SOURCE, "v1", "gitrepositories"), REVISIONED, Shorten::Both);
+pub(crate) const HELM: Kind =
+    row("HelmRepository", "source helm", (SOURCE, "v1", "helmrepositories"), REVISIONED, Shorten::Both);
+pub(crate) const CHART: Kind =
+    row("HelmChart", "source chart", (SOURCE, "v1", "helmcharts"), REVISIONED, Shorten::Message);
 pub(crate) const EXTERNAL: Kind = row(
     "ExternalArtifact",
     "source external-artifact",
@@ -99,10 +104,20 @@ pub(crate) const KUSTOMIZATION: Kind = row(
     REVISIONED,
     Shorten::Both,
 );
-pub(crate) const HELM_RELEASE: Kind =
-    row("HelmRelease", "helmrelease", ("helm.toolkit.fluxcd.io", "v2", "helmreleases"), REVISIONED, Shorten::Nothing);
-pub(crate) const RECEIVER: Kind =
-    row("Receiver", "receiver", (NOTIFICATION, "v1", "receivers"), &[Suspended, Ready, Message], Shorten::Nothing);
+pub(crate) const HELM_RELEASE: Kind = row(
+    "HelmRelease",
+    "helmrelease",
+    ("helm.toolkit.fluxcd.io", "v2", "helmreleases"),
+    REVISIONED,
+    Shorten::Nothing,
+);
+pub(crate) const RECEIVER: Kind = row(
+    "Receiver",
+    "receiver",
+    (NOTIFICATION, "v1", "receivers"),
+    &[Suspended, Ready, Message],
+    Shorten::Nothing,
+);
 pub(crate) const ALERT: Kind = always_ready(row(
     "Alert",
     "alert",
@@ -124,8 +139,13 @@ pub(crate) const IMAGE_REPOSITORY: Kind = row(
     &[LastScan, Suspended, Ready, Message],
     Shorten::Nothing,
 );
-pub(crate) const IMAGE_POLICY: Kind =
-    row("ImagePolicy", "image policy", (IMAGE, "v1", "imagepolicies"), &[Image, Tag, Ready, Message], Shorten::Nothing);
+pub(crate) const IMAGE_POLICY: Kind = row(
+    "ImagePolicy",
+    "image policy",
+    (IMAGE, "v1", "imagepolicies"),
+    &[Image, Tag, Ready, Message],
+    Shorten::Nothing,
+);
 pub(crate) const IMAGE_UPDATE: Kind = row(
     "ImageUpdateAutomation",
     "image update automation",
@@ -236,9 +256,10 @@ impl Kind {
     /// `Kind/namespace/name` of what an object is built from.
     fn source(&self, object: &Value) -> String {
         let (reference, own_namespace) = match self.kind {
-            "HelmRelease" => {
-                (object.pointer("/spec/chartRef").or_else(|| object.pointer("/spec/chart/spec/sourceRef")), true)
-            }
+            "HelmRelease" => (
+                object.pointer("/spec/chartRef").or_else(|| object.pointer("/spec/chart/spec/sourceRef")),
+                true,
+            ),
             "ExternalArtifact" => (object.pointer("/spec/sourceRef"), false),
             _ => (object.pointer("/spec/sourceRef"), true),
         };
@@ -261,7 +282,8 @@ impl Kind {
             "Kustomization" | "HelmRelease" => format!("applied revision {}", self.revision(object)),
             "Alert" | "Provider" | "Receiver" => format!("{} reconciliation completed", self.kind),
             "ImageRepository" => {
-                let tags = object.pointer("/status/lastScanResult/tagCount").and_then(Value::as_i64).unwrap_or(0);
+                let tags =
+                    object.pointer("/status/lastScanResult/tagCount").and_then(Value::as_i64).unwrap_or(0);
                 format!("scan fetched {tags} tags")
             }
             "ImagePolicy" => format!("selected ref {}", image_reference(object)),
@@ -282,7 +304,8 @@ impl Kind {
 
 fn image_reference(object: &Value) -> String {
     let mut text = text_at(object, "/status/latestRef/name").to_owned();
-    let (tag, digest) = (text_at(object, "/status/latestRef/tag"), text_at(object, "/status/latestRef/digest"));
+    let (tag, digest) =
+        (text_at(object, "/status/latestRef/tag"), text_at(object, "/status/latestRef/digest"));
     if !tag.is_empty() {
         text.push_str(&format!(":{tag}"));
     }
@@ -348,8 +371,12 @@ mod tests {
     #[test]
     fn a_release_shows_the_latest_chart_or_the_attempt() {
         let fresh = json!({"status": {"lastAttemptedRevision": "2.0.0"}});
-        let done = json!({"status": {"lastAttemptedRevision": "2.0.0", "history": [{"chartVersion": "1.9.0"}]}});
-        assert_eq!((HELM_RELEASE.revision(&fresh), HELM_RELEASE.revision(&done)), ("2.0.0".into(), "1.9.0".into()));
+        let done =
+            json!({"status": {"lastAttemptedRevision": "2.0.0", "history": [{"chartVersion": "1.9.0"}]}});
+        assert_eq!(
+            (HELM_RELEASE.revision(&fresh), HELM_RELEASE.revision(&done)),
+            ("2.0.0".into(), "1.9.0".into())
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fl_ignore::{IGNORE_FILE, Rules};
-use fl_kustomize::{Disk, Files, LoadRestrictor};
+use fl_kustomize::{Disk, Files, LoadRestrictor, Reorder};
 use fl_subst::Missing;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::{Map, Value, json};
@@ -48,7 +48,8 @@ pub(crate) struct Built {
 }
 
 pub(crate) fn is_kustomization(object: &Value) -> bool {
-    fl_types::api_group(text_at(object, "/apiVersion")) == KUSTOMIZATION.group && object["kind"] == KUSTOMIZATION.kind
+    fl_types::api_group(text_at(object, "/apiVersion")) == KUSTOMIZATION.group
+        && object["kind"] == KUSTOMIZATION.kind
 }
 
 pub(crate) fn same_object(a: &Value, b: &Value) -> bool {
@@ -115,7 +116,11 @@ impl Builder {
             "" => namespace_of(child),
             written => written,
         };
-        let source = format!("{}/{namespace}/{}", text_at(child, "/spec/sourceRef/kind"), text_at(child, "/spec/sourceRef/name"));
+        let source = format!(
+            "{}/{namespace}/{}",
+            text_at(child, "/spec/sourceRef/kind"),
+            text_at(child, "/spec/sourceRef/name")
+        );
         let Some(local) = self.local_sources.get(&source) else {
             bail!("cannot get local path for {source} of kustomization {}", name_of(child));
         };
@@ -133,16 +138,23 @@ impl Builder {
     async fn kustomization(&self) -> anyhow::Result<Value> {
         let live = match &self.cluster {
             None => self.fallback.clone(),
-            Some(cluster) => match cluster.get(&KUSTOMIZATION.resource(), &self.namespace, &self.name).await {
-                Ok(live) => Some(live),
-                Err(error) if error.is_not_found() && (self.fallback.is_some() || self.ignore_not_found) => self.fallback.clone(),
-                Err(error) => return Err(error.into()),
-            },
+            Some(cluster) => {
+                match cluster.get(&KUSTOMIZATION.resource(), &self.namespace, &self.name).await {
+                    Ok(live) => Some(live),
+                    Err(error)
+                        if error.is_not_found() && (self.fallback.is_some() || self.ignore_not_found) =>
+                    {
+                        self.fallback.clone()
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
         };
         let Some(file) = &self.file else { return live.context("no kustomization given") };
         let mut written = self.from_file(file)?;
         if self.cluster.is_some()
-            && let Some(status) = live.as_ref().and_then(|l| l.get("status")).filter(|s| s.get("inventory").is_some())
+            && let Some(status) =
+                live.as_ref().and_then(|l| l.get("status")).filter(|s| s.get("inventory").is_some())
         {
             written["status"] = status.clone();
         }
@@ -150,26 +162,38 @@ impl Builder {
     }
 
     fn from_file(&self, file: &str) -> anyhow::Result<Value> {
-        let bytes = std::fs::read(file)
-            .map_err(|e| anyhow::anyhow!("failed to read kustomization file {file}: {}", go_io_error("open", file, &e)))?;
-        let documents = text::documents(&bytes).with_context(|| format!("failed to unmarshall kustomization file {file}"))?;
+        let bytes = std::fs::read(file).map_err(|e| {
+            anyhow::anyhow!("failed to read kustomization file {file}: {}", go_io_error("open", file, &e))
+        })?;
+        let documents = text::documents(&bytes)
+            .with_context(|| format!("failed to unmarshall kustomization file {file}"))?;
         let fits = |d: &Value| {
-            is_kustomization(d) && name_of(d) == self.name && (namespace_of(d) == self.namespace || namespace_of(d).is_empty())
+            is_kustomization(d)
+                && name_of(d) == self.name
+                && (namespace_of(d) == self.namespace || namespace_of(d).is_empty())
         };
         documents.into_iter().find(fits).with_context(|| {
-            format!("failed find kustomization with name '{}' and namespace '{}' in file '{file}'", self.name, self.namespace)
+            format!(
+                "failed find kustomization with name '{}' and namespace '{}' in file '{file}'",
+                self.name, self.namespace
+            )
         })
     }
 
     fn kustomize(&self, kustomization: &Value) -> anyhow::Result<Vec<Node>> {
-        let folder = std::fs::canonicalize(&self.folder).with_context(|| format!("invalid resource path {:?}", self.folder))?;
+        let folder = std::fs::canonicalize(&self.folder)
+            .with_context(|| format!("invalid resource path {:?}", self.folder))?;
         let (file, manifest) = match self.generate(&folder, kustomization) {
             Ok(generated) => generated,
             // The stray word is flux's: the result of a clean-up that had nothing to do.
             Err(error) => bail!("failed to generate kustomization.yaml: {error:#} <nil>"),
         };
         let files = Overlay { path: folder.join(file), content: manifest.to_string().into_bytes() };
-        let options = fl_kustomize::Options { load_restrictor: LoadRestrictor::None, ..fl_kustomize::Options::default() };
+        let options = fl_kustomize::Options {
+            load_restrictor: LoadRestrictor::None,
+            reorder: Reorder::None,
+            ..fl_kustomize::Options::default()
+        };
         match fl_kustomize::build(&files, &folder, &options) {
             Ok(output) => Ok(output.objects),
             Err(error) => bail!("kustomize build failed: {error}"),
@@ -193,7 +217,11 @@ impl Builder {
             None => {
                 let mut found = Vec::new();
                 manifests(folder, "", any.then_some(&rules), &mut found)?;
-                if found.is_empty() { json!({"namespace": "_placeholder"}) } else { json!({"resources": found}) }
+                if found.is_empty() {
+                    json!({"namespace": "_placeholder"})
+                } else {
+                    json!({"resources": found})
+                }
             }
         };
         if !content.is_object() {
@@ -242,7 +270,8 @@ impl Builder {
         if off("labels") || off("annotations") {
             return Ok(object);
         }
-        let failed = |why: String| anyhow::anyhow!("var substitution failed for '{}': {why}", name_of(&object));
+        let failed =
+            |why: String| anyhow::anyhow!("var substitution failed for '{}': {why}", name_of(&object));
         let variables = variables.as_ref().map_err(|e| failed(format!("{e:#}")))?;
         let always = text_at(post_build, "/substituteStrategy") == "Always";
         if variables.is_empty() && !always {
@@ -254,9 +283,12 @@ impl Builder {
         }
         let yaml = fl_yaml::to_sigs_yaml(node, Dialect::V3)?;
         let missing = if self.strict { Missing::Refuse } else { Missing::Empty };
-        let expanded = fl_subst::expand_bytes(&yaml, missing, |name| variables.get(name).cloned())
-            .map_err(|e| failed(format!("envsubst error: variable substitution failed: {}", e.flux_text())))?;
-        let mut documents = text::documents(&expanded).map_err(|e| failed(format!("envsubst error: YAMLToJSON: {e:#}")))?;
+        let expanded =
+            fl_subst::expand_bytes(&yaml, missing, |name| variables.get(name).cloned()).map_err(|e| {
+                failed(format!("envsubst error: variable substitution failed: {}", e.flux_text()))
+            })?;
+        let mut documents =
+            text::documents(&expanded).map_err(|e| failed(format!("envsubst error: YAMLToJSON: {e:#}")))?;
         if documents.is_empty() {
             return Err(failed("envsubst error: nothing is left of it".to_owned()));
         }
@@ -341,7 +373,12 @@ fn manifests(root: &Path, below: &str, rules: Option<&Rules>, found: &mut Vec<St
 }
 
 /// Takes entries out that are ignored; one that does not exist is an error.
-fn filter_entries(map: &mut Map<String, Value>, key: &str, folder: &Path, rules: &Rules) -> anyhow::Result<()> {
+fn filter_entries(
+    map: &mut Map<String, Value>,
+    key: &str,
+    folder: &Path,
+    rules: &Rules,
+) -> anyhow::Result<()> {
     let Some(entries) = map.get_mut(key).and_then(Value::as_array_mut) else { return Ok(()) };
     let mut kept = Vec::new();
     for entry in entries.drain(..) {
@@ -376,7 +413,9 @@ fn append(map: &mut Map<String, Value>, key: &str, more: Vec<Value>) {
 
 /// What the Kustomization's spec adds to the kustomization file.
 fn add_spec(map: &mut Map<String, Value>, spec: &Value, folder: &Path) -> anyhow::Result<()> {
-    for (field, key) in [("targetNamespace", "namespace"), ("namePrefix", "namePrefix"), ("nameSuffix", "nameSuffix")] {
+    for (field, key) in
+        [("targetNamespace", "namespace"), ("namePrefix", "namePrefix"), ("nameSuffix", "nameSuffix")]
+    {
         if let Some(value) = spec[field].as_str().filter(|v| !v.is_empty()) {
             map.insert(key.to_owned(), json!(value));
         }
@@ -389,7 +428,10 @@ fn add_spec(map: &mut Map<String, Value>, spec: &Value, folder: &Path) -> anyhow
         let path = component.as_str().unwrap_or_default();
         let lower = path.to_lowercase();
         let remote = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
-        if remote.iter().any(|p| lower.starts_with(p)) || path.starts_with('/') || lower.starts_with("file:///") {
+        if remote.iter().any(|p| lower.starts_with(p))
+            || path.starts_with('/')
+            || lower.starts_with("file:///")
+        {
             bail!("component path '{path}' must be local and relative");
         }
         if !skip_missing || folder.join(path).exists() {
@@ -397,9 +439,17 @@ fn add_spec(map: &mut Map<String, Value>, spec: &Value, folder: &Path) -> anyhow
         }
     }
     append(map, "components", components);
-    append(map, "patchesStrategicMerge", list("patchesStrategicMerge").iter().map(|p| json!(p.to_string())).collect());
+    append(
+        map,
+        "patchesStrategicMerge",
+        list("patchesStrategicMerge").iter().map(|p| json!(p.to_string())).collect(),
+    );
     let json6902 = list("patchesJson6902");
-    append(map, "patchesJson6902", json6902.iter().map(|p| json!({"patch": p["patch"].to_string(), "target": p["target"]})).collect());
+    append(
+        map,
+        "patchesJson6902",
+        json6902.iter().map(|p| json!({"patch": p["patch"].to_string(), "target": p["target"]})).collect(),
+    );
     for image in list("images") {
         let images = map.entry("images").or_insert_with(|| json!([]));
         let Some(images) = images.as_array_mut() else { continue };
@@ -430,7 +480,8 @@ fn own(object: &mut Value, kustomization: &Value) {
 
 /// The items of a list, or the object itself.
 fn listed(object: Value) -> Vec<Value> {
-    let is_list = text_at(&object, "/kind").ends_with("List") && object.get("items").is_some_and(Value::is_array);
+    let is_list =
+        text_at(&object, "/kind").ends_with("List") && object.get("items").is_some_and(Value::is_array);
     match is_list {
         true => object["items"].as_array().cloned().unwrap_or_default(),
         false => vec![object],
@@ -443,7 +494,11 @@ fn mask(object: &mut Value) -> anyhow::Result<()> {
         return Ok(());
     }
     let name = name_of(object).to_owned();
-    let encrypted = object.get("sops").and_then(|s| s.get("mac")).and_then(Value::as_str).is_some_and(|m| m.starts_with("ENC["));
+    let encrypted = object
+        .get("sops")
+        .and_then(|s| s.get("mac"))
+        .and_then(Value::as_str)
+        .is_some_and(|m| m.starts_with("ENC["));
     let hidden = STANDARD.encode(MASK);
     if encrypted {
         if let Some(map) = object.as_object_mut() {
@@ -464,7 +519,8 @@ fn mask(object: &mut Value) -> anyhow::Result<()> {
         for value in object["data"].as_object_mut().into_iter().flat_map(|m| m.values_mut()) {
             let text = value.as_str().unwrap_or_default();
             let clean: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-            let bytes = STANDARD.decode(&clean).with_context(|| format!("failed to mask secret {name} sops data"))?;
+            let bytes =
+                STANDARD.decode(&clean).with_context(|| format!("failed to mask secret {name} sops data"))?;
             if looks_encrypted(&bytes) {
                 *value = json!(hidden);
             }
@@ -491,7 +547,10 @@ mod tests {
         let mut secret = json!({"kind": "Secret", "metadata": {"name": "a"}, "data": {"k": "eA=="}, "stringData": {"s": "x"},
             "sops": {"mac": "ENC[AES256]"}});
         mask(&mut secret).unwrap();
-        assert_eq!(secret, json!({"kind": "Secret", "metadata": {"name": "a"}, "data": {"k": STANDARD.encode(MASK)}, "stringData": {"s": MASK}}));
+        assert_eq!(
+            secret,
+            json!({"kind": "Secret", "metadata": {"name": "a"}, "data": {"k": STANDARD.encode(MASK)}, "stringData": {"s": MASK}})
+        );
         let mut plain = json!({"kind": "Secret", "metadata": {"name": "a"}, "data": {"k": "eA=="}});
         mask(&mut plain).unwrap();
         assert_eq!(plain["data"]["k"], "eA==");
@@ -500,12 +559,18 @@ mod tests {
 
     #[test]
     fn the_spec_adds_to_the_kustomization_file() {
-        let mut map = json!({"resources": ["a.yaml"], "images": [{"name": "app", "newTag": "1"}]}).as_object().cloned().unwrap();
+        let mut map = json!({"resources": ["a.yaml"], "images": [{"name": "app", "newTag": "1"}]})
+            .as_object()
+            .cloned()
+            .unwrap();
         let spec = json!({"targetNamespace": "prod", "images": [{"name": "app", "newTag": "2"}, {"name": "b", "digest": "d"}], "patches": [{"patch": "p"}]});
         add_spec(&mut map, &spec, Path::new(".")).unwrap();
         assert_eq!(map["namespace"], "prod");
         assert_eq!(map["images"][0]["newTag"], "2");
-        assert_eq!((map["images"].as_array().unwrap().len(), map["patches"].as_array().unwrap().len()), (2, 1));
+        assert_eq!(
+            (map["images"].as_array().unwrap().len(), map["patches"].as_array().unwrap().len()),
+            (2, 1)
+        );
         assert!(add_spec(&mut map, &json!({"components": ["https://x"]}), Path::new(".")).is_err());
     }
 

@@ -66,7 +66,8 @@ impl Flux {
     async fn dispatch(self, mut definition: Command) -> Outcome {
         let tree = commands::tree();
         let mut levels = vec![&self.matches];
-        let (mut path, mut nodes, mut node): (Vec<String>, &[Node], Option<&Node>) = (Vec::new(), &tree, None);
+        let (mut path, mut nodes, mut node): (Vec<String>, &[Node], Option<&Node>) =
+            (Vec::new(), &tree, None);
         let mut flags: Vec<Flag> = GLOBAL_FLAGS.to_vec();
         while let Some((name, below)) = levels.last().and_then(|m| m.subcommand()) {
             let Some(found) = nodes.iter().find(|n| n.name == name) else { break };
@@ -79,7 +80,12 @@ impl Flux {
         let Some(node) = node else { return Err(Exit::Silent(1).into()) };
         flags.splice(0..0, node.flags.iter().copied());
         let mut seen = Vec::new();
-        flags.retain(|f| !seen.contains(&f.name) && { seen.push(f.name); true });
+        flags.retain(|f| {
+            !seen.contains(&f.name) && {
+                seen.push(f.name);
+                true
+            }
+        });
         let args: Vec<String> =
             levels.last().and_then(|m| m.get_many::<String>("args")).into_iter().flatten().cloned().collect();
         let Some(action) = &node.action else {
@@ -104,7 +110,9 @@ fn given<'a>(levels: &[&ArgMatches], flags: &'a [Flag]) -> Vec<(usize, &'a str, 
         for flag in flags {
             let Ok(Some(values)) = matches.try_get_many::<String>(flag.name) else { continue };
             let indices = matches.indices_of(flag.name).into_iter().flatten();
-            uses.extend(values.zip(indices).map(|(value, index)| (depth * 100_000 + index, flag.name, value.clone())));
+            uses.extend(
+                values.zip(indices).map(|(value, index)| (depth * 100_000 + index, flag.name, value.clone())),
+            );
         }
     }
     uses.sort_by_key(|(index, ..)| *index);
@@ -126,10 +134,18 @@ fn check_plain(node: &Node, call: &Call) -> Outcome {
     let count = call.args.len();
     match node.plain {
         Plain::None if count > 0 => {
-            anyhow::bail!("unknown command {} for {}", quoted(&call.args[0]), quoted(&format!("flux {}", call.path.join(" "))))
+            anyhow::bail!(
+                "unknown command {} for {}",
+                quoted(&call.args[0]),
+                quoted(&format!("flux {}", call.path.join(" ")))
+            )
         }
-        Plain::Exactly(wanted) if count != wanted => anyhow::bail!("accepts {wanted} arg(s), received {count}"),
-        Plain::AtMost(most) if count > most => anyhow::bail!("accepts at most {most} arg(s), received {count}"),
+        Plain::Exactly(wanted) if count != wanted => {
+            anyhow::bail!("accepts {wanted} arg(s), received {count}")
+        }
+        Plain::AtMost(most) if count > most => {
+            anyhow::bail!("accepts at most {most} arg(s), received {count}")
+        }
         _ => Ok(()),
     }
 }
@@ -196,7 +212,9 @@ pub fn usage_error(error: &clap::Error, program: &str) -> ExitCode {
         _ => String::new(),
     };
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             say::data(&error.render().to_string());
             ExitCode::SUCCESS
         }
@@ -212,7 +230,11 @@ pub fn usage_error(error: &clap::Error, program: &str) -> ExitCode {
             ExitCode::FAILURE
         }
         ErrorKind::InvalidSubcommand => {
-            say::failure(format!("unknown command {} for {}", quoted(&context(ContextKind::InvalidSubcommand)), quoted(program)));
+            say::failure(format!(
+                "unknown command {} for {}",
+                quoted(&context(ContextKind::InvalidSubcommand)),
+                quoted(program)
+            ));
             ExitCode::FAILURE
         }
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {

@@ -160,9 +160,12 @@ pub(crate) fn argument(flag: &Flag) -> Arg {
     };
     arg = arg.help(shown);
     match flag.kind {
-        Kind::Switch => {
-            arg.num_args(0..=1).require_equals(true).default_missing_value("true").hide_possible_values(true).value_name("BOOL")
-        }
+        Kind::Switch => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .hide_possible_values(true)
+            .value_name("BOOL"),
         Kind::Duration => arg.num_args(1).allow_hyphen_values(true).value_name("DURATION"),
         Kind::Number => arg.num_args(1).allow_hyphen_values(true).value_name("INT"),
         Kind::Decimal => arg.num_args(1).allow_hyphen_values(true).value_name("FLOAT"),

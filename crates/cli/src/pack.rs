@@ -102,7 +102,8 @@ fn copy_folder(from: &Path, to: &Path, parents: &mut Vec<PathBuf>) -> anyhow::Re
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let path = entry.path();
-        let real = std::fs::canonicalize(&path).with_context(|| format!("resolving symlink {}", path.display()))?;
+        let real =
+            std::fs::canonicalize(&path).with_context(|| format!("resolving symlink {}", path.display()))?;
         let target = to.join(entry.file_name());
         let info = std::fs::metadata(&real)?;
         if info.is_dir() {

@@ -6,12 +6,14 @@ use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
+};
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::{DecodePrivateKey, EncodePrivateKey};
 use rsa::traits::PublicKeyParts;
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -23,7 +25,8 @@ pub(crate) struct SshKey {
 
 fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
-    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|c| std::str::from_utf8(c).expect("base64 is ASCII")).collect();
+    let lines: Vec<&str> =
+        text.as_bytes().chunks(64).map(|c| std::str::from_utf8(c).expect("base64 is ASCII")).collect();
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
@@ -41,9 +44,17 @@ pub(crate) fn generate(algorithm: &str, curve: &str, bits: &str) -> anyhow::Resu
             let key = rsa::RsaPrivateKey::new(&mut rand::rng(), bits)?;
             key.to_pkcs8_der()?.as_bytes().to_vec()
         }
-        (_, "p256") => EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).map_err(failed)?.as_ref().to_vec(),
-        (_, "p384") => EcdsaKeyPair::generate_pkcs8(&ECDSA_P384_SHA384_ASN1_SIGNING, &random).map_err(failed)?.as_ref().to_vec(),
-        (_, other) => bail!("keys on curve {other} cannot be made here; use p256 or p384, or give one with --private-key-file"),
+        (_, "p256") => EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random)
+            .map_err(failed)?
+            .as_ref()
+            .to_vec(),
+        (_, "p384") => EcdsaKeyPair::generate_pkcs8(&ECDSA_P384_SHA384_ASN1_SIGNING, &random)
+            .map_err(failed)?
+            .as_ref()
+            .to_vec(),
+        (_, other) => bail!(
+            "keys on curve {other} cannot be made here; use p256 or p384, or give one with --private-key-file"
+        ),
     };
     load(&pem("PRIVATE KEY", &der))
 }
@@ -53,7 +64,8 @@ pub(crate) fn generate(algorithm: &str, curve: &str, bits: &str) -> anyhow::Resu
 /// # Errors
 /// The text holds no key, or one with a passphrase.
 pub(crate) fn load(text: &str) -> anyhow::Result<SshKey> {
-    let blob = if text.contains("BEGIN OPENSSH PRIVATE KEY") { openssh_public(text)? } else { pem_public(text)? };
+    let blob =
+        if text.contains("BEGIN OPENSSH PRIVATE KEY") { openssh_public(text)? } else { pem_public(text)? };
     let algorithm = first_string(&blob).context("the key has no algorithm")?;
     Ok(SshKey { private: text.to_owned(), public: format!("{algorithm} {}\n", STANDARD.encode(&blob)) })
 }
@@ -77,7 +89,8 @@ fn pem_public(text: &str) -> anyhow::Result<Vec<u8>> {
     if text.contains("ENCRYPTED") {
         bail!("ssh: this private key is passphrase protected");
     }
-    let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| anyhow::anyhow!("ssh: no key found"))?;
+    let key =
+        PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| anyhow::anyhow!("ssh: no key found"))?;
     let random = SystemRandom::new();
     let rsa = match &key {
         PrivateKeyDer::Pkcs1(der) => rsa::RsaPrivateKey::from_pkcs1_der(der.secret_pkcs1_der()).ok(),
@@ -93,10 +106,12 @@ fn pem_public(text: &str) -> anyhow::Result<Vec<u8>> {
             }
             bytes
         };
-        let (e, n) = (number(&rsa.e().to_be_bytes_trimmed_vartime()), number(&rsa.n().to_be_bytes_trimmed_vartime()));
+        let (e, n) =
+            (number(&rsa.e().to_be_bytes_trimmed_vartime()), number(&rsa.n().to_be_bytes_trimmed_vartime()));
         return Ok(strings(&[b"ssh-rsa", &e, &n]));
     }
-    let curves = [(&ECDSA_P256_SHA256_ASN1_SIGNING, "nistp256"), (&ECDSA_P384_SHA384_ASN1_SIGNING, "nistp384")];
+    let curves =
+        [(&ECDSA_P256_SHA256_ASN1_SIGNING, "nistp256"), (&ECDSA_P384_SHA384_ASN1_SIGNING, "nistp384")];
     let pkcs8 = match &key {
         PrivateKeyDer::Pkcs8(der) => der.secret_pkcs8_der().to_vec(),
         PrivateKeyDer::Sec1(der) => sec1_to_pkcs8(der.secret_sec1_der())?,
@@ -107,7 +122,11 @@ fn pem_public(text: &str) -> anyhow::Result<Vec<u8>> {
     }
     for (algorithm, curve) in curves {
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(algorithm, &pkcs8, &random) {
-            return Ok(strings(&[format!("ecdsa-sha2-{curve}").as_bytes(), curve.as_bytes(), pair.public_key().as_ref()]));
+            return Ok(strings(&[
+                format!("ecdsa-sha2-{curve}").as_bytes(),
+                curve.as_bytes(),
+                pair.public_key().as_ref(),
+            ]));
         }
     }
     bail!("ssh: unsupported key type")
@@ -118,7 +137,10 @@ fn sec1_to_pkcs8(der: &[u8]) -> anyhow::Result<Vec<u8>> {
     const P256: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
     const P384: &[u8] = &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22];
     const EC: &[u8] = &[0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
-    let curve = [P256, P384].into_iter().find(|c| der.windows(c.len()).any(|w| w == *c)).context("ssh: unsupported curve")?;
+    let curve = [P256, P384]
+        .into_iter()
+        .find(|c| der.windows(c.len()).any(|w| w == *c))
+        .context("ssh: unsupported curve")?;
     let tlv = |tag: u8, body: &[u8]| {
         let mut out = vec![tag];
         match body.len() {
@@ -172,7 +194,11 @@ fn first_string(blob: &[u8]) -> anyhow::Result<String> {
 /// # Errors
 /// The server cannot be reached or speaks no SSH we know.
 pub(crate) async fn scan(host: &str) -> anyhow::Result<String> {
-    let address = if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) { host.to_owned() } else { format!("{host}:22") };
+    let address = if host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+        host.to_owned()
+    } else {
+        format!("{host}:22")
+    };
     let scanned = tokio::time::timeout(Duration::from_secs(30), host_key(&address)).await;
     let key = match scanned {
         Ok(Ok(key)) => key,
@@ -266,7 +292,10 @@ async fn read_packet(stream: &mut TcpStream) -> anyhow::Result<Vec<u8>> {
     let mut packet = vec![0; length];
     stream.read_exact(&mut packet).await?;
     let padding = usize::from(packet[0]);
-    packet.get(1..length.saturating_sub(padding)).map(<[u8]>::to_vec).context("the server sent a broken packet")
+    packet
+        .get(1..length.saturating_sub(padding))
+        .map(<[u8]>::to_vec)
+        .context("the server sent a broken packet")
 }
 
 #[cfg(test)]
@@ -275,9 +304,11 @@ mod tests {
 
     #[test]
     fn new_keys_can_be_read_back() {
-        for (algorithm, curve, starts) in
-            [("ed25519", "", "ssh-ed25519 AAAA"), ("ecdsa", "p256", "ecdsa-sha2-nistp256 AAAA"), ("ecdsa", "p384", "ecdsa-sha2-nistp384 AAAA")]
-        {
+        for (algorithm, curve, starts) in [
+            ("ed25519", "", "ssh-ed25519 AAAA"),
+            ("ecdsa", "p256", "ecdsa-sha2-nistp256 AAAA"),
+            ("ecdsa", "p384", "ecdsa-sha2-nistp384 AAAA"),
+        ] {
             let key = generate(algorithm, curve, "2048").unwrap();
             assert!(key.public.starts_with(starts), "{}", key.public);
             assert!(key.private.starts_with("-----BEGIN PRIVATE KEY-----\n"));
@@ -288,7 +319,9 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_refused() {
-        for text in ["", "no key", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"] {
+        for text in
+            ["", "no key", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"]
+        {
             assert!(load(text).is_err());
         }
     }

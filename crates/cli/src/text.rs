@@ -9,7 +9,8 @@ use jiff::tz::TimeZone;
 use regex::Regex;
 use serde_json::Value;
 
-static HEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-f0-9]{40,128}\b").expect("a fixed expression"));
+static HEX: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b[a-f0-9]{40,128}\b").expect("a fixed expression"));
 
 /// Cuts digests and commit hashes to eight characters.
 pub(crate) fn truncate_hex(text: &str) -> String {
@@ -41,7 +42,8 @@ pub(crate) fn go_time(text: &str) -> String {
     match text.parse::<Timestamp>() {
         Ok(time) => {
             let time = local(time);
-            let zone = if time.offset().seconds() == 0 { "UTC".to_owned() } else { time.strftime("%Z").to_string() };
+            let zone =
+                if time.offset().seconds() == 0 { "UTC".to_owned() } else { time.strftime("%Z").to_string() };
             format!("{} {} {zone}", time.strftime("%Y-%m-%d %H:%M:%S"), time.strftime("%z"))
         }
         Err(_) => text.to_owned(),

@@ -24,11 +24,15 @@ fn program() -> PathBuf {
 fn documents(text: &str) -> Vec<Value> {
     let nodes = fl_yaml::parse_all(text.as_bytes(), &fl_yaml::Options::sigs()).expect("the fixture is YAML");
     let json = |n: &fl_yaml::Node| fl_yaml::to_json(n, fl_yaml::Dialect::Sigs, fl_yaml::JsonStyle::default());
-    nodes.iter().map(|n| serde_json::from_str(&json(n).expect("the fixture fits JSON")).expect("JSON")).collect()
+    nodes
+        .iter()
+        .map(|n| serde_json::from_str(&json(n).expect("the fixture fits JSON")).expect("JSON"))
+        .collect()
 }
 
 async fn send(method: reqwest::Method, url: &str, content: &str, body: &Value) -> (u16, Value) {
-    let request = reqwest::Client::new().request(method, url).bearer_auth(TOKEN).header("Content-Type", content);
+    let request =
+        reqwest::Client::new().request(method, url).bearer_auth(TOKEN).header("Content-Type", content);
     let answer = request.body(body.to_string()).send().await.expect("the server answers");
     let status = answer.status().as_u16();
     let bytes = answer.bytes().await.expect("an answer has a body");
@@ -37,9 +41,12 @@ async fn send(method: reqwest::Method, url: &str, content: &str, body: &Value) -
 
 /// Applies an object and then its status, as a controller would.
 async fn apply(url: &str, mut object: Value) {
-    let (api, kind) = (object["apiVersion"].as_str().expect("apiVersion"), object["kind"].as_str().expect("kind"));
+    let (api, kind) =
+        (object["apiVersion"].as_str().expect("apiVersion"), object["kind"].as_str().expect("kind"));
     let plural = match kind {
-        "GitRepository" | "HelmRepository" | "OCIRepository" => format!("{}ies", kind.to_lowercase().trim_end_matches('y')),
+        "GitRepository" | "HelmRepository" | "OCIRepository" => {
+            format!("{}ies", kind.to_lowercase().trim_end_matches('y'))
+        }
         _ => format!("{}s", kind.to_lowercase()),
     };
     let base = if api.contains('/') { format!("{url}/apis/{api}") } else { format!("{url}/api/{api}") };
@@ -55,7 +62,8 @@ async fn apply(url: &str, mut object: Value) {
     if let Some(status) = status {
         let body = serde_json::json!({"status": status});
         let target = format!("{path}/status?fieldManager=test");
-        let (code, answer) = send(reqwest::Method::PATCH, &target, "application/merge-patch+json", &body).await;
+        let (code, answer) =
+            send(reqwest::Method::PATCH, &target, "application/merge-patch+json", &body).await;
         assert!(code < 300, "{path}: {code} {answer}");
     }
 }
@@ -95,7 +103,9 @@ fn commands_print_what_their_transcripts_say() {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), None).await.expect("a port");
         let url = listener.url();
         let tokens = [(TOKEN.to_owned(), User::superuser("test"))].into();
-        let server = ApiServer::new(Store::in_memory(), Options { tokens, ..Options::default() }).await.expect("a server");
+        let server = ApiServer::new(Store::in_memory(), Options { tokens, ..Options::default() })
+            .await
+            .expect("a server");
         tokio::spawn(listener.serve(server));
         for crd in fl_install::crds(&fl_install::Component::ALL.into()) {
             apply(&url, crd).await;

@@ -33,7 +33,8 @@ fn called_as() -> &'static str {
 /// The command-line definition under the name the user typed; shell completion and docs use it too.
 fn definition() -> clap::Command {
     let name = called_as();
-    let version = Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
+    let version =
+        Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
     let own = Cli::command().name(name).bin_name(name).disable_version_flag(true).arg(version);
     // Called as flux, it answers as the flux whose behaviour it has.
     let own = if name == "flux" { own.version(fl_cli::VERSION.trim_start_matches('v')) } else { own };

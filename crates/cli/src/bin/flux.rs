@@ -6,8 +6,13 @@ use clap::{Arg, ArgAction, Command};
 use fl_cli::Flux;
 
 fn main() -> ExitCode {
-    let version = Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
-    let program = Command::new("flux").version("2.9.5").disable_version_flag(true).arg(version).arg_required_else_help(true);
+    let version =
+        Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
+    let program = Command::new("flux")
+        .version("2.9.5")
+        .disable_version_flag(true)
+        .arg(version)
+        .arg_required_else_help(true);
     let definition = Flux::augment(program, "flux");
     let args: Vec<_> = std::env::args_os().collect();
     if let Some(code) = fl_cli::run_plugin(&args, &|name| definition.find_subcommand(name).is_some()) {

@@ -37,7 +37,8 @@ const INSECURE: Flag = switch("insecure-registry", "Plain HTTP");
 
 macro_rules! leaf {
     ($name:literal, $about:literal, $run:path) => {
-        Node::leaf($name, $about, action(|call: Call| async move { within(&call, $run(&call)).await })).takes("URL")
+        Node::leaf($name, $about, action(|call: Call| async move { within(&call, $run(&call)).await }))
+            .takes("URL")
     };
 }
 
@@ -90,7 +91,11 @@ pub(crate) fn tag_node() -> Node {
 
 pub(crate) fn list_node() -> Node {
     let artifacts = leaf!("artifacts", "List the artifacts of a repository", list_artifacts)
-        .flags(&[text("filter-semver", "Only versions of this range"), text("filter-regex", "Only tags that match"), INSECURE])
+        .flags(&[
+            text("filter-semver", "Only versions of this range"),
+            text("filter-regex", "Only tags that match"),
+            INSECURE,
+        ])
         .flags(REGISTRY_FLAGS)
         .example("Releases", "list artifacts oci://registry.example.com/acme/app --filter-semver='>=1.0.0'");
     Node::group("list", "List artifacts", vec![artifacts])
@@ -103,14 +108,18 @@ pub(crate) fn diff_node() -> Node {
 }
 
 pub(crate) fn build_node() -> Node {
-    Node::leaf("artifact", "Build the archive of an artifact", action(|call: Call| async move { build(&call) }))
-        .flags(&[
-            text("path", "Folder or file; - for stdin").short('p'),
-            text("output", "File to write").or("artifact.tgz").short('o'),
-            IGNORE,
-            LINKS,
-        ])
-        .example("A folder", "build artifact --path ./deploy --output deploy.tgz")
+    Node::leaf(
+        "artifact",
+        "Build the archive of an artifact",
+        action(|call: Call| async move { build(&call) }),
+    )
+    .flags(&[
+        text("path", "Folder or file; - for stdin").short('p'),
+        text("output", "File to write").or("artifact.tgz").short('o'),
+        IGNORE,
+        LINKS,
+    ])
+    .example("A folder", "build artifact --path ./deploy --output deploy.tgz")
 }
 
 /// What a path flag names, ready to be packed; temporary files live as long as this.
@@ -142,19 +151,29 @@ fn build(call: &Call) -> Outcome {
     if call.text("path").is_empty() {
         bail!("invalid path \"\"");
     }
-    let input = Input::of(call, |path, _| format!("invalid path '{path}', must point to an existing directory or file"))?;
-    let shown = if call.on("resolve-symlinks") { input.path.display().to_string() } else { call.text("path").to_owned() };
+    let input = Input::of(call, |path, _| {
+        format!("invalid path '{path}', must point to an existing directory or file")
+    })?;
+    let shown = if call.on("resolve-symlinks") {
+        input.path.display().to_string()
+    } else {
+        call.text("path").to_owned()
+    };
     say::action(format!("building artifact from {shown}"));
-    let bytes = pack::pack(&input.path, call.list("ignore-paths")).context("building artifact failed, error")?;
+    let bytes =
+        pack::pack(&input.path, call.list("ignore-paths")).context("building artifact failed, error")?;
     let output = Path::new(call.text("output"));
-    std::fs::write(output, bytes).with_context(|| format!("building artifact failed, error: cannot write {}", output.display()))?;
+    std::fs::write(output, bytes)
+        .with_context(|| format!("building artifact failed, error: cannot write {}", output.display()))?;
     say::success(format!("artifact created at {}", output.display()));
     Ok(())
 }
 
 /// What stands behind `oci://`.
 fn artifact_url(url: &str) -> anyhow::Result<&str> {
-    let Some(rest) = url.strip_prefix("oci://") else { bail!("URL must be in format 'oci://<domain>/<org>/<repo>'") };
+    let Some(rest) = url.strip_prefix("oci://") else {
+        bail!("URL must be in format 'oci://<domain>/<org>/<repo>'")
+    };
     if let Err(why) = Reference::parse(rest) {
         bail!("'{rest}' invalid URL: {why}");
     }
@@ -165,16 +184,23 @@ fn registry(call: &Call) -> anyhow::Result<Registry> {
     let provider = call.text("provider");
     if provider != "generic" {
         say::action("logging in to registry with provider credentials");
-        bail!("error during login with provider: logins of {provider} are not available here; log in with its own tool and use the Docker configuration, or --creds");
+        bail!(
+            "error during login with provider: logins of {provider} are not available here; log in with its own tool and use the Docker configuration, or --creds"
+        );
     }
     let keychain = match call.text("creds") {
         "" => docker_config()?,
         creds => {
             say::action("logging in to registry with credentials");
             let Some((user, password)) = creds.split_once(':') else {
-                bail!("could not login with credentials: invalid credentials, expected <username>:<password>");
+                bail!(
+                    "could not login with credentials: invalid credentials, expected <username>:<password>"
+                );
             };
-            Keychain::fixed(Credentials::Basic { username: user.to_owned(), password: Secret::new(password.to_owned()) })
+            Keychain::fixed(Credentials::Basic {
+                username: user.to_owned(),
+                password: Secret::new(password.to_owned()),
+            })
         }
     };
     let insecure = call.has("insecure-registry") && call.on("insecure-registry");
@@ -185,7 +211,9 @@ fn registry(call: &Call) -> anyhow::Result<Registry> {
 fn docker_config() -> anyhow::Result<Keychain> {
     let folder = std::env::var_os("DOCKER_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".docker"));
-    let Some(path) = folder.or_else(home).map(|f| f.join("config.json")) else { return Ok(Keychain::anonymous()) };
+    let Some(path) = folder.or_else(home).map(|f| f.join("config.json")) else {
+        return Ok(Keychain::anonymous());
+    };
     match std::fs::read(&path) {
         Ok(bytes) => Keychain::from_docker_config(&bytes).with_context(|| path.display().to_string()),
         Err(_) => Ok(Keychain::anonymous()),
@@ -205,13 +233,18 @@ async fn push(call: &Call) -> Outcome {
     let target = artifact_url(url)?;
     let reference = Reference::parse(target)?;
     let missing = |path: &str, error: &std::io::Error| {
-        format!("invalid path '{path}', must point to an existing directory or file: {}", go_io_error("stat", path, error))
+        format!(
+            "invalid path '{path}', must point to an existing directory or file: {}",
+            go_io_error("stat", path, error)
+        )
     };
     let input = Input::of(call, missing)?;
     let mut annotations = BTreeMap::new();
     for annotation in call.list("annotations") {
         let parts: Vec<&str> = annotation.split('=').collect();
-        let [key, value] = parts[..] else { bail!("invalid annotation {annotation}, must be in the format key=value") };
+        let [key, value] = parts[..] else {
+            bail!("invalid annotation {annotation}, must be in the format key=value")
+        };
         annotations.insert(key.to_owned(), value.to_owned());
     }
     let created = if call.on("reproducible") { jiff::Timestamp::UNIX_EPOCH } else { jiff::Timestamp::now() };
@@ -223,7 +256,8 @@ async fn push(call: &Call) -> Outcome {
         say::action(format!("pushing artifact to {target}"));
     }
     let layer = pack::pack(&input.path, call.list("ignore-paths")).context("pushing artifact failed")?;
-    let digest = publish(&registry, &reference, layer, annotations).await.context("pushing artifact failed")?;
+    let digest =
+        publish(&registry, &reference, layer, annotations).await.context("pushing artifact failed")?;
     let repository = reference.repository();
     let pushed = format!("{repository}@{digest}");
     let info = [
@@ -238,7 +272,13 @@ async fn push(call: &Call) -> Outcome {
             let lines: Vec<String> = info.iter().map(|(k, v)| format!("  {k:?}: {}", json!(v))).collect();
             say::data_line(&format!("{{\n{}\n}}", lines.join(",\n")));
         }
-        "yaml" => say::data(&view::yaml(&info.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect::<serde_json::Map<_, _>>().into())),
+        "yaml" => say::data(&view::yaml(
+            &info
+                .into_iter()
+                .map(|(k, v)| (k.to_owned(), json!(v)))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        )),
         _ => say::success(format!("artifact successfully pushed to {pushed}")),
     }
     Ok(())

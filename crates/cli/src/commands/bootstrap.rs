@@ -22,7 +22,8 @@ const SHARED: &[Flag] = &[
     list("sparse-checkout", "Only these paths"),
     switch("token-auth", "Use the token instead of a deploy key"),
     text("secret-name", "Secret with the credentials").or("flux-system"),
-    checked("ssh-key-algorithm", key_algorithm, "Algorithm of a new SSH key: rsa, ecdsa or ed25519").or("ecdsa"),
+    checked("ssh-key-algorithm", key_algorithm, "Algorithm of a new SSH key: rsa, ecdsa or ed25519")
+        .or("ecdsa"),
     checked("ssh-rsa-bits", rsa_bits, "Size of a new RSA key").or("2048"),
     list("ssh-hostkey-algos", "Algorithms of host keys to accept"),
     checked("ssh-ecdsa-curve", ecdsa_curve, "Curve of a new ECDSA key: p256, p384 or p521").or("p384"),
@@ -57,28 +58,42 @@ const HOSTED: &[Flag] = &[
 
 pub(crate) fn node() -> Node {
     let hosted = |name: &'static str, host: &'static str, more: &[Flag]| {
-        Node::leaf(name, &format!("Bootstrap from a repository at {host}"), action(move |_: Call| async move { unavailable(host) }))
-            .flags(HOSTED)
-            .flags(more)
+        Node::leaf(
+            name,
+            &format!("Bootstrap from a repository at {host}"),
+            action(move |_: Call| async move { unavailable(host) }),
+        )
+        .flags(HOSTED)
+        .flags(more)
     };
     let teams = list("team", "Teams with access");
     Node::group(
         "bootstrap",
         "Install from a Git repository that then delivers itself",
         vec![
-            Node::leaf("git", "Bootstrap from any Git repository; needs the program git", action(|call: Call| async move { git(&call).await }))
-                .flags(&[
-                    text("url", "Address of the repository"),
-                    INTERVAL,
-                    PATH,
-                    text("username", "User name").or("git").short('u'),
-                    text("password", "Password or token; also GIT_PASSWORD").short('p'),
-                    switch("silent", "The deploy key is in place already, do not ask").short('s'),
-                    switch("allow-insecure-http", "Allow plain HTTP"),
-                    switch("with-bearer-token", "Send the password as a bearer token"),
-                ])
-                .example("Over SSH, with a new deploy key", "bootstrap git --url=ssh://git@git.example.com/acme/fleet --path=clusters/prod")
-                .example("Over HTTPS", "bootstrap git --url=https://git.example.com/acme/fleet --token-auth --path=clusters/prod"),
+            Node::leaf(
+                "git",
+                "Bootstrap from any Git repository; needs the program git",
+                action(|call: Call| async move { git(&call).await }),
+            )
+            .flags(&[
+                text("url", "Address of the repository"),
+                INTERVAL,
+                PATH,
+                text("username", "User name").or("git").short('u'),
+                text("password", "Password or token; also GIT_PASSWORD").short('p'),
+                switch("silent", "The deploy key is in place already, do not ask").short('s'),
+                switch("allow-insecure-http", "Allow plain HTTP"),
+                switch("with-bearer-token", "Send the password as a bearer token"),
+            ])
+            .example(
+                "Over SSH, with a new deploy key",
+                "bootstrap git --url=ssh://git@git.example.com/acme/fleet --path=clusters/prod",
+            )
+            .example(
+                "Over HTTPS",
+                "bootstrap git --url=https://git.example.com/acme/fleet --token-auth --path=clusters/prod",
+            ),
             hosted("github", "GitHub", &[teams, text("hostname", "Host").or("github.com")]),
             hosted(
                 "gitlab",
@@ -94,7 +109,11 @@ pub(crate) fn node() -> Node {
             hosted(
                 "bitbucket-server",
                 "Bitbucket Server",
-                &[list("group", "Groups with access"), text("hostname", "Host"), text("username", "User name").or("git").short('u')],
+                &[
+                    list("group", "Groups with access"),
+                    text("hostname", "Host"),
+                    text("username", "User name").or("git").short('u'),
+                ],
             ),
         ],
     )
@@ -215,11 +234,21 @@ async fn access(call: &Call, url: &url::Url) -> anyhow::Result<Access> {
     match url.scheme() {
         "ssh" => {
             let key = match call.text("private-key-file") {
-                "" => ssh::generate(call.text("ssh-key-algorithm"), call.text("ssh-ecdsa-curve"), call.text("ssh-rsa-bits"))?,
-                file => ssh::load(&std::fs::read_to_string(file).with_context(|| format!("failed to open private key file {file}"))?)?,
+                "" => ssh::generate(
+                    call.text("ssh-key-algorithm"),
+                    call.text("ssh-ecdsa-curve"),
+                    call.text("ssh-rsa-bits"),
+                )?,
+                file => ssh::load(
+                    &std::fs::read_to_string(file)
+                        .with_context(|| format!("failed to open private key file {file}"))?,
+                )?,
             };
             let host = match call.text("ssh-hostname") {
-                "" => url.host_str().unwrap_or_default().to_owned() + &url.port().map(|p| format!(":{p}")).unwrap_or_default(),
+                "" => {
+                    url.host_str().unwrap_or_default().to_owned()
+                        + &url.port().map(|p| format!(":{p}")).unwrap_or_default()
+                }
                 given => given.to_owned(),
             };
             let hosts = ssh::scan(&host).await?;
@@ -238,8 +267,15 @@ async fn access(call: &Call, url: &url::Url) -> anyhow::Result<Access> {
                 key_file.display(),
                 hosts_file.display()
             );
-            let secret = Content::default().file("identity", &key.private).file("identity.pub", &key.public).file("known_hosts", &hosts);
-            Ok(Access { environment: vec![("GIT_SSH_COMMAND".to_owned(), command)], secret, _files: Some(files) })
+            let secret = Content::default()
+                .file("identity", &key.private)
+                .file("identity.pub", &key.public)
+                .file("known_hosts", &hosts);
+            Ok(Access {
+                environment: vec![("GIT_SSH_COMMAND".to_owned(), command)],
+                secret,
+                _files: Some(files),
+            })
         }
         scheme @ ("https" | "http") => {
             if scheme == "http" && !call.on("allow-insecure-http") {
@@ -263,9 +299,14 @@ async fn access(call: &Call, url: &url::Url) -> anyhow::Result<Access> {
                     ("GIT_CONFIG_VALUE_0".to_owned(), header),
                 ];
             }
-            let mut secret = if bearer { Content::default().file("bearerToken", &password) } else { Content::default().pair(user, &password) };
+            let mut secret = if bearer {
+                Content::default().file("bearerToken", &password)
+            } else {
+                Content::default().pair(user, &password)
+            };
             if !call.text("ca-file").is_empty() {
-                let authority = std::fs::read_to_string(call.text("ca-file")).context("unable to read TLS CA file")?;
+                let authority =
+                    std::fs::read_to_string(call.text("ca-file")).context("unable to read TLS CA file")?;
                 environment.push(("GIT_SSL_CAINFO".to_owned(), call.text("ca-file").to_owned()));
                 secret = secret.file("ca.crt", &authority);
             }
@@ -278,7 +319,12 @@ async fn access(call: &Call, url: &url::Url) -> anyhow::Result<Access> {
 fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(content.as_bytes())
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content.as_bytes())
 }
 
 async fn git(call: &Call) -> Outcome {
@@ -304,7 +350,11 @@ async fn git(call: &Call) -> Outcome {
     let objects = fl_install::manifests(&options).context("component manifest generation failed")?;
     clone.write(&folder.join("gotk-components.yaml"), &install::manifest_text(&options, &objects)?)?;
     say::success("generated component manifests");
-    clone.publish(call, &format!("Add Flux {} component manifests", options.version), "component manifests")?;
+    clone.publish(
+        call,
+        &format!("Add Flux {} component manifests", options.version),
+        "component manifests",
+    )?;
     say::action(format!("installing components in {namespace:?} namespace"));
     install::apply(&cluster, &objects).await?;
     say::success("installed components");
@@ -331,13 +381,17 @@ async fn check_path(cluster: &Cluster, namespace: &str, path: &str) -> Outcome {
     let found = match cluster.find(&kinds::KUSTOMIZATION.resource(), namespace, namespace).await {
         Ok(found) => found,
         Err(error) if error.is_no_match() => None,
-        Err(error) => bail!("failed to determine if sync configuration would overwrite existing Kustomization: {error}"),
+        Err(error) => {
+            bail!("failed to determine if sync configuration would overwrite existing Kustomization: {error}")
+        }
     };
     let plain = |text: &str| text.trim_start_matches("./").trim_end_matches('/').to_owned();
     if let Some(found) = found {
         let current = text_at(&found, "/spec/path");
         if plain(current) != plain(path) {
-            bail!("sync path configuration ({path:?}) would overwrite path ({current:?}) of existing Kustomization");
+            bail!(
+                "sync path configuration ({path:?}) would overwrite path ({current:?}) of existing Kustomization"
+            );
         }
     }
     Ok(())
@@ -347,7 +401,8 @@ async fn source_secret(call: &Call, cluster: &Cluster, content: &Content) -> Out
     let (name, namespace) = (call.text("secret-name"), call.namespace());
     let key = format!("{namespace}/{name}");
     say::action(format!("determining if source secret {key:?} exists"));
-    let exists = cluster.find(&Resource::new("v1", "Secret", "secrets", true), namespace, name).await?.is_some();
+    let exists =
+        cluster.find(&Resource::new("v1", "Secret", "secrets", true), namespace, name).await?.is_some();
     if exists && content.is_empty() {
         say::success("source secret up to date");
         return Ok(());

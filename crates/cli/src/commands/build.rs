@@ -36,13 +36,20 @@ pub(crate) fn build_node() -> Node {
         "Build what would be applied or published",
         vec![
             artifact::build_node(),
-            Node::leaf("kustomization", "Build a Kustomization from a local folder", action(|call: Call| async move { build(&call).await }))
-                .alias(&["ks"])
-                .takes("NAME")
-                .flags(SHARED)
-                .flags(&[switch("dry-run", "Ask no cluster; needs --kustomization-file")])
-                .example("As the controller would build it", "build kustomization apps --path ./apps")
-                .example("Without a cluster", "build ks apps --path ./apps --kustomization-file ./clusters/prod/apps.yaml --dry-run"),
+            Node::leaf(
+                "kustomization",
+                "Build a Kustomization from a local folder",
+                action(|call: Call| async move { build(&call).await }),
+            )
+            .alias(&["ks"])
+            .takes("NAME")
+            .flags(SHARED)
+            .flags(&[switch("dry-run", "Ask no cluster; needs --kustomization-file")])
+            .example("As the controller would build it", "build kustomization apps --path ./apps")
+            .example(
+                "Without a cluster",
+                "build ks apps --path ./apps --kustomization-file ./clusters/prod/apps.yaml --dry-run",
+            ),
         ],
     )
 }
@@ -53,16 +60,23 @@ pub(crate) fn diff_node() -> Node {
         "Compare local files with what is live or published",
         vec![
             artifact::diff_node(),
-            Node::leaf("kustomization", "Compare a local folder with the cluster", action(|call: Call| async move { diff(&call).await }))
-                .alias(&["ks"])
-                .takes("NAME")
-                .flags(SHARED)
-                .flags(&[
-                    switch("progress-bar", "Show progress in a terminal").or("true"),
-                    switch("ignore-not-found", "The Kustomization may be new"),
-                ])
-                .example("What would a merge change?", "diff kustomization apps --path ./apps")
-                .example("With everything below", "diff ks fleet --path ./fleet -r --local-sources GitRepository/flux-system/fleet=."),
+            Node::leaf(
+                "kustomization",
+                "Compare a local folder with the cluster",
+                action(|call: Call| async move { diff(&call).await }),
+            )
+            .alias(&["ks"])
+            .takes("NAME")
+            .flags(SHARED)
+            .flags(&[
+                switch("progress-bar", "Show progress in a terminal").or("true"),
+                switch("ignore-not-found", "The Kustomization may be new"),
+            ])
+            .example("What would a merge change?", "diff kustomization apps --path ./apps")
+            .example(
+                "With everything below",
+                "diff ks fleet --path ./fleet -r --local-sources GitRepository/flux-system/fleet=.",
+            ),
         ],
     )
 }
@@ -71,7 +85,9 @@ fn local_sources(call: &Call) -> anyhow::Result<BTreeMap<String, String>> {
     let mut sources = BTreeMap::new();
     for pair in call.list("local-sources") {
         let Some((source, path)) = pair.split_once('=') else {
-            bail!("invalid argument {pair:?} for \"--local-sources\" flag: {pair} must be formatted as key=value");
+            bail!(
+                "invalid argument {pair:?} for \"--local-sources\" flag: {pair} must be formatted as key=value"
+            );
         };
         sources.insert(source.to_owned(), path.to_owned());
     }
@@ -152,7 +168,9 @@ async fn diff(call: &Call) -> Outcome {
     }
     check_file(call)?;
     if call.on("ignore-not-found") && call.text("kustomization-file").is_empty() {
-        return Err(failed("kustomization file is required when assuming new kustomizations".to_owned()).into());
+        return Err(
+            failed("kustomization file is required when assuming new kustomizations".to_owned()).into()
+        );
     }
     let found = async {
         let cluster = Cluster::connect(call).await?;
@@ -209,9 +227,16 @@ async fn compare(builder: &Builder, depth: usize) -> anyhow::Result<Report> {
         };
         seen.push(change.object.id.clone());
         report.add(object, change.action, live, merged, &ignore);
-        if builder.recursive && is_kustomization(object) && change.action != Action::Created && !same_object(object, &kustomization) {
+        if builder.recursive
+            && is_kustomization(object)
+            && change.action != Action::Created
+            && !same_object(object, &kustomization)
+        {
             if object.pointer("/spec/kubeConfig").is_some() {
-                report.text.push_str(&format!("⚠️ {} skipped: diff not supported for remote clusters\n", id_text(object)));
+                report.text.push_str(&format!(
+                    "⚠️ {} skipped: diff not supported for remote clusters\n",
+                    id_text(object)
+                ));
                 continue;
             }
             if depth > 32 {
@@ -243,7 +268,14 @@ async fn compare(builder: &Builder, depth: usize) -> anyhow::Result<Report> {
 }
 
 impl Report {
-    fn add(&mut self, object: &Value, action: Action, live: Option<Value>, merged: Option<Value>, ignore: &IgnoreRules) {
+    fn add(
+        &mut self,
+        object: &Value,
+        action: Action,
+        live: Option<Value>,
+        merged: Option<Value>,
+        ignore: &IgnoreRules,
+    ) {
         let id = id_text(object);
         match action {
             Action::Skipped => self.text.push_str(&format!("► {id} skipped\n")),
@@ -279,7 +311,8 @@ impl Report {
         let Some(stored) = kustomization.pointer("/status/inventory") else { return Ok(()) };
         let stored = serde_json::from_value(stored.clone())?;
         let inventory = Inventory::read(&stored).map_err(anyhow::Error::msg)?;
-        let mut stale: Vec<ObjectRef> = inventory.objects().iter().filter(|o| !seen.contains(&o.id)).cloned().collect();
+        let mut stale: Vec<ObjectRef> =
+            inventory.objects().iter().filter(|o| !seen.contains(&o.id)).cloned().collect();
         fl_apply::sort(&mut stale);
         for object in stale {
             self.changed = true;
@@ -291,7 +324,9 @@ impl Report {
 
 /// Secret values never show: only that they are there, or that they changed.
 fn hide(live: &mut Value, merged: &mut Value) {
-    let keys = |side: &Value| side["data"].as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    let keys = |side: &Value| {
+        side["data"].as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
+    };
     for key in keys(live) {
         match merged["data"].get(&key) {
             Some(new) if *new != live["data"][&key] => {
@@ -324,7 +359,15 @@ fn encrypted(object: &Value) -> bool {
 fn same_keys(live: &mut Value, merged: &mut Value) -> bool {
     let mut keys = |side: &mut Value| {
         let map = side["data"].as_object_mut();
-        map.map(|m| m.iter_mut().map(|(k, v)| { *v = json!("*****"); k.clone() }).collect::<std::collections::BTreeSet<_>>()).unwrap_or_default()
+        map.map(|m| {
+            m.iter_mut()
+                .map(|(k, v)| {
+                    *v = json!("*****");
+                    k.clone()
+                })
+                .collect::<std::collections::BTreeSet<_>>()
+        })
+        .unwrap_or_default()
     };
     keys(live) == keys(merged)
 }

@@ -20,26 +20,34 @@ pub(crate) fn node() -> Node {
         "debug",
         "Look behind an object",
         vec![
-            Node::leaf("kustomization", "Look behind a Kustomization; prints secrets", action(|call: Call| async move { kustomization(&call).await }))
-                .alias(&["ks"])
-                .takes("NAME")
-                .plain(Plain::Exactly(1))
-                .flags(&[
-                    switch("show-status", "Print the status"),
-                    switch("show-vars", "Print the variables of the build as an env file"),
-                    switch("show-history", "Print the history"),
-                ])
-                .example("Which variables does the build see?", "debug kustomization apps --show-vars"),
-            Node::leaf("helmrelease", "Look behind a HelmRelease; prints secrets", action(|call: Call| async move { release(&call).await }))
-                .alias(&["hr"])
-                .takes("NAME")
-                .plain(Plain::Exactly(1))
-                .flags(&[
-                    switch("show-status", "Print the status"),
-                    switch("show-values", "Print the merged values"),
-                    switch("show-history", "Print the history"),
-                ])
-                .example("Which values does the chart get?", "debug hr web -n shop --show-values"),
+            Node::leaf(
+                "kustomization",
+                "Look behind a Kustomization; prints secrets",
+                action(|call: Call| async move { kustomization(&call).await }),
+            )
+            .alias(&["ks"])
+            .takes("NAME")
+            .plain(Plain::Exactly(1))
+            .flags(&[
+                switch("show-status", "Print the status"),
+                switch("show-vars", "Print the variables of the build as an env file"),
+                switch("show-history", "Print the history"),
+            ])
+            .example("Which variables does the build see?", "debug kustomization apps --show-vars"),
+            Node::leaf(
+                "helmrelease",
+                "Look behind a HelmRelease; prints secrets",
+                action(|call: Call| async move { release(&call).await }),
+            )
+            .alias(&["hr"])
+            .takes("NAME")
+            .plain(Plain::Exactly(1))
+            .flags(&[
+                switch("show-status", "Print the status"),
+                switch("show-values", "Print the merged values"),
+                switch("show-history", "Print the history"),
+            ])
+            .example("Which values does the chart get?", "debug hr web -n shop --show-values"),
         ],
     )
 }
@@ -92,7 +100,9 @@ async fn kustomization(call: &Call) -> Outcome {
 /// The variables of a build: those of the objects named, in order, and the ones written down last.
 pub(crate) async fn variables(cluster: &Cluster, object: &Value) -> anyhow::Result<BTreeMap<String, String>> {
     let mut variables = BTreeMap::new();
-    for reference in object.pointer("/spec/postBuild/substituteFrom").and_then(Value::as_array).into_iter().flatten() {
+    for reference in
+        object.pointer("/spec/postBuild/substituteFrom").and_then(Value::as_array).into_iter().flatten()
+    {
         let (kind, name) = (text_at(reference, "/kind"), text_at(reference, "/name"));
         let optional = reference["optional"].as_bool().unwrap_or(false);
         let resource = match kind {
@@ -108,7 +118,9 @@ pub(crate) async fn variables(cluster: &Cluster, object: &Value) -> anyhow::Resu
             variables.insert(key, value.replace('\n', ""));
         }
     }
-    for (key, value) in object.pointer("/spec/postBuild/substitute").and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in
+        object.pointer("/spec/postBuild/substitute").and_then(Value::as_object).into_iter().flatten()
+    {
         variables.insert(key.clone(), value.as_str().unwrap_or_default().replace('\n', ""));
     }
     Ok(variables)
@@ -166,7 +178,9 @@ async fn values(cluster: &Cluster, object: &Value) -> anyhow::Result<Value> {
             Ok(found) => found,
             Err(error) if optional && error.is_not_found() => continue,
             Err(error) if error.is_not_found() => bail!("could not find values {kind} '{namespace}/{name}'"),
-            Err(error) => bail!("could not resolve {kind} chart values reference '{namespace}/{name}' with key '{key}': {error}"),
+            Err(error) => bail!(
+                "could not resolve {kind} chart values reference '{namespace}/{name}' with key '{key}': {error}"
+            ),
         };
         let Some(text) = data(&found)?.remove(key) else {
             if optional {
@@ -176,16 +190,18 @@ async fn values(cluster: &Cluster, object: &Value) -> anyhow::Result<Value> {
         };
         match text_at(reference, "/targetPath") {
             "" => {
-                let read = text::documents(text.as_bytes())
-                    .with_context(|| format!("unable to read values from key '{key}' in {kind} '{namespace}/{name}'"))?;
+                let read = text::documents(text.as_bytes()).with_context(|| {
+                    format!("unable to read values from key '{key}' in {kind} '{namespace}/{name}'")
+                })?;
                 if let Some(Value::Object(map)) = read.into_iter().next() {
                     merge(&mut merged, map);
                 }
             }
             path => {
                 let literal = reference["literal"].as_bool().unwrap_or(false);
-                set_path(&mut merged, path, text.trim_end_matches('\n'), literal)
-                    .with_context(|| format!("unable to set value from key '{key}' of {kind} '{namespace}/{name}' at '{path}'"))?;
+                set_path(&mut merged, path, text.trim_end_matches('\n'), literal).with_context(|| {
+                    format!("unable to set value from key '{key}' of {kind} '{namespace}/{name}' at '{path}'")
+                })?;
             }
         }
     }
@@ -269,7 +285,11 @@ fn steps(path: &str) -> anyhow::Result<Vec<Step>> {
             '[' => {
                 finish(&mut key, &mut steps);
                 let digits: String = chars.by_ref().take_while(|c| *c != ']').collect();
-                let index = digits.parse().ok().filter(|i| *i <= MOST).with_context(|| format!("bad index [{digits}]"))?;
+                let index = digits
+                    .parse()
+                    .ok()
+                    .filter(|i| *i <= MOST)
+                    .with_context(|| format!("bad index [{digits}]"))?;
                 steps.push(Step::Index(index));
             }
             other => key.push(other),
@@ -291,6 +311,9 @@ mod tests {
         set_path(&mut values, r"a.b\.c[1].d", "7", false).unwrap();
         set_path(&mut values, "t", "'7'", false).unwrap();
         assert_eq!(Value::Object(values), json!({"a": {"b.c": [null, {"d": 7}]}, "t": "7"}));
-        assert_eq!(status(&json!({"kind": "HelmRelease", "status": {"history": [{"name": "a"}]}}))["history"][0]["deleted"], Value::Null);
+        assert_eq!(
+            status(&json!({"kind": "HelmRelease", "status": {"history": [{"name": "a"}]}}))["history"][0]["deleted"],
+            Value::Null
+        );
     }
 }

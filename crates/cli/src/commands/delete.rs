@@ -12,7 +12,8 @@ use crate::{prompt, say};
 pub(crate) fn node() -> Node {
     let one = |name, kind: &'static Kind| {
         let about = format!("Delete a {}", kind.kind);
-        Node::leaf(name, &about, action(move |call: Call| async move { delete(&call, kind).await })).takes("NAME")
+        Node::leaf(name, &about, action(move |call: Call| async move { delete(&call, kind).await }))
+            .takes("NAME")
     };
     Node::group(
         "delete",

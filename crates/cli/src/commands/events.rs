@@ -84,7 +84,10 @@ async fn run(call: &Call) -> Outcome {
     }
     let mut events = Vec::new();
     for selection in &selections {
-        let found = cluster.list(&resource(), selection).await.map_err(|e| anyhow::Error::from(e).context("error getting events"))?;
+        let found = cluster
+            .list(&resource(), selection)
+            .await
+            .map_err(|e| anyhow::Error::from(e).context("error getting events"))?;
         events.extend(found);
     }
     events.retain(|e| view.shows(e));
@@ -114,20 +117,28 @@ fn involved(kind: &str, name: &str) -> String {
 }
 
 /// Kind, name and namespace of what the object is built from.
-async fn related(cluster: &Cluster, kind: &'static Kind, namespace: &str, name: &str) -> anyhow::Result<Vec<(String, String, String)>> {
+async fn related(
+    cluster: &Cluster,
+    kind: &'static Kind,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Vec<(String, String, String)>> {
     let Some(source) = source(kind) else { return Ok(Vec::new()) };
     let object = cluster.get(&kind.resource(), namespace, name).await?;
     let field = |key: &str| {
         let pointer = format!("/{}/{key}", source.field.join("/"));
         object.pointer(&pointer).and_then(Value::as_str).map(str::to_owned)
     };
-    let missing = |key: &str| anyhow::anyhow!("field '{}.{key}' for '{namespace}/{name}' not found", source.field.join("."));
+    let missing = |key: &str| {
+        anyhow::anyhow!("field '{}.{key}' for '{namespace}/{name}' not found", source.field.join("."))
+    };
     let source_kind = match source.kind {
         Some(kind) => kind.to_owned(),
         None => field("kind").ok_or_else(|| missing("kind"))?,
     };
     let source_name = field("name").ok_or_else(|| missing("name"))?;
-    let source_namespace = source.other_namespace.then(|| field("namespace")).flatten().unwrap_or_else(|| namespace.to_owned());
+    let source_namespace =
+        source.other_namespace.then(|| field("namespace")).flatten().unwrap_or_else(|| namespace.to_owned());
     let mut found = vec![(source_kind, source_name, source_namespace.clone())];
     if kind.kind == "HelmRelease" {
         found.push(("HelmChart".to_owned(), format!("{namespace}-{name}"), source_namespace));
@@ -143,7 +154,8 @@ struct View {
 impl View {
     fn shows(&self, event: &Value) -> bool {
         is_flux_kind(text_at(event, "/involvedObject/kind")).is_some()
-            && (self.types.is_empty() || self.types.iter().any(|t| t.eq_ignore_ascii_case(text_at(event, "/type"))))
+            && (self.types.is_empty()
+                || self.types.iter().any(|t| t.eq_ignore_ascii_case(text_at(event, "/type"))))
     }
 
     fn header(&self) -> Vec<&'static str> {
@@ -152,9 +164,11 @@ impl View {
     }
 
     fn row(&self, event: &Value) -> Vec<String> {
-        let object = format!("{}/{}", text_at(event, "/involvedObject/kind"), text_at(event, "/involvedObject/name"));
+        let object =
+            format!("{}/{}", text_at(event, "/involvedObject/kind"), text_at(event, "/involvedObject/name"));
         let text = |pointer| text_at(event, pointer).to_owned();
-        let cells = [last_seen(event, Timestamp::now()), text("/type"), text("/reason"), object, text("/message")];
+        let cells =
+            [last_seen(event, Timestamp::now()), text("/type"), text("/reason"), object, text("/message")];
         self.show_namespace.then(|| namespace_of(event).to_owned()).into_iter().chain(cells).collect()
     }
 }
@@ -176,7 +190,8 @@ fn last_seen(event: &Value, now: Timestamp) -> String {
         Ok(time) => human_duration((now.as_second() - time.as_second()).max(0)),
         Err(_) => "<unknown>".to_owned(),
     };
-    let first = if text_at(event, "/eventTime").is_empty() { since("/firstTimestamp") } else { since("/eventTime") };
+    let first =
+        if text_at(event, "/eventTime").is_empty() { since("/firstTimestamp") } else { since("/eventTime") };
     if let Some(series) = event.get("series").filter(|s| s.is_object()) {
         return format!("{} (x{} over {first})", since("/series/lastObservedTime"), series["count"]);
     }
@@ -239,7 +254,18 @@ mod tests {
 
     #[test]
     fn durations_lose_detail_as_they_grow() {
-        let cases = [(19, "19s"), (119, "119s"), (121, "2m1s"), (504, "8m24s"), (3600, "60m"), (14_700, "4h5m"), (46 * 3600, "46h"), (5 * 86_400 + 3 * 3600, "5d3h"), (10 * 86_400, "10d"), (3 * 365 * 86_400, "3y")];
+        let cases = [
+            (19, "19s"),
+            (119, "119s"),
+            (121, "2m1s"),
+            (504, "8m24s"),
+            (3600, "60m"),
+            (14_700, "4h5m"),
+            (46 * 3600, "46h"),
+            (5 * 86_400 + 3 * 3600, "5d3h"),
+            (10 * 86_400, "10d"),
+            (3 * 365 * 86_400, "3y"),
+        ];
         for (seconds, text) in cases {
             assert_eq!(human_duration(seconds), text);
         }

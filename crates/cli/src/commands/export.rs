@@ -14,7 +14,8 @@ use crate::{say, text};
 pub(crate) fn node() -> Node {
     let one = |name, kind: &'static Kind| {
         let about = format!("Print a {} as YAML", kind.kind);
-        Node::leaf(name, &about, action(move |call: Call| async move { run(&call, kind).await })).takes("NAME")
+        Node::leaf(name, &about, action(move |call: Call| async move { run(&call, kind).await }))
+            .takes("NAME")
     };
     Node::group(
         "export",
@@ -31,7 +32,8 @@ pub(crate) fn node() -> Node {
                 "source",
                 "Print sources as YAML",
                 vec![
-                    one("git", &kinds::GIT).example("With its secret", "export source git fleet --with-credentials"),
+                    one("git", &kinds::GIT)
+                        .example("With its secret", "export source git fleet --with-credentials"),
                     one("oci", &kinds::OCI),
                     one("helm", &kinds::HELM),
                     one("chart", &kinds::CHART),
@@ -49,7 +51,11 @@ pub(crate) fn node() -> Node {
                     one("update", &kinds::IMAGE_UPDATE),
                 ],
             ),
-            Node::group("artifact", "Print artifact objects as YAML", vec![one("generator", &kinds::GENERATOR)]),
+            Node::group(
+                "artifact",
+                "Print artifact objects as YAML",
+                vec![one("generator", &kinds::GENERATOR)],
+            ),
         ],
     )
     .shared(&[switch("all", "All objects of the namespace")])
@@ -90,7 +96,8 @@ async fn print_secret(cluster: &Cluster, namespace: &str, name: &str) -> Outcome
         Ok(secret) => secret,
         Err(error) => bail!("failed to retrieve secret {name}, error: {error}"),
     };
-    let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}});
+    let mut secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}});
     for key in ["data", "type"] {
         if let Some(value) = found.get(key).filter(|v: &&Value| !v.is_null()) {
             secret[key] = value.clone();

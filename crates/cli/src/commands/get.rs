@@ -40,8 +40,10 @@ pub(crate) fn node() -> Node {
         "sources",
         "Show sources and their state",
         vec![
-            all("Show all sources", || kinds::SOURCES.to_vec()).example("Sources of all namespaces", "get sources all -A"),
-            one("git", "Show GitRepositories", &kinds::GIT).example("Those that are not ready", "get sources git -A --status-selector ready=false"),
+            all("Show all sources", || kinds::SOURCES.to_vec())
+                .example("Sources of all namespaces", "get sources all -A"),
+            one("git", "Show GitRepositories", &kinds::GIT)
+                .example("Those that are not ready", "get sources git -A --status-selector ready=false"),
             one("oci", "Show OCIRepositories", &kinds::OCI),
             one("helm", "Show HelmRepositories", &kinds::HELM),
             one("chart", "Show HelmCharts", &kinds::CHART),
@@ -73,7 +75,8 @@ pub(crate) fn node() -> Node {
         "get",
         "Show objects and their state",
         vec![
-            all("Show everything flux delivers with", everything).example("All objects of the cluster", "get all -A"),
+            all("Show everything flux delivers with", everything)
+                .example("All objects of the cluster", "get all -A"),
             sources,
             one("kustomizations", "Show Kustomizations", &kinds::KUSTOMIZATION)
                 .alias(&["ks", "kustomization"])
@@ -152,7 +155,11 @@ impl View {
             return Vec::new();
         }
         let namespace = self.all_namespaces.then_some("Namespace");
-        namespace.into_iter().chain(["Name"]).chain(self.columns(kind).into_iter().map(Column::title)).collect()
+        namespace
+            .into_iter()
+            .chain(["Name"])
+            .chain(self.columns(kind).into_iter().map(Column::title))
+            .collect()
     }
 
     fn keeps(&self, kind: &Kind, object: &Value) -> bool {
@@ -160,7 +167,8 @@ impl View {
     }
 
     fn row(&self, kind: &Kind, object: &Value) -> Vec<String> {
-        let name = if self.with_kind { kinds::kind_and_name(kind, object) } else { name_of(object).to_owned() };
+        let name =
+            if self.with_kind { kinds::kind_and_name(kind, object) } else { name_of(object).to_owned() };
         let namespace = self.all_namespaces.then(|| namespace_of(object).to_owned());
         namespace.into_iter().chain([name]).chain(kind.cells(object, &self.columns(kind))).collect()
     }
@@ -168,7 +176,9 @@ impl View {
     /// The objects in the chosen form; `None` when nothing is to be printed.
     fn print(&self, kind: &Kind, objects: &[Value]) {
         match self.output.as_str() {
-            "json" => say::data_line(&view::pretty_json(&json!({"apiVersion": "v1", "kind": "List", "items": objects}))),
+            "json" => say::data_line(&view::pretty_json(
+                &json!({"apiVersion": "v1", "kind": "List", "items": objects}),
+            )),
             "yaml" => objects.iter().for_each(|o| say::data(&format!("---\n{}", view::yaml(o)))),
             "name" => objects.iter().for_each(|o| {
                 say::data_line(&format!("{}.{}/{}", kind.plural, kind.group, name_of(o)));
@@ -184,15 +194,22 @@ impl View {
 /// Labels as Kubernetes' objects select them: `!=` and comparisons are not among its operators.
 fn check_labels(text: &str) -> anyhow::Result<()> {
     let selector: Selector = text.parse().map_err(|error: fl_types::SelectorError| {
-        anyhow::anyhow!("unable to parse label selector: couldn't parse the selector string {}: {error}", quoted(text))
+        anyhow::anyhow!(
+            "unable to parse label selector: couldn't parse the selector string {}: {error}",
+            quoted(text)
+        )
     })?;
     for requirement in selector.requirements() {
         match requirement.operator() {
             Operator::NotEquals => {
                 bail!("unable to parse label selector: \"!=\" is not a valid label selector operator")
             }
-            Operator::GreaterThan => bail!("unable to parse label selector: \"gt\" isn't supported in label selectors"),
-            Operator::LessThan => bail!("unable to parse label selector: \"lt\" isn't supported in label selectors"),
+            Operator::GreaterThan => {
+                bail!("unable to parse label selector: \"gt\" isn't supported in label selectors")
+            }
+            Operator::LessThan => {
+                bail!("unable to parse label selector: \"lt\" isn't supported in label selectors")
+            }
             _ => {}
         }
     }
@@ -310,7 +327,9 @@ mod tests {
             let s = StatusSelector::parse(text).unwrap();
             kinds::GIT.matches(&object, &s.condition, &s.status) == s.wanted
         };
-        assert!(keeps("ready=false") && keeps("ready!=true") && !keeps("READY=True") && keeps("stalled!=true"));
+        assert!(
+            keeps("ready=false") && keeps("ready!=true") && !keeps("READY=True") && keeps("stalled!=true")
+        );
         assert!(StatusSelector::parse("ready").is_err());
     }
 
@@ -318,7 +337,14 @@ mod tests {
     fn label_selectors_refuse_what_flux_refuses() {
         assert!(check_labels("a=b,c in (d,e),!f,g").is_ok());
         let message = |text| check_labels(text).unwrap_err().to_string();
-        assert_eq!(message("a!=b"), "unable to parse label selector: \"!=\" is not a valid label selector operator");
-        assert!(message("a in b").starts_with("unable to parse label selector: couldn't parse the selector string \"a in b\": "));
+        assert_eq!(
+            message("a!=b"),
+            "unable to parse label selector: \"!=\" is not a valid label selector operator"
+        );
+        assert!(
+            message("a in b").starts_with(
+                "unable to parse label selector: couldn't parse the selector string \"a in b\": "
+            )
+        );
     }
 }

@@ -25,7 +25,10 @@ pub(crate) const COMPONENT_FLAGS: &[Flag] = &[
     text("version", "Release to install; by default this one").short('v'),
     list("components", "Controllers to install")
         .or("source-controller,kustomize-controller,helm-controller,notification-controller"),
-    list("components-extra", "Further controllers: image-reflector-controller, image-automation-controller, source-watcher, flux-operator, open-flux, open-mcp, flagger"),
+    list(
+        "components-extra",
+        "Further controllers: image-reflector-controller, image-automation-controller, source-watcher, flux-operator, open-flux, open-mcp, flagger",
+    ),
     text("registry", "Registry with the image").or("ghcr.io/fluorite-gitops"),
     text("registry-creds", "Credentials for the registry, user:password; needs --image-pull-secret"),
     text("image-pull-secret", "Secret with credentials for the registry"),
@@ -47,16 +50,23 @@ fn log_level(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn node() -> Node {
-    Node::leaf("install", "Install the controllers or print their manifests", action(|call: Call| async move { run(&call).await }))
-        .plain(Plain::None)
-        .flags(COMPONENT_FLAGS)
-        .flags(&[
-            switch("export", "Print the manifests as YAML instead of applying them"),
-            switch("crds-only", "Only the custom resource definitions, with --export"),
-        ])
-        .example("Into the cluster of the current context", "install")
-        .example("As a file", "install --export > flux-system.yaml")
-        .example("With image automation", "install --components-extra=image-reflector-controller,image-automation-controller")
+    Node::leaf(
+        "install",
+        "Install the controllers or print their manifests",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .plain(Plain::None)
+    .flags(COMPONENT_FLAGS)
+    .flags(&[
+        switch("export", "Print the manifests as YAML instead of applying them"),
+        switch("crds-only", "Only the custom resource definitions, with --export"),
+    ])
+    .example("Into the cluster of the current context", "install")
+    .example("As a file", "install --export > flux-system.yaml")
+    .example(
+        "With image automation",
+        "install --components-extra=image-reflector-controller,image-automation-controller",
+    )
 }
 
 /// Which components the flags name.
@@ -87,7 +97,9 @@ pub(crate) fn options(call: &Call) -> anyhow::Result<Options> {
     match call.text("version") {
         "" | RELEASE => {}
         other if !other.starts_with('v') => bail!("targeted version '{other}' must be prefixed with 'v'"),
-        other => bail!("targeted version '{other}' is not this release; this program installs {RELEASE}, use the program of that release"),
+        other => bail!(
+            "targeted version '{other}' is not this release; this program installs {RELEASE}, use the program of that release"
+        ),
     }
     let secret = call.text("image-pull-secret");
     Ok(Options {
@@ -126,7 +138,8 @@ async fn run(call: &Call) -> Outcome {
         if !call.on("export") {
             bail!("--crds-only needs --export");
         }
-        let chosen = if call.changed("components") { components(call)? } else { BTreeSet::from(Component::ALL) };
+        let chosen =
+            if call.changed("components") { components(call)? } else { BTreeSet::from(Component::ALL) };
         say::data(&fl_install::to_yaml(&fl_install::crds(&chosen))?);
         return Ok(());
     }
@@ -170,11 +183,15 @@ pub(crate) async fn check_other(cluster: &Cluster, force: bool) -> Outcome {
     };
     let Installed { bootstrapped, managed_by, version, .. } = &info;
     if *bootstrapped {
-        bail!("this cluster has already been bootstrapped with Flux {version}! Please use 'flux bootstrap' to upgrade");
+        bail!(
+            "this cluster has already been bootstrapped with Flux {version}! Please use 'flux bootstrap' to upgrade"
+        );
     }
     if !force && !["", "flux"].contains(&managed_by.as_str()) {
         say::note(&format!("Flux {version} has been installed on this cluster with {managed_by}!\n"));
-        if prompt::confirm(&format!("Are you sure you want to override the {managed_by} installation? Y/N")).is_err() {
+        if prompt::confirm(&format!("Are you sure you want to override the {managed_by} installation? Y/N"))
+            .is_err()
+        {
             bail!("installation cancelled");
         }
     }
@@ -192,7 +209,8 @@ pub(crate) async fn apply(cluster: &Cluster, objects: &[Value]) -> anyhow::Resul
         lines.push(apply_one(cluster, object).await?);
     }
     for object in objects.iter().filter(first) {
-        let resource = Discovery::resource(cluster, text_at(object, "/apiVersion"), text_at(object, "/kind")).await?;
+        let resource =
+            Discovery::resource(cluster, text_at(object, "/apiVersion"), text_at(object, "/kind")).await?;
         cluster
             .poll(|| async {
                 let found = cluster.find(&resource, "", name_of(object)).await?;
@@ -209,10 +227,14 @@ pub(crate) async fn apply(cluster: &Cluster, objects: &[Value]) -> anyhow::Resul
 
 async fn apply_one(cluster: &Cluster, object: &Value) -> anyhow::Result<String> {
     let (kind, namespace, name) = (text_at(object, "/kind"), namespace_of(object), name_of(object));
-    let id = if namespace.is_empty() { format!("{kind}/{name}") } else { format!("{kind}/{namespace}/{name}") };
+    let id =
+        if namespace.is_empty() { format!("{kind}/{name}") } else { format!("{kind}/{namespace}/{name}") };
     let resource = Discovery::resource(cluster, text_at(object, "/apiVersion"), kind).await?;
     let before = cluster.find(&resource, namespace, name).await?;
-    let after = cluster.apply(&resource, object, "flux", false).await.with_context(|| format!("{id} apply failed"))?;
+    let after = cluster
+        .apply(&resource, object, "flux", false)
+        .await
+        .with_context(|| format!("{id} apply failed"))?;
     let version = |o: &Value| o.pointer("/metadata/resourceVersion").cloned();
     let what = match before {
         None => "created",
@@ -224,13 +246,16 @@ async fn apply_one(cluster: &Cluster, object: &Value) -> anyhow::Result<String> 
 
 /// The secret that lets the pods pull their image, when credentials were given.
 pub(crate) async fn pull_secret(call: &Call, cluster: &Cluster, options: &Options) -> anyhow::Result<bool> {
-    let (Some(name), Some((user, password))) = (&options.image_pull_secret, call.text("registry-creds").split_once(':')) else {
+    let (Some(name), Some((user, password))) =
+        (&options.image_pull_secret, call.text("registry-creds").split_once(':'))
+    else {
         return Ok(false);
     };
     say::action(format!("generating image pull secret {name}"));
     let auths = json!({"auths": {&options.registry: {"username": user, "password": password}}});
     let content = Content::default().file(".dockerconfigjson", &auths.to_string());
-    let secret = content.secret(name, &options.namespace, &Default::default(), "kubernetes.io/dockerconfigjson");
+    let secret =
+        content.secret(name, &options.namespace, &Default::default(), "kubernetes.io/dockerconfigjson");
     upsert_secret(cluster, &secret).await?;
     Ok(true)
 }

@@ -13,20 +13,24 @@ use crate::node::Node;
 use crate::say;
 
 pub(crate) fn node() -> Node {
-    Node::leaf("logs", "Show the logs of the controllers", action(|call: Call| async move { run(&call).await }))
-        .flags(&[
-            checked("level", level, "Only this level: debug, info or error"),
-            text("kind", "Only lines about this kind"),
-            text("name", "Only lines about objects of this name"),
-            switch("follow", "Go on and print lines as they come").short('f'),
-            number("tail", "-1", "Only this many recent lines of each controller"),
-            text("flux-namespace", "Namespace of the controllers").or(DEFAULT_NAMESPACE),
-            switch("all-namespaces", "Lines about objects of all namespaces").short('A'),
-            duration("since", "0s", "Only lines newer than this, e.g. 5m"),
-            text("since-time", "Only lines after this time (RFC 3339)"),
-        ])
-        .example("Errors of the last hour, everywhere", "logs --level=error --since=1h -A")
-        .example("Follow one object", "logs --kind=Kustomization --name=apps --follow")
+    Node::leaf(
+        "logs",
+        "Show the logs of the controllers",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .flags(&[
+        checked("level", level, "Only this level: debug, info or error"),
+        text("kind", "Only lines about this kind"),
+        text("name", "Only lines about objects of this name"),
+        switch("follow", "Go on and print lines as they come").short('f'),
+        number("tail", "-1", "Only this many recent lines of each controller"),
+        text("flux-namespace", "Namespace of the controllers").or(DEFAULT_NAMESPACE),
+        switch("all-namespaces", "Lines about objects of all namespaces").short('A'),
+        duration("since", "0s", "Only lines newer than this, e.g. 5m"),
+        text("since-time", "Only lines after this time (RFC 3339)"),
+    ])
+    .example("Errors of the last hour, everywhere", "logs --level=error --since=1h -A")
+    .example("Follow one object", "logs --kind=Kustomization --name=apps --follow")
 }
 
 fn level(text: &str) -> Result<String, String> {
@@ -108,10 +112,19 @@ async fn pods(cluster: &Cluster, namespace: &str) -> anyhow::Result<Vec<Value>> 
     let mut found = Vec::new();
     for deployment in cluster.list(&deployments, &Select::in_namespace(namespace).labelled(PART_OF)).await? {
         let labels = deployment.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
-        let labels: Vec<String> =
-            labels.into_iter().flatten().map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default())).collect();
-        let mut candidates = cluster.list(&pods, &Select::in_namespace(namespace).labelled(&labels.join(","))).await?;
-        let rank = |p: &Value| (p.pointer("/spec/nodeName").is_none(), p.pointer("/status/phase") != Some(&Value::from("Running")));
+        let labels: Vec<String> = labels
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default()))
+            .collect();
+        let mut candidates =
+            cluster.list(&pods, &Select::in_namespace(namespace).labelled(&labels.join(","))).await?;
+        let rank = |p: &Value| {
+            (
+                p.pointer("/spec/nodeName").is_none(),
+                p.pointer("/status/phase") != Some(&Value::from("Running")),
+            )
+        };
         candidates.sort_by_key(|p| rank(p));
         found.extend(candidates.into_iter().next());
     }
@@ -158,7 +171,9 @@ impl Filter {
             "" => String::new(),
             name => format!("/{name}.{}", text("namespace")),
         };
-        wanted.then(|| format!("{} {} {kind}{object} - {} {}", text("ts"), text("level"), text("msg"), text("error")))
+        wanted.then(|| {
+            format!("{} {} {kind}{object} - {} {}", text("ts"), text("level"), text("msg"), text("error"))
+        })
     }
 }
 
@@ -175,10 +190,17 @@ mod tests {
             namespace: namespace.map(str::to_owned),
         };
         let line = r#"{"level":"info","ts":"T","msg":"done","controllerKind":"Kustomization","name":"apps","namespace":"flux-system"}"#;
-        assert_eq!(filter("", Some("flux-system")).line(line).unwrap(), "T info Kustomization/apps.flux-system - done ");
-        assert_eq!(filter("kustomization", None).line(line).unwrap(), "T info Kustomization/apps.flux-system - done ");
-        assert!(filter("GitRepository", None).line(line).is_none() && filter("", Some("x")).line(line).is_none());
+        assert_eq!(
+            filter("", Some("flux-system")).line(line).unwrap(),
+            "T info Kustomization/apps.flux-system - done "
+        );
+        assert_eq!(
+            filter("kustomization", None).line(line).unwrap(),
+            "T info Kustomization/apps.flux-system - done "
+        );
+        assert!(
+            filter("GitRepository", None).line(line).is_none() && filter("", Some("x")).line(line).is_none()
+        );
         assert!(filter("", None).line("plain text").is_none());
-
     }
 }

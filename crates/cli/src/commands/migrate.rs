@@ -19,17 +19,21 @@ use crate::{prompt, say};
 const RELEASES: [&str; 4] = ["2.9", "2.8", "2.7", "2.6"];
 
 pub(crate) fn node() -> Node {
-    Node::leaf("migrate", "Bring objects or manifests to the latest API versions", action(|call: Call| async move { run(&call).await }))
-        .plain(Plain::None)
-        .flags(&[
-            text("path", "Migrate the manifests of this file or folder instead of the cluster").short('f'),
-            list("extensions", "Files to look at, with --path").or(".yaml,.yml").short('e'),
-            text("version", "Release to migrate to, with --path; by default this one").short('v'),
-            switch("yes", "Do not ask, with --path").short('y'),
-            switch("dry-run", "Only say what would change, with --path"),
-        ])
-        .example("Objects of the cluster", "migrate")
-        .example("Manifests of a repository", "migrate -f . --dry-run")
+    Node::leaf(
+        "migrate",
+        "Bring objects or manifests to the latest API versions",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .plain(Plain::None)
+    .flags(&[
+        text("path", "Migrate the manifests of this file or folder instead of the cluster").short('f'),
+        list("extensions", "Files to look at, with --path").or(".yaml,.yml").short('e'),
+        text("version", "Release to migrate to, with --path; by default this one").short('v'),
+        switch("yes", "Do not ask, with --path").short('y'),
+        switch("dry-run", "Only say what would change, with --path"),
+    ])
+    .example("Objects of the cluster", "migrate")
+    .example("Manifests of a repository", "migrate -f . --dry-run")
 }
 
 async fn run(call: &Call) -> Outcome {
@@ -51,7 +55,9 @@ async fn cluster(call: &Call) -> Outcome {
 async fn migrate_crd(cluster: &Cluster, name: &str) -> Outcome {
     let crd = cluster.get(&crds(), "", name).await.with_context(|| format!("failed to get CRD {name}"))?;
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    let Some(stored) = versions.into_iter().find(|v| v["storage"] == true).map(|v| text_at(v, "/name").to_owned()) else {
+    let Some(stored) =
+        versions.into_iter().find(|v| v["storage"] == true).map(|v| text_at(v, "/name").to_owned())
+    else {
         bail!("no storage version found for CRD {name}");
     };
     let resource = Resource::new(
@@ -60,13 +66,20 @@ async fn migrate_crd(cluster: &Cluster, name: &str) -> Outcome {
         text_at(&crd, "/spec/names/plural"),
         crd.pointer("/spec/scope") == Some(&json!("Namespaced")),
     );
-    rewrite(cluster, &resource, &stored).await.with_context(|| format!("failed to migrate resources for CRD {name}"))?;
+    rewrite(cluster, &resource, &stored)
+        .await
+        .with_context(|| format!("failed to migrate resources for CRD {name}"))?;
     let recorded = crd.pointer("/status/storedVersions").cloned().unwrap_or_default();
     if recorded != json!([stored]) {
         let path = format!("{}/status", crds().path(None, Some(name)));
         let patch = json!({"status": {"storedVersions": [stored]}}).to_string().into_bytes();
         cluster
-            .json(Method::PATCH, &path, &[("fieldManager", "flux".to_owned())], Some(("application/merge-patch+json", patch)))
+            .json(
+                Method::PATCH,
+                &path,
+                &[("fieldManager", "flux".to_owned())],
+                Some(("application/merge-patch+json", patch)),
+            )
             .await
             .with_context(|| format!("failed to update CRD {name} status"))?;
         say::success(format!("{name} migrated to storage version {stored}"));
@@ -77,10 +90,13 @@ async fn migrate_crd(cluster: &Cluster, name: &str) -> Outcome {
 /// An empty patch makes the server write an object again, in the version it stores now. Managers that applied an
 /// older version are moved to the new one, or their fields could never be applied again.
 async fn rewrite(cluster: &Cluster, resource: &Resource, stored: &str) -> Outcome {
-    let objects = cluster.list(resource, &Select::default()).await.with_context(|| format!("failed to list resources for CRD {}.{}", resource.plural, resource.group))?;
+    let objects = cluster.list(resource, &Select::default()).await.with_context(|| {
+        format!("failed to list resources for CRD {}.{}", resource.plural, resource.group)
+    })?;
     for object in &objects {
         let path = resource.path(Some(namespace_of(object)), Some(name_of(object)));
-        let mut managers = object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut managers =
+            object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut changed = false;
         for manager in &mut managers {
             let version = text_at(manager, "/apiVersion");
@@ -98,12 +114,30 @@ async fn rewrite(cluster: &Cluster, resource: &Resource, stored: &str) -> Outcom
         } else {
             ("application/merge-patch+json", json!({}))
         };
-        match cluster.json(Method::PATCH, &path, &[("fieldManager", "flux".to_owned())], Some((kind, body.to_string().into_bytes()))).await {
+        match cluster
+            .json(
+                Method::PATCH,
+                &path,
+                &[("fieldManager", "flux".to_owned())],
+                Some((kind, body.to_string().into_bytes())),
+            )
+            .await
+        {
             Ok(_) => {}
             Err(error) if error.is_not_found() => continue,
-            Err(error) => bail!(" {}/{}/{} failed to migrate: {error}", resource.kind, namespace_of(object), name_of(object)),
+            Err(error) => bail!(
+                " {}/{}/{} failed to migrate: {error}",
+                resource.kind,
+                namespace_of(object),
+                name_of(object)
+            ),
         }
-        say::success(format!("{}/{}/{} migrated to version {stored}", resource.kind, namespace_of(object), name_of(object)));
+        say::success(format!(
+            "{}/{}/{} migrated to version {stored}",
+            resource.kind,
+            namespace_of(object),
+            name_of(object)
+        ));
     }
     Ok(())
 }
@@ -128,20 +162,28 @@ struct Upgrade {
 fn files(call: &Call) -> Outcome {
     let release = match call.text("version") {
         "" => RELEASES[0],
-        given => RELEASES
-            .into_iter()
-            .find(|r| *r == given)
-            .with_context(|| format!("version {given} is not supported, supported versions are: {}", RELEASES.join(", ")))?,
+        given => RELEASES.into_iter().find(|r| *r == given).with_context(|| {
+            format!("version {given} is not supported, supported versions are: {}", RELEASES.join(", "))
+        })?,
     };
     say::action("starting migration of custom resources");
     let path = clean(call.text("path"));
     let extensions = call.list("extensions");
     let mut upgrades = Vec::new();
     for file in list_files(&path, extensions)? {
-        let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read file {}", file.display()))?;
-        let found = detect(&text, release, |line, why| say::warning(format!("{}:{line}: {why}", file.display())));
+        let text = std::fs::read_to_string(&file)
+            .with_context(|| format!("failed to read file {}", file.display()))?;
+        let found =
+            detect(&text, release, |line, why| say::warning(format!("{}:{line}: {why}", file.display())));
         for upgrade in &found {
-            say::generate(format!("{}:{}: {} {} -> {}", file.display(), upgrade.line + 1, upgrade.kind, upgrade.from, upgrade.to));
+            say::generate(format!(
+                "{}:{}: {} {} -> {}",
+                file.display(),
+                upgrade.line + 1,
+                upgrade.kind,
+                upgrade.from,
+                upgrade.to
+            ));
         }
         if !found.is_empty() {
             upgrades.push((file, text, found));
@@ -159,7 +201,8 @@ fn files(call: &Call) -> Outcome {
         prompt::confirm("Are you sure you want to proceed with the above upgrades")?;
     }
     for (file, text, found) in upgrades {
-        std::fs::write(&file, rewritten(&text, &found)).with_context(|| format!("failed to write file {}", file.display()))?;
+        std::fs::write(&file, rewritten(&text, &found))
+            .with_context(|| format!("failed to write file {}", file.display()))?;
         say::success(format!("file {} migrated successfully", file.display()));
     }
     say::success("custom resources migrated successfully");
@@ -178,7 +221,8 @@ fn list_files(path: &Path, extensions: &[String]) -> anyhow::Result<Vec<PathBuf>
     if escapes {
         bail!("failed to stat path {shown}: openat {shown}: path escapes from parent");
     }
-    let info = std::fs::metadata(path).map_err(|e| anyhow::anyhow!("failed to stat path {shown}: {}", go_io_error("openat", &shown, &e)))?;
+    let info = std::fs::metadata(path)
+        .map_err(|e| anyhow::anyhow!("failed to stat path {shown}: {}", go_io_error("openat", &shown, &e)))?;
     let matches = |p: &Path| extensions.iter().any(|e| p.to_string_lossy().ends_with(e.as_str()));
     if !info.is_dir() {
         if !matches(path) {

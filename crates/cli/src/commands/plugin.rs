@@ -36,8 +36,14 @@ pub(crate) fn node() -> Node {
                 .example("Pinned", "plugin install operator@0.45.0"),
             leaf!("list", "List installed plugins", list).alias(&["ls"]),
             leaf!("search", "Search the catalog", search).takes("QUERY").plain(Plain::AtMost(1)),
-            leaf!("uninstall", "Remove a plugin", uninstall).alias(&["delete"]).takes("NAME").plain(Plain::Exactly(1)),
-            leaf!("update", "Update installed plugins", update).alias(&["upgrade"]).takes("NAME").plain(Plain::AtMost(1)),
+            leaf!("uninstall", "Remove a plugin", uninstall)
+                .alias(&["delete"])
+                .takes("NAME")
+                .plain(Plain::Exactly(1)),
+            leaf!("update", "Update installed plugins", update)
+                .alias(&["upgrade"])
+                .takes("NAME")
+                .plain(Plain::AtMost(1)),
         ],
     )
 }
@@ -103,7 +109,8 @@ async fn list(call: &Call) -> Outcome {
         return Ok(());
     }
     let row = |(name, path): &(String, PathBuf)| {
-        let version = receipt(name).map_or_else(|| "manual".to_owned(), |r| text_at(&r, "/version").to_owned());
+        let version =
+            receipt(name).map_or_else(|| "manual".to_owned(), |r| text_at(&r, "/version").to_owned());
         vec![name.clone(), version, path.display().to_string()]
     };
     say::data(&table::render(&["NAME", "VERSION", "PATH"], &plugins.iter().map(row).collect::<Vec<_>>()));
@@ -118,7 +125,9 @@ async fn uninstall(call: &Call) -> Outcome {
     }
     std::fs::remove_file(&path).context("failed to remove plugin binary")?;
     match std::fs::remove_file(receipt_path(name)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => bail!("failed to remove plugin receipt: {error}"),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            bail!("failed to remove plugin receipt: {error}")
+        }
         _ => {}
     }
     say::success(format!("uninstalled {name}"));
@@ -143,7 +152,10 @@ async fn fetch(url: &str, limit: usize) -> anyhow::Result<Vec<u8>> {
 
 fn catalog_url(file: &str) -> String {
     let base = std::env::var("FLUXCD_PLUGIN_CATALOG").ok().filter(|v| !v.is_empty());
-    format!("{}{file}", base.unwrap_or_else(|| "https://github.com/fluxcd/plugins/releases/latest/download/".to_owned()))
+    format!(
+        "{}{file}",
+        base.unwrap_or_else(|| "https://github.com/fluxcd/plugins/releases/latest/download/".to_owned())
+    )
 }
 
 async fn catalog_document(file: &str, kind: &str, what: &str) -> anyhow::Result<Value> {
@@ -173,7 +185,9 @@ async fn manifest(name: &str) -> anyhow::Result<Value> {
 }
 
 async fn search(call: &Call) -> Outcome {
-    let catalog = catalog_document("catalog.yaml", "PluginCatalog", "plugin catalog").await.context("failed to fetch plugin catalog")?;
+    let catalog = catalog_document("catalog.yaml", "PluginCatalog", "plugin catalog")
+        .await
+        .context("failed to fetch plugin catalog")?;
     let query = call.args.first().map(|q| q.to_lowercase()).unwrap_or_default();
     let mut rows = Vec::new();
     for entry in catalog["plugins"].as_array().into_iter().flatten() {
@@ -211,13 +225,17 @@ fn resolve(manifest: &Value, name: &str, wanted: &str) -> anyhow::Result<(String
         bail!("plugin {name:?} has no versions");
     }
     if wanted.starts_with("sha256:") {
-        let matching = versions.iter().find_map(|v| here(v).filter(|p| p["checksum"] == wanted).map(|p| (text_at(v, "/version").to_owned(), p)));
-        return matching.with_context(|| format!("digest {wanted:?} not found for plugin {name:?} on {os}/{arch}"));
+        let matching = versions.iter().find_map(|v| {
+            here(v).filter(|p| p["checksum"] == wanted).map(|p| (text_at(v, "/version").to_owned(), p))
+        });
+        return matching
+            .with_context(|| format!("digest {wanted:?} not found for plugin {name:?} on {os}/{arch}"));
     }
     let version = versions.iter().find(|v| wanted.is_empty() || v["version"] == wanted);
     let version = version.with_context(|| format!("version {wanted:?} not found for plugin {name:?}"))?;
     let number = text_at(version, "/version").to_owned();
-    let platform = here(version).with_context(|| format!("plugin {name:?} v{number} has no binary for {os}/{arch}"))?;
+    let platform =
+        here(version).with_context(|| format!("plugin {name:?} v{number} has no binary for {os}/{arch}"))?;
     Ok((number, platform))
 }
 
@@ -233,7 +251,8 @@ async fn install(call: &Call) -> Outcome {
 async fn put(manifest: &Value, version: &str, platform: &Value) -> anyhow::Result<()> {
     let url = text_at(platform, "/url");
     let body = fetch(url, 512 << 20).await.context("failed to download plugin")?;
-    let (expected, actual) = (text_at(platform, "/checksum"), format!("sha256:{}", text::hex(&Sha256::digest(&body))));
+    let (expected, actual) =
+        (text_at(platform, "/checksum"), format!("sha256:{}", text::hex(&Sha256::digest(&body))));
     if expected != actual {
         bail!("checksum verification failed (expected: {expected}, got: {actual})");
     }
@@ -244,7 +263,10 @@ async fn put(manifest: &Value, version: &str, platform: &Value) -> anyhow::Resul
     };
     let lower = url.to_lowercase();
     let program = if lower.ends_with(".zip") || body.starts_with(b"PK\x03\x04") {
-        bail!("plugin archives in zip format cannot be installed here; unpack {url} into {} by hand", folder().display());
+        bail!(
+            "plugin archives in zip format cannot be installed here; unpack {url} into {} by hand",
+            folder().display()
+        );
     } else if lower.ends_with(".tar.gz") || lower.ends_with(".tgz") || body.starts_with(&[0x1f, 0x8b]) {
         from_tar(flate2::read::GzDecoder::new(body.as_slice()), wanted)?
     } else if lower.ends_with(".tar") || body.get(257..262) == Some(b"ustar") {
@@ -270,7 +292,11 @@ fn from_tar(reader: impl Read, wanted: &str) -> anyhow::Result<Vec<u8>> {
         let mut entry = entry.context("failed to read tar")?;
         let path = entry.path()?.into_owned();
         let local = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-        let named = if wanted.contains('/') { path == Path::new(wanted) } else { path.file_name().is_some_and(|n| n == wanted) };
+        let named = if wanted.contains('/') {
+            path == Path::new(wanted)
+        } else {
+            path.file_name().is_some_and(|n| n == wanted)
+        };
         if local && named && entry.header().entry_type().is_file() {
             let mut program = Vec::new();
             entry.read_to_end(&mut program)?;
@@ -305,7 +331,9 @@ async fn update(call: &Call) -> Outcome {
         };
         match checked.await {
             Err(error) => say::failure(format!("error checking {name}: {error:#}")),
-            Ok((_, version, _)) if version == from => say::success(format!("{name} already up to date (v{from})")),
+            Ok((_, version, _)) if version == from => {
+                say::success(format!("{name} already up to date (v{from})"))
+            }
             Ok((manifest, version, platform)) => match put(&manifest, &version, &platform).await {
                 Ok(()) => say::success(format!("updated {name} v{from} → v{version}")),
                 Err(error) => say::failure(format!("error updating {name}: {error:#}")),

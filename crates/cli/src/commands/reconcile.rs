@@ -13,7 +13,8 @@ use crate::{say, text};
 pub(crate) fn node() -> Node {
     let one = |name, kind: &'static Kind| {
         let about = format!("Reconcile a {}", kind.kind);
-        Node::leaf(name, &about, action(move |call: Call| async move { run(&call, kind, false).await })).takes("NAME")
+        Node::leaf(name, &about, action(move |call: Call| async move { run(&call, kind, false).await }))
+            .takes("NAME")
     };
     let with_source = [switch("with-source", "Reconcile the source first")];
     let force = [
@@ -39,7 +40,8 @@ pub(crate) fn node() -> Node {
                 "source",
                 "Reconcile a source",
                 vec![
-                    one("git", &kinds::GIT).example("Fetch a repository now", "reconcile source git flux-system"),
+                    one("git", &kinds::GIT)
+                        .example("Fetch a repository now", "reconcile source git flux-system"),
                     one("oci", &kinds::OCI),
                     one("helm", &kinds::HELM),
                     one("chart", &kinds::CHART).flags(&with_source),
@@ -109,7 +111,8 @@ async fn run(call: &Call, kind: &'static Kind, force_source: bool) -> Outcome {
     let asked = call.has("with-source") && call.on("with-source");
     if has_source(kind) && (asked || force_source) {
         let (source_kind, source_name, source_namespace) = source(kind, &object)?;
-        let mut source_call = if source_namespace.is_empty() { call.clone() } else { call.in_namespace(&source_namespace) };
+        let mut source_call =
+            if source_namespace.is_empty() { call.clone() } else { call.in_namespace(&source_namespace) };
         source_call.args = vec![source_name];
         // A chart named by a release brings its own source along; other sources end the chain.
         Box::pin(run(&source_call, source_kind, source_kind.kind == "HelmChart")).await?;
@@ -144,7 +147,9 @@ async fn annotate(call: &Call, cluster: &Cluster, kind: &Kind, name: &str) -> Ou
     let token = text::now_token();
     let mut annotations = json!({"reconcile.fluxcd.io/requestedAt": token});
     if kind.kind == "HelmRelease" {
-        for (flag, key) in [("force", "reconcile.fluxcd.io/forceAt"), ("reset", "reconcile.fluxcd.io/resetAt")] {
+        for (flag, key) in
+            [("force", "reconcile.fluxcd.io/forceAt"), ("reset", "reconcile.fluxcd.io/resetAt")]
+        {
             if call.has(flag) && call.on(flag) {
                 annotations[key] = json!(token);
             }

@@ -12,10 +12,14 @@ use crate::node::{Node, Plain};
 use crate::say;
 
 pub(crate) fn envsubst_node() -> Node {
-    Node::leaf("envsubst", "Replace ${VAR} in stdin by environment variables", action(|call: Call| async move { envsubst(&call) }))
-        .plain(Plain::None)
-        .flags(&[switch("strict", "Fail when a variable without default is not set")])
-        .example("Between a build and an apply", "envsubst --strict < app.yaml | kubectl apply -f -")
+    Node::leaf(
+        "envsubst",
+        "Replace ${VAR} in stdin by environment variables",
+        action(|call: Call| async move { envsubst(&call) }),
+    )
+    .plain(Plain::None)
+    .flags(&[switch("strict", "Fail when a variable without default is not set")])
+    .example("Between a build and an apply", "envsubst --strict < app.yaml | kubectl apply -f -")
 }
 
 fn envsubst(call: &Call) -> Outcome {
@@ -65,7 +69,8 @@ pub(crate) fn completion_node() -> Node {
         "completion",
         "Print the completion script for a shell",
         vec![
-            one("bash", Shell::Bash).example("Load it for this session", "completion bash > /tmp/c && . /tmp/c"),
+            one("bash", Shell::Bash)
+                .example("Load it for this session", "completion bash > /tmp/c && . /tmp/c"),
             one("fish", Shell::Fish),
             one("powershell", Shell::PowerShell),
             one("zsh", Shell::Zsh),

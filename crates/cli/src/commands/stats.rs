@@ -53,7 +53,8 @@ fn row(kind: &Kind, objects: &[Value]) -> Vec<String> {
         .flat_map(kinds::conditions)
         .filter(|c| c["type"] == "Ready" && c["status"] == "False")
         .count();
-    let size: i64 = objects.iter().filter_map(|o| o.pointer("/status/artifact/size").and_then(Value::as_i64)).sum();
+    let size: i64 =
+        objects.iter().filter_map(|o| o.pointer("/status/artifact/size").and_then(Value::as_i64)).sum();
     vec![
         kind.kind.to_owned(),
         (objects.len() - suspended).to_string(),

@@ -19,26 +19,34 @@ const KUBERNETES: &str = ">=1.33.0-0";
 pub(crate) const PART_OF: &str = "app.kubernetes.io/part-of=flux";
 
 pub(crate) fn check_node() -> Node {
-    Node::leaf("check", "Check the cluster and what is installed on it", action(|call: Call| async move { check(&call).await }))
-        .plain(Plain::None)
-        .flags(&[
-            switch("pre", "Only what an installation needs"),
-            list("components", "Controllers to expect")
-                .or("source-controller,kustomize-controller,helm-controller,notification-controller"),
-            list("components-extra", "Further controllers to expect"),
-            duration("poll-interval", "5s", "How often to look while waiting"),
-        ])
-        .example("Before an installation", "check --pre")
-        .example("After it", "check")
+    Node::leaf(
+        "check",
+        "Check the cluster and what is installed on it",
+        action(|call: Call| async move { check(&call).await }),
+    )
+    .plain(Plain::None)
+    .flags(&[
+        switch("pre", "Only what an installation needs"),
+        list("components", "Controllers to expect")
+            .or("source-controller,kustomize-controller,helm-controller,notification-controller"),
+        list("components-extra", "Further controllers to expect"),
+        duration("poll-interval", "5s", "How often to look while waiting"),
+    ])
+    .example("Before an installation", "check --pre")
+    .example("After it", "check")
 }
 
 pub(crate) fn version_node() -> Node {
-    Node::leaf("version", "Print the versions of the program and of what is installed", action(|call: Call| async move { version(&call).await }))
-        .flags(&[
-            switch("client", "Only the version of the program"),
-            text("output", "json or yaml").or("yaml").short('o'),
-        ])
-        .example("As JSON", "version -o json")
+    Node::leaf(
+        "version",
+        "Print the versions of the program and of what is installed",
+        action(|call: Call| async move { version(&call).await }),
+    )
+    .flags(&[
+        switch("client", "Only the version of the program"),
+        text("output", "json or yaml").or("yaml").short('o'),
+    ])
+    .example("As JSON", "version -o json")
 }
 
 fn deployments() -> Resource {
@@ -77,7 +85,9 @@ async fn check(call: &Call) -> Outcome {
     say::action("checking prerequisites");
     let cluster = match Cluster::connect(call).await {
         Ok(cluster) => cluster,
-        Err(error) => bail!("Kubernetes client initialization failed: kubernetes configuration load failed: {error:#}"),
+        Err(error) => {
+            bail!("Kubernetes client initialization failed: kubernetes configuration load failed: {error:#}")
+        }
     };
     let mut good = check_kubernetes(&cluster).await;
     if call.on("pre") {
@@ -134,9 +144,14 @@ async fn check_kubernetes(cluster: &Cluster) -> bool {
 
 async fn check_controllers(call: &Call, cluster: &Cluster) -> bool {
     let namespace = call.namespace();
-    let Ok(found) = cluster.list(&deployments(), &Select::in_namespace(namespace).labelled(PART_OF)).await else { return true };
+    let Ok(found) = cluster.list(&deployments(), &Select::in_namespace(namespace).labelled(PART_OF)).await
+    else {
+        return true;
+    };
     if found.is_empty() {
-        say::failure(format!("no controllers found in the '{namespace}' namespace with the label selector '{PART_OF}'"));
+        say::failure(format!(
+            "no controllers found in the '{namespace}' namespace with the label selector '{PART_OF}'"
+        ));
         return false;
     }
     let mut good = true;
@@ -205,7 +220,8 @@ async fn version(call: &Call) -> Outcome {
             Err(error) if error.is_not_found() || error.is_no_match() => {}
             Err(error) => return Err(error.into()),
         }
-        let found = cluster.list(&deployments(), &Select::in_namespace(call.namespace()).labelled(PART_OF)).await?;
+        let found =
+            cluster.list(&deployments(), &Select::in_namespace(call.namespace()).labelled(PART_OF)).await?;
         if found.is_empty() {
             bail!("no deployments found in {} namespace", call.namespace());
         }
@@ -215,7 +231,8 @@ async fn version(call: &Call) -> Outcome {
         }
     }
     if output == "json" {
-        let mut map: BTreeMap<&str, &str> = controllers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let mut map: BTreeMap<&str, &str> =
+            controllers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         map.insert("flux", VERSION);
         if !distribution.is_empty() {
             map.insert("distribution", &distribution);
@@ -238,7 +255,8 @@ fn line(key: &str, value: &str) -> String {
 
 /// The last word of an image's name and its tag.
 fn name_and_tag(image: &str) -> anyhow::Result<(String, String)> {
-    crate::image::check_reference(image).map_err(|why| anyhow::anyhow!("parsing image '{image}' failed: {why}"))?;
+    crate::image::check_reference(image)
+        .map_err(|why| anyhow::anyhow!("parsing image '{image}' failed: {why}"))?;
     let (registry, _) = repository(image);
     let path = image.strip_prefix(&registry).unwrap_or(image);
     let Some((name, tag)) = path.split_once(':') else { bail!("missing image tag in image {image}") };
@@ -252,8 +270,14 @@ mod tests {
     #[test]
     fn images_are_split_behind_the_registry() {
         let split = |image| name_and_tag(image).unwrap();
-        assert_eq!(split("registry.example.com:5000/fluxcd/source-controller:v1.9.4"), ("source-controller".into(), "v1.9.4".into()));
-        assert_eq!(split("ghcr.io/x/y:v1@sha256:9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f1e0d9c8b7a6f5e4d3c2b1a0f9e8d").1, "v1@sha256:9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f1e0d9c8b7a6f5e4d3c2b1a0f9e8d");
+        assert_eq!(
+            split("registry.example.com:5000/fluxcd/source-controller:v1.9.4"),
+            ("source-controller".into(), "v1.9.4".into())
+        );
+        assert_eq!(
+            split("ghcr.io/x/y:v1@sha256:9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f1e0d9c8b7a6f5e4d3c2b1a0f9e8d").1,
+            "v1@sha256:9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f1e0d9c8b7a6f5e4d3c2b1a0f9e8d"
+        );
         assert!(name_and_tag("ghcr.io/x/y").is_err());
     }
 }

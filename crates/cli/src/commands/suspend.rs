@@ -48,7 +48,8 @@ fn tree(verb: &'static str, one: impl Fn(&'static str, &'static Kind) -> Node) -
 pub(crate) fn suspend_node() -> Node {
     let one = |name, kind: &'static Kind| {
         let about = format!("Stop the reconciliation of a {}", kind.kind);
-        Node::leaf(name, &about, action(move |call: Call| async move { suspend(&call, kind).await })).takes("NAME")
+        Node::leaf(name, &about, action(move |call: Call| async move { suspend(&call, kind).await }))
+            .takes("NAME")
     };
     Node::group("suspend", "Stop the reconciliation of objects", tree("suspend", one))
         .shared(&[switch("all", "All objects of the namespace")])
@@ -57,7 +58,8 @@ pub(crate) fn suspend_node() -> Node {
 pub(crate) fn resume_node() -> Node {
     let one = |name, kind: &'static Kind| {
         let about = format!("Go on with the reconciliation of a {}", kind.kind);
-        Node::leaf(name, &about, action(move |call: Call| async move { resume(&call, kind).await })).takes("NAME")
+        Node::leaf(name, &about, action(move |call: Call| async move { resume(&call, kind).await }))
+            .takes("NAME")
     };
     Node::group("resume", "Go on with the reconciliation of objects", tree("resume", one)).shared(&[
         switch("all", "All objects of the namespace"),
@@ -94,7 +96,10 @@ async fn suspend(call: &Call, kind: &'static Kind) -> Outcome {
             Ok(0) => say::failure(format!("{} {name} not found in {namespace} namespace", kind.kind)),
             Ok(_) => {}
             Err(error) => {
-                say::failure(format!("failed suspending {} {name} in {namespace} namespace: {error:#}", kind.kind));
+                say::failure(format!(
+                    "failed suspending {} {name} in {namespace} namespace: {error:#}",
+                    kind.kind
+                ));
             }
         }
     }
@@ -110,7 +115,13 @@ async fn suspend_selected(cluster: &Cluster, kind: &Kind, select: &Select) -> an
     Ok(objects.len())
 }
 
-async fn set(cluster: &Cluster, kind: &Kind, object: &Value, verb: &str, suspended: bool) -> anyhow::Result<()> {
+async fn set(
+    cluster: &Cluster,
+    kind: &Kind,
+    object: &Value,
+    verb: &str,
+    suspended: bool,
+) -> anyhow::Result<()> {
     let (namespace, name) = (crate::cluster::namespace_of(object), name_of(object));
     say::action(format!("{verb} {} {name} in {namespace} namespace", kind.human));
     if kind.suspended(object) != suspended {
@@ -130,7 +141,9 @@ async fn resume(call: &Call, kind: &'static Kind) -> Outcome {
     let wait = if call.changed("wait") { call.on("wait") } else { call.args.len() == 1 };
     let mut resumed = Vec::new();
     if call.args.is_empty() {
-        resumed = resume_selected(call, &cluster, kind, None).await.map_err(|e| e.context("failed patching objects"))?;
+        resumed = resume_selected(call, &cluster, kind, None)
+            .await
+            .map_err(|e| e.context("failed patching objects"))?;
     } else {
         for name in names(call) {
             resumed.extend(resume_selected(call, &cluster, kind, Some(name)).await?);
@@ -172,7 +185,9 @@ async fn resume_selected(
     if objects.is_empty() {
         match call.args.first() {
             // flux names the first argument here, whichever one is missing.
-            Some(first) => say::failure(format!("{} object '{first}' not found in {namespace} namespace", kind.kind)),
+            Some(first) => {
+                say::failure(format!("{} object '{first}' not found in {namespace} namespace", kind.kind))
+            }
             None => say::failure(format!("no {} objects found in {namespace} namespace", kind.kind)),
         }
     }
@@ -183,7 +198,12 @@ async fn resume_selected(
     Ok(objects)
 }
 
-async fn finish(call: &Call, cluster: &Cluster, kind: &Kind, object: &Value) -> (String, anyhow::Result<Value>) {
+async fn finish(
+    call: &Call,
+    cluster: &Cluster,
+    kind: &Kind,
+    object: &Value,
+) -> (String, anyhow::Result<Value>) {
     let name = name_of(object).to_owned();
     let (resource, dynamic) = (kind.resource(), !kind.is_static(object));
     say::waiting(format!("waiting for {} reconciliation", kind.kind));

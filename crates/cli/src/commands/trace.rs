@@ -13,15 +13,19 @@ use crate::say;
 use crate::text::go_time;
 
 pub(crate) fn node() -> Node {
-    Node::leaf("trace", "Show what delivers an object, from which source and revision", action(|call: Call| async move { run(&call).await }))
-        .takes("KIND NAME")
-        .flags(&[
-            text("kind", "Kind of the object, e.g. Deployment"),
-            text("api-version", "API version of the object, e.g. apps/v1"),
-        ])
-        .example("A Deployment", "trace deployment web -n shop")
-        .example("Several objects", "trace service/web configmap/settings -n shop")
-        .example("A kind by its full name", "trace web --kind=Deployment --api-version=apps/v1 -n shop")
+    Node::leaf(
+        "trace",
+        "Show what delivers an object, from which source and revision",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .takes("KIND NAME")
+    .flags(&[
+        text("kind", "Kind of the object, e.g. Deployment"),
+        text("api-version", "API version of the object, e.g. apps/v1"),
+    ])
+    .example("A Deployment", "trace deployment web -n shop")
+    .example("Several objects", "trace service/web configmap/settings -n shop")
+    .example("A kind by its full name", "trace web --kind=Deployment --api-version=apps/v1 -n shop")
 }
 
 async fn run(call: &Call) -> Outcome {
@@ -80,7 +84,11 @@ async fn named_objects(call: &Call, cluster: &Cluster) -> anyhow::Result<Vec<Val
     if call.args.iter().any(|a| a.contains('/')) {
         for arg in &call.args {
             let Some((kind, name)) = arg.split_once('/') else {
-                bail!("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '{} get resource/<resource_name>' instead of '{} get resource resource/<resource_name>'", "flux", "flux");
+                bail!(
+                    "there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '{} get resource/<resource_name>' instead of '{} get resource resource/<resource_name>'",
+                    "flux",
+                    "flux"
+                );
             };
             wanted.push((find(kind)?, name));
         }
@@ -121,7 +129,8 @@ async fn trace(cluster: &Cluster, object: &Value) -> anyhow::Result<String> {
 
 /// Namespace and name in the labels of this object or of one that owns it.
 async fn managed_by(cluster: &Cluster, object: &Value, group: &str) -> Option<(String, String)> {
-    let label = |object: &Value, key: &str| text_at(object, &format!("/metadata/labels/{group}~1{key}")).to_owned();
+    let label =
+        |object: &Value, key: &str| text_at(object, &format!("/metadata/labels/{group}~1{key}")).to_owned();
     let mut current = object.clone();
     // Owners of owners: pods of replica sets of deployments. A loop of owners ends at the limit.
     for _ in 0..32 {
@@ -130,9 +139,16 @@ async fn managed_by(cluster: &Cluster, object: &Value, group: &str) -> Option<(S
             return Some((label(&current, "namespace"), name));
         }
         let mut next = None;
-        for reference in current.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten() {
-            let resource = Discovery::resource(cluster, text_at(reference, "/apiVersion"), text_at(reference, "/kind")).await;
-            let owner = cluster.get(&resource.ok()?, namespace_of(&current), text_at(reference, "/name")).await.ok()?;
+        for reference in
+            current.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten()
+        {
+            let resource =
+                Discovery::resource(cluster, text_at(reference, "/apiVersion"), text_at(reference, "/kind"))
+                    .await;
+            let owner = cluster
+                .get(&resource.ok()?, namespace_of(&current), text_at(reference, "/name"))
+                .await
+                .ok()?;
             let name = label(&owner, "name");
             if !name.is_empty() {
                 return Some((label(&owner, "namespace"), name));
@@ -182,7 +198,11 @@ impl Report {
     /// When it was reconciled, and what it said; failures are named for what they are where flux does.
     fn status(&mut self, object: &Value, tells_failure: bool) {
         let Some(ready) = kinds::condition(object, "Ready") else { return self.line("Status", "Unknown") };
-        let what = if tells_failure && ready["status"] == "False" { "Last reconciliation failed" } else { "Last reconciled" };
+        let what = if tells_failure && ready["status"] == "False" {
+            "Last reconciliation failed"
+        } else {
+            "Last reconciled"
+        };
         self.line("Status", &format!("{what} at {}", go_time(text_at(ready, "/lastTransitionTime"))));
         self.line("Message", text_at(ready, "/message"));
     }
@@ -197,17 +217,30 @@ impl Report {
     fn source(&mut self, kind: &str, source: &Value, with_origin: bool) {
         self.block(kind, source);
         let reference = |key: &str| text_at(source, &format!("/spec/ref/{key}")).to_owned();
-        let first = |pairs: &[(&str, String)]| pairs.iter().find(|(_, v)| !v.is_empty()).map(|(k, v)| ((*k).to_owned(), v.clone()));
+        let first = |pairs: &[(&str, String)]| {
+            pairs.iter().find(|(_, v)| !v.is_empty()).map(|(k, v)| ((*k).to_owned(), v.clone()))
+        };
         match kind {
             "ExternalArtifact" => {
                 let r = source.pointer("/spec/sourceRef").cloned().unwrap_or_default();
-                let from = format!("{}/{}/{}", text_at(&r, "/kind"), text_at(&r, "/namespace"), text_at(&r, "/name"));
+                let from = format!(
+                    "{}/{}/{}",
+                    text_at(&r, "/kind"),
+                    text_at(&r, "/namespace"),
+                    text_at(&r, "/name")
+                );
                 self.line("Source", &from);
             }
             _ => {
                 self.line("URL", text_at(source, "/spec/url"));
-                let last = if kind == "GitRepository" { ("Branch", reference("branch")) } else { ("Digest", reference("digest")) };
-                if let Some((key, value)) = first(&[("Tag", reference("tag")), ("Tag", reference("semver")), last]) {
+                let last = if kind == "GitRepository" {
+                    ("Branch", reference("branch"))
+                } else {
+                    ("Digest", reference("digest"))
+                };
+                if let Some((key, value)) =
+                    first(&[("Tag", reference("tag")), ("Tag", reference("semver")), last])
+                {
                     self.line(&key, &value);
                 }
             }
@@ -230,7 +263,11 @@ impl Report {
     }
 }
 
-async fn source_of(cluster: &Cluster, owner: &Value, reference: &Value) -> anyhow::Result<Option<(&'static Kind, Value)>> {
+async fn source_of(
+    cluster: &Cluster,
+    owner: &Value,
+    reference: &Value,
+) -> anyhow::Result<Option<(&'static Kind, Value)>> {
     let wanted = text_at(reference, "/kind");
     let Some(kind) = kinds::by_name(wanted).filter(|k| k.group == kinds::GIT.group) else { return Ok(None) };
     let namespace = match text_at(reference, "/namespace") {
@@ -247,7 +284,11 @@ async fn source_of(cluster: &Cluster, owner: &Value, reference: &Value) -> anyho
     Ok(Some((kind, source)))
 }
 
-async fn kustomization(cluster: &Cluster, object: &Value, owner: &(String, String)) -> anyhow::Result<String> {
+async fn kustomization(
+    cluster: &Cluster,
+    object: &Value,
+    owner: &(String, String),
+) -> anyhow::Result<String> {
     let ks = cluster
         .get(&kinds::KUSTOMIZATION.resource(), &owner.0, &owner.1)
         .await
@@ -283,8 +324,13 @@ async fn release(cluster: &Cluster, object: &Value, owner: &(String, String)) ->
         }
     };
     let reference = match hr.pointer("/spec/chart") {
-        Some(chart) => (chart.pointer("/spec/sourceRef").cloned().unwrap_or_default(), ["GitRepository", "HelmRepository"]),
-        None => (hr.pointer("/spec/chartRef").cloned().unwrap_or_default(), ["OCIRepository", "ExternalArtifact"]),
+        Some(chart) => (
+            chart.pointer("/spec/sourceRef").cloned().unwrap_or_default(),
+            ["GitRepository", "HelmRepository"],
+        ),
+        None => {
+            (hr.pointer("/spec/chartRef").cloned().unwrap_or_default(), ["OCIRepository", "ExternalArtifact"])
+        }
     };
     let source = match reference.1.contains(&text_at(&reference.0, "/kind")) {
         true => source_of(cluster, &hr, &reference.0).await?,

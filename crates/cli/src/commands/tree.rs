@@ -24,20 +24,28 @@ pub(crate) fn node() -> Node {
         "tree",
         "Show what an object delivers",
         vec![
-            Node::leaf("kustomization", "Show what a Kustomization delivers", action(|call: Call| async move { kustomization(&call).await }))
-                .alias(&["ks"])
-                .takes("NAME")
-                .flags(&[switch("compact", "Only objects of flux itself"), OUTPUT])
-                .example("Everything below a Kustomization", "tree kustomization flux-system")
-                .example("Only flux objects, as JSON", "tree ks flux-system --compact -o json"),
+            Node::leaf(
+                "kustomization",
+                "Show what a Kustomization delivers",
+                action(|call: Call| async move { kustomization(&call).await }),
+            )
+            .alias(&["ks"])
+            .takes("NAME")
+            .flags(&[switch("compact", "Only objects of flux itself"), OUTPUT])
+            .example("Everything below a Kustomization", "tree kustomization flux-system")
+            .example("Only flux objects, as JSON", "tree ks flux-system --compact -o json"),
             Node::group(
                 "artifact",
                 "Show what artifact objects make",
                 vec![
-                    Node::leaf("generator", "Show what an ArtifactGenerator makes", action(|call: Call| async move { generator(&call).await }))
-                        .takes("NAME")
-                        .plain(Plain::Exactly(1))
-                        .flags(&[OUTPUT]),
+                    Node::leaf(
+                        "generator",
+                        "Show what an ArtifactGenerator makes",
+                        action(|call: Call| async move { generator(&call).await }),
+                    )
+                    .takes("NAME")
+                    .plain(Plain::Exactly(1))
+                    .flags(&[OUTPUT]),
                 ],
             ),
         ],
@@ -77,7 +85,11 @@ impl Id {
 
     fn text(&self) -> String {
         let kind = &self.group_kind.kind;
-        if self.namespace.is_empty() { format!("{kind}/{}", self.name) } else { format!("{kind}/{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            format!("{kind}/{}", self.name)
+        } else {
+            format!("{kind}/{}/{}", self.namespace, self.name)
+        }
     }
 
     fn is(&self, kind: &kinds::Kind) -> bool {
@@ -106,7 +118,11 @@ impl Tree {
     fn draw_children(&self, out: &mut String, indent: &str) {
         for (i, child) in self.resources.iter().enumerate() {
             let last = i + 1 == self.resources.len();
-            out.push_str(&format!("{indent}{}{}\n", if last { "└── " } else { "├── " }, child.resource.text()));
+            out.push_str(&format!(
+                "{indent}{}{}\n",
+                if last { "└── " } else { "├── " },
+                child.resource.text()
+            ));
             child.draw_children(out, &format!("{indent}{}", if last { "    " } else { "│   " }));
         }
     }
@@ -126,8 +142,14 @@ async fn kustomization(call: &Call) -> Outcome {
     let Some(name) = call.args.first() else { bail!("kustomization name is required") };
     let cluster = Cluster::connect(call).await?;
     let object = cluster.get(&kinds::KUSTOMIZATION.resource(), call.namespace(), name).await?;
-    let mut walk = Walk { cluster: &cluster, compact: call.on("compact"), seen: HashSet::new(), discovery: None };
-    let mut tree = Tree::new(Id::new(namespace_of(&object), name_of(&object), kinds::KUSTOMIZATION.group, "Kustomization"));
+    let mut walk =
+        Walk { cluster: &cluster, compact: call.on("compact"), seen: HashSet::new(), discovery: None };
+    let mut tree = Tree::new(Id::new(
+        namespace_of(&object),
+        name_of(&object),
+        kinds::KUSTOMIZATION.group,
+        "Kustomization",
+    ));
     walk.kustomization(&mut tree, &object).await?;
     tree.print(call.text("output"))
 }
@@ -136,9 +158,19 @@ async fn generator(call: &Call) -> Outcome {
     let Some(name) = call.args.first() else { bail!("generator name is required") };
     let cluster = Cluster::connect(call).await?;
     let object = cluster.get(&kinds::GENERATOR.resource(), call.namespace(), name).await?;
-    let mut tree = Tree::new(Id::new(namespace_of(&object), name_of(&object), kinds::GENERATOR.group, kinds::GENERATOR.kind));
+    let mut tree = Tree::new(Id::new(
+        namespace_of(&object),
+        name_of(&object),
+        kinds::GENERATOR.group,
+        kinds::GENERATOR.kind,
+    ));
     for made in object.pointer("/status/inventory").and_then(Value::as_array).into_iter().flatten() {
-        let id = Id::new(text_at(made, "/namespace"), text_at(made, "/name"), kinds::EXTERNAL.group, kinds::EXTERNAL.kind);
+        let id = Id::new(
+            text_at(made, "/namespace"),
+            text_at(made, "/name"),
+            kinds::EXTERNAL.group,
+            kinds::EXTERNAL.kind,
+        );
         tree.resources.push(Tree::new(id));
     }
     tree.print(call.text("output"))
@@ -159,7 +191,9 @@ impl Walk<'_> {
 
     async fn kustomization(&mut self, tree: &mut Tree, object: &Value) -> anyhow::Result<()> {
         self.seen.insert(tree.resource.clone());
-        for entry in object.pointer("/status/inventory/entries").and_then(Value::as_array).into_iter().flatten() {
+        for entry in
+            object.pointer("/status/inventory/entries").and_then(Value::as_array).into_iter().flatten()
+        {
             let id = Id::parse(text_at(entry, "/id"))?;
             if !self.shows(&id) || id == tree.resource {
                 continue;
@@ -195,9 +229,10 @@ impl Walk<'_> {
         let whose = format!("{}/{}", id.namespace, id.name);
         let name = format!("sh.helm.release.v1.{}.v{}", text_at(latest, "/name"), latest["version"]);
         let secrets = Resource::new("v1", "Secret", "secrets", true);
-        let Some(secret) = self.cluster.find(&secrets, storage_namespace, &name).await.with_context(|| {
-            format!("failed to find the Helm storage object for HelmRelease '{whose}'")
-        })?
+        let Some(secret) =
+            self.cluster.find(&secrets, storage_namespace, &name).await.with_context(|| {
+                format!("failed to find the Helm storage object for HelmRelease '{whose}'")
+            })?
         else {
             return Ok(Vec::new());
         };
@@ -207,7 +242,8 @@ impl Walk<'_> {
             .with_context(|| format!("failed to read the Helm storage object for HelmRelease '{whose}'"))?;
         let mut found = Vec::new();
         for object in objects.iter().filter(|o| !name_of(o).is_empty()) {
-            let (group, kind) = (fl_types::api_group(text_at(object, "/apiVersion")), text_at(object, "/kind"));
+            let (group, kind) =
+                (fl_types::api_group(text_at(object, "/apiVersion")), text_at(object, "/kind"));
             let namespace = match namespace_of(object) {
                 "" if self.namespaced(group, kind).await? => text_at(latest, "/namespace"),
                 written => written,
@@ -235,7 +271,12 @@ impl Walk<'_> {
     async fn add_crds(&self, release: &Id, found: &mut Vec<Id>) {
         let group = kinds::HELM_RELEASE.group;
         let labels = format!("{group}/name={},{group}/namespace={}", release.name, release.namespace);
-        let crds = Resource::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
+        let crds = Resource::new(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            false,
+        );
         let select = Select { labels: Some(labels), ..Select::default() };
         for crd in self.cluster.list(&crds, &select).await.unwrap_or_default() {
             let id = Id::new("", name_of(&crd), &crds.group, &crds.kind);

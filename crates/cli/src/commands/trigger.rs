@@ -16,21 +16,28 @@ const OIDC: &str = "generic-oidc";
 const TOKEN_VARIABLE: &str = "FLUX_TRIGGER_RECEIVER_OIDC_TOKEN";
 
 pub(crate) fn node() -> Node {
-    let receiver = Node::leaf("receiver", "Call the webhook of a Receiver", action(|call: Call| async move { run(&call).await }))
-        .takes("NAME")
-        .plain(Plain::Exactly(1))
-        .flags(&[
-            text("token", "Token of the Receiver; not for generic-oidc"),
-            text("url", "Address of the webhook endpoint, with or without a path"),
-            text("type", "Type of the Receiver: generic, generic-hmac or generic-oidc").or("generic"),
-            text("oidc-provider", "Fetch the token from github or forgejo"),
-            text("oidc-token", "Token for generic-oidc; also FLUX_TRIGGER_RECEIVER_OIDC_TOKEN"),
-            text("oidc-audience", "Audience of a fetched token (default notification-controller)"),
-            text("payload", "JSON to send").or("{}"),
-            number("retries", "10", "How often to try again"),
-            duration("retry-delay", "10s", "How long to wait before"),
-        ])
-        .example("From a build", "trigger receiver deploy -n apps --url=https://flux.example.com --type=generic-hmac --token=$TOKEN");
+    let receiver = Node::leaf(
+        "receiver",
+        "Call the webhook of a Receiver",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .takes("NAME")
+    .plain(Plain::Exactly(1))
+    .flags(&[
+        text("token", "Token of the Receiver; not for generic-oidc"),
+        text("url", "Address of the webhook endpoint, with or without a path"),
+        text("type", "Type of the Receiver: generic, generic-hmac or generic-oidc").or("generic"),
+        text("oidc-provider", "Fetch the token from github or forgejo"),
+        text("oidc-token", "Token for generic-oidc; also FLUX_TRIGGER_RECEIVER_OIDC_TOKEN"),
+        text("oidc-audience", "Audience of a fetched token (default notification-controller)"),
+        text("payload", "JSON to send").or("{}"),
+        number("retries", "10", "How often to try again"),
+        duration("retry-delay", "10s", "How long to wait before"),
+    ])
+    .example(
+        "From a build",
+        "trigger receiver deploy -n apps --url=https://flux.example.com --type=generic-hmac --token=$TOKEN",
+    );
     Node::group("trigger", "Call webhooks", vec![receiver])
 }
 
@@ -79,9 +86,14 @@ async fn run(call: &Call) -> Outcome {
 
 async fn trigger(call: &Call, name: &str) -> Outcome {
     let (namespace, payload) = (call.namespace(), call.text("payload"));
-    let url = format!("{}{}", call.text("url").trim_end_matches('/'), webhook_path(call.text("token"), name, namespace));
+    let url = format!(
+        "{}{}",
+        call.text("url").trim_end_matches('/'),
+        webhook_path(call.text("token"), name, namespace)
+    );
     let client = reqwest::Client::builder().build()?;
-    let mut headers = vec![("Content-Type", "application/json".to_owned()), ("User-Agent", format!("flux/{VERSION}"))];
+    let mut headers =
+        vec![("Content-Type", "application/json".to_owned()), ("User-Agent", format!("flux/{VERSION}"))];
     match call.text("type") {
         "generic-hmac" => {
             let mut mac = Hmac::<Sha256>::new_from_slice(call.text("token").as_bytes()).context("token")?;
@@ -109,7 +121,12 @@ async fn trigger(call: &Call, name: &str) -> Outcome {
 }
 
 /// One request; an error says whether another try could help.
-async fn send(client: &reqwest::Client, url: &str, headers: &[(&str, String)], payload: &str) -> Result<(), (bool, String)> {
+async fn send(
+    client: &reqwest::Client,
+    url: &str,
+    headers: &[(&str, String)],
+    payload: &str,
+) -> Result<(), (bool, String)> {
     let mut request = client.post(url).body(payload.to_owned());
     for (key, value) in headers {
         request = request.header(*key, value);
@@ -145,13 +162,19 @@ async fn oidc_token(call: &Call, client: &reqwest::Client) -> anyhow::Result<Str
             given => given.to_owned(),
         };
         if token.is_empty() {
-            bail!("no OIDC token provided: set --oidc-provider, --oidc-token or the {TOKEN_VARIABLE} environment variable");
+            bail!(
+                "no OIDC token provided: set --oidc-provider, --oidc-token or the {TOKEN_VARIABLE} environment variable"
+            );
         }
         return Ok(token);
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-    let (Some(url), Some(bearer)) = (variable("ACTIONS_ID_TOKEN_REQUEST_URL"), variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN")) else {
-        bail!("unable to fetch OIDC token: ACTIONS_ID_TOKEN_REQUEST_URL and ACTIONS_ID_TOKEN_REQUEST_TOKEN must be set; does the job have the permission `id-token: write`?");
+    let (Some(url), Some(bearer)) =
+        (variable("ACTIONS_ID_TOKEN_REQUEST_URL"), variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
+    else {
+        bail!(
+            "unable to fetch OIDC token: ACTIONS_ID_TOKEN_REQUEST_URL and ACTIONS_ID_TOKEN_REQUEST_TOKEN must be set; does the job have the permission `id-token: write`?"
+        );
     };
     let audience = match call.text("oidc-audience") {
         "" => "notification-controller",
@@ -159,7 +182,8 @@ async fn oidc_token(call: &Call, client: &reqwest::Client) -> anyhow::Result<Str
     };
     let mut url: url::Url = url.parse().context("ACTIONS_ID_TOKEN_REQUEST_URL")?;
     url.query_pairs_mut().append_pair("audience", audience);
-    let answer = client.get(url.as_str()).bearer_auth(bearer).send().await.context("unable to fetch OIDC token")?;
+    let answer =
+        client.get(url.as_str()).bearer_auth(bearer).send().await.context("unable to fetch OIDC token")?;
     if !answer.status().is_success() {
         bail!("unable to fetch OIDC token: status {}", answer.status());
     }

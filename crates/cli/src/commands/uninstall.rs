@@ -13,14 +13,18 @@ use crate::node::{Node, Plain};
 use crate::{prompt, say};
 
 pub(crate) fn node() -> Node {
-    Node::leaf("uninstall", "Remove the controllers and their custom resource definitions", action(|call: Call| async move { run(&call).await }))
-        .plain(Plain::None)
-        .flags(&[
-            switch("keep-namespace", "Keep the namespace"),
-            switch("dry-run", "Only say what would be deleted"),
-            switch("silent", "Do not ask for confirmation").short('s'),
-        ])
-        .example("Look first", "uninstall --dry-run")
+    Node::leaf(
+        "uninstall",
+        "Remove the controllers and their custom resource definitions",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .plain(Plain::None)
+    .flags(&[
+        switch("keep-namespace", "Keep the namespace"),
+        switch("dry-run", "Only say what would be deleted"),
+        switch("silent", "Do not ask for confirmation").short('s'),
+    ])
+    .example("Look first", "uninstall --dry-run")
 }
 
 /// Order in which finalizers are taken off.
@@ -51,8 +55,12 @@ async fn run(call: &Call) -> Outcome {
             Err(error) => bail!("cluster info unavailable: {error}"),
         };
         prompt::confirm(&match info.managed_by.as_str() {
-            "" | "flux" => "Are you sure you want to delete Flux and its custom resource definitions".to_owned(),
-            manager => format!("Flux is managed by {manager}! Are you sure you want to delete Flux and its CRDs using Flux CLI"),
+            "" | "flux" => {
+                "Are you sure you want to delete Flux and its custom resource definitions".to_owned()
+            }
+            manager => format!(
+                "Flux is managed by {manager}! Are you sure you want to delete Flux and its CRDs using Flux CLI"
+            ),
         })?;
     }
     let namespace = call.namespace();
@@ -116,7 +124,8 @@ async fn remove_finalizers(cluster: &Cluster, kind: &Kind, dry: bool) {
         }
         let patch = json!({"metadata": {"finalizers": null}}).to_string().into_bytes();
         let path = resource.path(Some(namespace), Some(name));
-        let done = cluster.json(Method::PATCH, &path, &query, Some(("application/merge-patch+json", patch))).await;
+        let done =
+            cluster.json(Method::PATCH, &path, &query, Some(("application/merge-patch+json", patch))).await;
         match done.context("patch") {
             Ok(_) => say::success(format!("{id} finalizers deleted {}", dry_run(dry))),
             Err(error) => say::failure(format!("{id} removing finalizers failed: {}", error.root_cause())),

@@ -53,7 +53,8 @@ fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| alike(x, y)),
         (Value::Object(x), Value::Object(y)) => {
-            x.len() == y.len() && x.iter().all(|(key, value)| y.get(key).is_some_and(|other| alike(value, other)))
+            x.len() == y.len()
+                && x.iter().all(|(key, value)| y.get(key).is_some_and(|other| alike(value, other)))
         }
         (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => false,
         _ => scalar_text(a) == scalar_text(b),
@@ -61,7 +62,8 @@ fn alike(a: &Value, b: &Value) -> bool {
 }
 
 pub(super) fn compare(path: &[String], from: &Value, to: &Value) -> Vec<Difference> {
-    let changed = || vec![Difference { path: path.to_vec(), details: vec![Detail::Changed(from.clone(), to.clone())] }];
+    let changed =
+        || vec![Difference { path: path.to_vec(), details: vec![Detail::Changed(from.clone(), to.clone())] }];
     if !same_type(from, to) {
         return changed();
     }
@@ -87,7 +89,11 @@ fn with_own(path: &[String], details: Vec<Detail>, mut deeper: Vec<Difference>) 
     deeper
 }
 
-fn maps(path: &[String], from: &serde_json::Map<String, Value>, to: &serde_json::Map<String, Value>) -> Vec<Difference> {
+fn maps(
+    path: &[String],
+    from: &serde_json::Map<String, Value>,
+    to: &serde_json::Map<String, Value>,
+) -> Vec<Difference> {
     let (mut deeper, mut removed, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for (key, value) in sorted(from) {
         match to.get(key) {
@@ -130,11 +136,18 @@ enum Identifier {
 impl Identifier {
     fn name(&self, entry: &Value) -> Option<String> {
         match self {
-            Identifier::Field(field) => entry.get(field).filter(|v| !v.is_object() && !v.is_array()).map(scalar_text),
+            Identifier::Field(field) => {
+                entry.get(field).filter(|v| !v.is_object() && !v.is_array()).map(scalar_text)
+            }
             Identifier::Object => {
                 let text = |pointer: &str| entry.pointer(pointer).map(scalar_text);
                 let namespace = text("/metadata/namespace").map(|ns| format!("{ns}/")).unwrap_or_default();
-                Some(format!("{}/{}/{namespace}{}", text("/apiVersion")?, text("/kind")?, text("/metadata/name")?))
+                Some(format!(
+                    "{}/{}/{namespace}{}",
+                    text("/apiVersion")?,
+                    text("/kind")?,
+                    text("/metadata/name")?
+                ))
             }
         }
     }
@@ -153,17 +166,25 @@ fn identifier(from: &[Value], to: &[Value]) -> Option<Identifier> {
     };
     for key in ["name", "key", "id", "manager"] {
         let has = |list: &[Value]| list.iter().any(|e| e.get(key).is_some());
-        if has(from) && has(to) && distinct(from, key, false) == from.len() && distinct(to, key, false) == to.len() {
+        if has(from)
+            && has(to)
+            && distinct(from, key, false) == from.len()
+            && distinct(to, key, false) == to.len()
+        {
             return Some(Identifier::Field(key.to_owned()));
         }
     }
     // Any other text field serves when it tells more than three entries apart on both sides.
     if from.len() > 3 && from.iter().chain(to).all(Value::is_object) {
-        let mut keys: Vec<&String> = from.iter().filter_map(Value::as_object).flat_map(|o| o.keys()).collect();
+        let mut keys: Vec<&String> =
+            from.iter().filter_map(Value::as_object).flat_map(|o| o.keys()).collect();
         keys.sort();
         keys.dedup();
         for key in keys {
-            if distinct(from, key, true) == from.len() && distinct(to, key, true) == to.len() && !to.is_empty() {
+            if distinct(from, key, true) == from.len()
+                && distinct(to, key, true) == to.len()
+                && !to.is_empty()
+            {
                 return Some(Identifier::Field(key.clone()));
             }
         }
@@ -173,7 +194,9 @@ fn identifier(from: &[Value], to: &[Value]) -> Option<Identifier> {
 }
 
 fn named_lists(path: &[String], identifier: &Identifier, from: &[Value], to: &[Value]) -> Vec<Difference> {
-    let named = |list: &[Value], name: &str| list.iter().find(|e| identifier.name(e).as_deref() == Some(name)).cloned();
+    let named = |list: &[Value], name: &str| {
+        list.iter().find(|e| identifier.name(e).as_deref() == Some(name)).cloned()
+    };
     let (mut deeper, mut removed, mut added) = (Vec::new(), Vec::new(), Vec::new());
     let (mut from_names, mut to_names) = (Vec::new(), Vec::new());
     for entry in from {
@@ -228,7 +251,9 @@ fn simple_lists(path: &[String], from: &[Value], to: &[Value]) -> Vec<Difference
         }
         out
     };
-    let common = |list: &[Value], other: &[Value]| list.iter().filter(|v| count(other, v) > 0).cloned().collect::<Vec<_>>();
+    let common = |list: &[Value], other: &[Value]| {
+        list.iter().filter(|v| count(other, v) > 0).cloned().collect::<Vec<_>>()
+    };
     let (from_common, to_common) = (common(from, to), common(to, from));
     let mut details = Vec::new();
     if from_common.len() == to_common.len() && from_common.iter().zip(&to_common).any(|(a, b)| !alike(a, b)) {

@@ -79,7 +79,11 @@ fn middle(a: &[u32], b: &[u32]) -> Vec<Piece> {
     }
     let (long, short, outside) = if a.len() > b.len() { (a, b, Kind::Removed) } else { (b, a, Kind::Added) };
     if let Some(at) = find(long, short, 0) {
-        return vec![piece(outside, &long[..at]), piece(Kind::Same, short), piece(outside, &long[at + short.len()..])];
+        return vec![
+            piece(outside, &long[..at]),
+            piece(Kind::Same, short),
+            piece(outside, &long[at + short.len()..]),
+        ];
     }
     if short.len() == 1 {
         return vec![piece(Kind::Removed, a), piece(Kind::Added, b)];
@@ -116,7 +120,13 @@ fn half_match<'a>(a: &'a [u32], b: &'a [u32]) -> Option<Half<'a>> {
     if a.len() > b.len() {
         return Some(best);
     }
-    Some(Half { a_before: best.b_before, a_after: best.b_after, b_before: best.a_before, b_after: best.a_after, common: best.common })
+    Some(Half {
+        a_before: best.b_before,
+        a_after: best.b_after,
+        b_before: best.a_before,
+        b_after: best.a_after,
+        common: best.common,
+    })
 }
 
 fn seeded<'a>(long: &'a [u32], short: &'a [u32], at: usize) -> Option<Half<'a>> {
@@ -124,7 +134,8 @@ fn seeded<'a>(long: &'a [u32], short: &'a [u32], at: usize) -> Option<Half<'a>> 
     let (mut best, mut best_length) = (None, 0);
     let mut next = find(short, seed, 0);
     while let Some(j) = next {
-        let (after, before) = (common_prefix(&long[at..], &short[j..]), common_suffix(&long[..at], &short[..j]));
+        let (after, before) =
+            (common_prefix(&long[at..], &short[j..]), common_suffix(&long[..at], &short[..j]));
         if best_length < before + after {
             best_length = before + after;
             best = Some(Half {
@@ -173,7 +184,11 @@ fn bisect(a: &[u32], b: &[u32]) -> Vec<Piece> {
                 f_start += 2;
             } else if meets_forward {
                 let other = most + delta - k;
-                if other >= 0 && (other as usize) < size && backward[other as usize] != -1 && x >= n - backward[other as usize] {
+                if other >= 0
+                    && (other as usize) < size
+                    && backward[other as usize] != -1
+                    && x >= n - backward[other as usize]
+                {
                     return split(a, b, x as usize, y as usize);
                 }
             }
@@ -293,17 +308,23 @@ mod tests {
         let pieces = signs("one\ntwo\nthree\n", "one\ntwo changed\nand more\nthree\n");
         let expected = [(' ', "one\n"), ('-', "two\n"), ('+', "two changed\nand more\n"), (' ', "three\n")];
         assert_eq!(pieces, expected.map(|(s, t)| (s, t.to_owned())));
-        assert_eq!(signs("beta", "beta\ngamma\n"), [('-', "beta".to_owned()), ('+', "beta\ngamma\n".to_owned())]);
+        assert_eq!(
+            signs("beta", "beta\ngamma\n"),
+            [('-', "beta".to_owned()), ('+', "beta\ngamma\n".to_owned())]
+        );
         assert_eq!(signs("a\n", "a\n"), [(' ', "a\n".to_owned())]);
     }
 
     #[test]
     fn pieces_put_together_again_give_both_texts() {
-        let texts = ["a\nb\nc\nd\ne\n", "a\nx\nc\ny\ne\n", "", "e\nd\nc\nb\na\n", "a\na\nb\na\nc\n", "b\na\nc\na\nb"];
+        let texts =
+            ["a\nb\nc\nd\ne\n", "a\nx\nc\ny\ne\n", "", "e\nd\nc\nb\na\n", "a\na\nb\na\nc\n", "b\na\nc\na\nb"];
         for from in texts {
             for to in texts {
                 let pieces = signs(from, to);
-                let join = |skip: char| pieces.iter().filter(|(s, _)| *s != skip).map(|(_, t)| t.as_str()).collect::<String>();
+                let join = |skip: char| {
+                    pieces.iter().filter(|(s, _)| *s != skip).map(|(_, t)| t.as_str()).collect::<String>()
+                };
                 assert_eq!((join('+'), join('-')), (from.to_owned(), to.to_owned()));
             }
         }

@@ -53,8 +53,10 @@ fn entries_text(entries: &Entries) -> String {
 }
 
 fn plural(count: usize, one: &str, many: &str) -> String {
-    const WORDS: [&str; 13] =
-        ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    const WORDS: [&str; 13] = [
+        "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+        "twelve",
+    ];
     let number = WORDS.get(count).map_or_else(|| count.to_string(), |w| (*w).to_owned());
     format!("{number} {}", if count == 1 { one } else { many })
 }
@@ -73,7 +75,11 @@ fn type_name(value: &Value) -> &'static str {
 
 fn value_change(from: &Value, to: &Value) -> String {
     let (from_type, to_type) = (type_name(from), type_name(to));
-    let head = if from_type == to_type { "± value change\n".to_owned() } else { format!("± type change from {from_type} to {to_type}\n") };
+    let head = if from_type == to_type {
+        "± value change\n".to_owned()
+    } else {
+        format!("± type change from {from_type} to {to_type}\n")
+    };
     let text = |value: &Value| match value {
         Value::Null => "<nil>".to_owned(),
         other => {
@@ -123,7 +129,8 @@ fn multiline_change(from: &str, to: &str) -> String {
 fn order_change(from: &[Value], to: &[Value]) -> String {
     let texts = |list: &[Value]| -> Vec<String> {
         let text = |value: &Value| {
-            let plain = if value.is_object() || value.is_array() { String::new() } else { scalar_text(value) };
+            let plain =
+                if value.is_object() || value.is_array() { String::new() } else { scalar_text(value) };
             if !plain.is_empty() {
                 return plain;
             }
@@ -134,7 +141,9 @@ fn order_change(from: &[Value], to: &[Value]) -> String {
         list.iter().map(text).collect()
     };
     let (from, to) = (texts(from), texts(to));
-    let length = |list: &[String]| list.iter().map(|t| t.chars().count()).sum::<usize>() + 2 * list.len().saturating_sub(1);
+    let length = |list: &[String]| {
+        list.iter().map(|t| t.chars().count()).sum::<usize>() + 2 * list.len().saturating_sub(1)
+    };
     let mut out = "⇆ order changed\n".to_owned();
     if length(&from).max(length(&to)) < WIDTH / 2 {
         let _ = write!(out, "- {}\n+ {}\n", from.join(", "), to.join(", "));
@@ -161,7 +170,8 @@ fn width(line: &str) -> usize {
 fn text_blocks(indent: usize, blocks: &[String]) -> String {
     const SEPARATOR: &str = "   ";
     let widest = |block: &String| block.split('\n').map(width).max().unwrap_or(0);
-    let total = indent + blocks.len().saturating_sub(1) * SEPARATOR.len() + blocks.iter().map(widest).sum::<usize>();
+    let total =
+        indent + blocks.len().saturating_sub(1) * SEPARATOR.len() + blocks.iter().map(widest).sum::<usize>();
     if total <= WIDTH {
         return columns(SEPARATOR, indent, blocks);
     }
@@ -206,7 +216,15 @@ fn entries_yaml(entries: &Entries) -> String {
 /// Keys in the order people read them: known leaders first, then what is shallow, then what is deep.
 fn readable<'a>(mut entries: Vec<(&'a String, &'a Value)>) -> Vec<(&'a String, &'a Value)> {
     const ORDERS: [&[&str]; 12] = [
-        &["name", "director_uuid", "releases", "instance_groups", "networks", "resource_pools", "compilation"],
+        &[
+            "name",
+            "director_uuid",
+            "releases",
+            "instance_groups",
+            "networks",
+            "resource_pools",
+            "compilation",
+        ],
         &["name", "url", "version", "sha1"],
         &["jobs", "resources", "resource_types"],
         &["name", "type", "source"],
@@ -307,7 +325,9 @@ fn write_scalar(out: &mut String, prefix: &str, value: &Value) {
 }
 
 fn needs_quotes(text: &str) -> bool {
-    ["true", "false", "null"].contains(&text) || text.starts_with('-') || text.contains([' ', '*', '&', ':', ','])
+    ["true", "false", "null"].contains(&text)
+        || text.starts_with('-')
+        || text.contains([' ', '*', '&', ':', ','])
 }
 
 #[cfg(test)]
@@ -329,7 +349,10 @@ mod tests {
     #[test]
     fn lists_without_names_lose_and_gain_whole_entries() {
         let from = json!({"args": ["a", "b", "c"]});
-        assert_eq!(report(&from, &json!({"args": ["c", "b", "a"]})), "\nargs\n⇆ order changed\n- a, b, c\n+ c, b, a\n\n");
+        assert_eq!(
+            report(&from, &json!({"args": ["c", "b", "a"]})),
+            "\nargs\n⇆ order changed\n- a, b, c\n+ c, b, a\n\n"
+        );
         assert_eq!(report(&from, &json!({"args": ["a", "c"]})), "\nargs\n- one list entry removed:\n- b\n\n");
     }
 

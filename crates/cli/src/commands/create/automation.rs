@@ -18,7 +18,10 @@ pub(super) fn repository_node() -> Node {
             text("cert-ref", "Secret with TLS certificates"),
             duration("scan-timeout", "0s", "How long a scan may take"),
         ])
-        .example("Watch the tags of an image", "create image repository app --image=registry.example.com/acme/app --interval=5m")
+        .example(
+            "Watch the tags of an image",
+            "create image repository app --image=registry.example.com/acme/app --interval=5m",
+        )
 }
 
 async fn repository(call: &Call) -> Outcome {
@@ -79,14 +82,17 @@ async fn policy(call: &Call) -> Outcome {
     }
     spec = spec.text("digestReflectionPolicy", reflect);
     if interval.is_some() && reflect != "Always" {
-        bail!("the --interval flag can only be used with the 'Always' digest reflection policy, use --reflect-digest=Always");
+        bail!(
+            "the --interval flag can only be used with the 'Always' digest reflection policy, use --reflect-digest=Always"
+        );
     }
     spec = spec.maybe("interval", interval);
     finish(call, &kinds::IMAGE_POLICY, object(call, &kinds::IMAGE_POLICY, &labels, spec)).await
 }
 
 fn choice(call: &Call) -> anyhow::Result<Value> {
-    let (semver, alpha, numeric) = (call.text("select-semver"), call.text("select-alpha"), call.text("select-numeric"));
+    let (semver, alpha, numeric) =
+        (call.text("select-semver"), call.text("select-alpha"), call.text("select-numeric"));
     let given = |text: &str| !text.is_empty();
     if given(alpha) && given(numeric) && !given(semver) {
         bail!("only one of --select-semver, --select-alpha or --select-numeric can be specified");
@@ -142,7 +148,9 @@ fn check_extract(mut template: &str, groups: &[&str]) -> anyhow::Result<()> {
             bail!("--filter-extract is malformed");
         }
         template = &rest[end + usize::from(braced)..];
-        let number = name.bytes().all(|b| b.is_ascii_digit()) && (name == "0" || !name.starts_with('0')) && name.len() < 9;
+        let number = name.bytes().all(|b| b.is_ascii_digit())
+            && (name == "0" || !name.starts_with('0'))
+            && name.len() < 9;
         if !number && !groups.contains(&name) {
             bail!("capture group ${name} used in --filter-extract not found in --filter-regex");
         }
@@ -192,7 +200,13 @@ async fn update(call: &Call) -> Outcome {
     let signing = (!secret.is_empty())
         .then(|| Fields::default().name_of("secretRef", secret).text("type", key_type).build());
     let commit = Fields::default()
-        .put("author", Fields::default().text("name", call.text("author-name")).put("email", call.text("author-email")).build())
+        .put(
+            "author",
+            Fields::default()
+                .text("name", call.text("author-name"))
+                .put("email", call.text("author-email"))
+                .build(),
+        )
         .text("messageTemplate", call.text("commit-template"))
         .maybe("signingKey", signing);
     let push = (!call.text("push-branch").is_empty()).then(|| json!({"branch": call.text("push-branch")}));
@@ -222,7 +236,10 @@ mod tests {
     fn templates_name_groups_that_exist() {
         let check = |template| check_extract(template, &["ts"]).map_err(|e| e.to_string());
         assert!(check("$ts ${ts} $1 $$x").is_ok());
-        assert_eq!(check("$b").unwrap_err(), "capture group $b used in --filter-extract not found in --filter-regex");
+        assert_eq!(
+            check("$b").unwrap_err(),
+            "capture group $b used in --filter-extract not found in --filter-regex"
+        );
         for malformed in ["$", "${ts", "${}", "$-"] {
             assert_eq!(check(malformed).unwrap_err(), "--filter-extract is malformed", "{malformed}");
         }

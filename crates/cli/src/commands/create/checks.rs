@@ -62,7 +62,8 @@ pub(super) fn kustomization_source(text: &str) -> Checked {
         return Err(format!("no kind specified for source '{}'", found.name));
     }
     let kind = if found.kind.is_empty() { "GitRepository" } else { found.kind };
-    let kind = spelled(KUSTOMIZATION_SOURCES, kind).ok_or_else(|| unsupported_kind(kind, KUSTOMIZATION_SOURCES))?;
+    let kind =
+        spelled(KUSTOMIZATION_SOURCES, kind).ok_or_else(|| unsupported_kind(kind, KUSTOMIZATION_SOURCES))?;
     Ok(joined(&found, kind))
 }
 
@@ -78,7 +79,8 @@ pub(super) fn chart_source(text: &str) -> Checked {
     if found.kind.is_empty() || found.name.is_empty() {
         return Err(format!("invalid helm chart source '{text}', must be in format <kind>/<name>"));
     }
-    let kind = spelled(CHART_SOURCES, found.kind).ok_or_else(|| unsupported_kind(found.kind, CHART_SOURCES))?;
+    let kind =
+        spelled(CHART_SOURCES, found.kind).ok_or_else(|| unsupported_kind(found.kind, CHART_SOURCES))?;
     Ok(joined(&found, kind))
 }
 
@@ -162,7 +164,17 @@ pub(super) fn crds_policy(text: &str) -> Checked {
 
 pub(super) fn receiver_type(text: &str) -> Checked {
     let known = [
-        "generic", "generic-hmac", "github", "gitlab", "bitbucket", "harbor", "dockerhub", "quay", "gcr", "nexus", "acr",
+        "generic",
+        "generic-hmac",
+        "github",
+        "gitlab",
+        "bitbucket",
+        "harbor",
+        "dockerhub",
+        "quay",
+        "gcr",
+        "nexus",
+        "acr",
         "cdevents",
     ];
     let empty = "no receiver type given, please specify the receiver type";
@@ -216,13 +228,22 @@ mod tests {
     fn sources_are_spelled_as_the_api_spells_them() {
         assert_eq!(kustomization_source("app").unwrap(), "GitRepository/app");
         assert_eq!(kustomization_source("ocirepository/a.b.team").unwrap(), "OCIRepository/a.b.team");
-        assert_eq!(kustomization_source("GitRepository").unwrap_err(), "no kind specified for source 'GitRepository'");
+        assert_eq!(
+            kustomization_source("GitRepository").unwrap_err(),
+            "no kind specified for source 'GitRepository'"
+        );
         assert!(chart_source("charts").is_err() && chart_source("Helmrepository/charts.ns").is_ok());
     }
 
     #[test]
     fn paths_stay_inside() {
-        for (text, want) in [("./deploy", "./deploy"), ("/abs/path", "./abs/path"), ("../../x", "./x"), ("./", "./"), ("a/../b/", "./b")] {
+        for (text, want) in [
+            ("./deploy", "./deploy"),
+            ("/abs/path", "./abs/path"),
+            ("../../x", "./x"),
+            ("./", "./"),
+            ("a/../b/", "./b"),
+        ] {
             assert_eq!(safe_path(text).unwrap(), want);
         }
     }

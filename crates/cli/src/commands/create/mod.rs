@@ -47,7 +47,13 @@ pub(crate) fn node() -> Node {
     let sources = Node::group(
         "source",
         "Create or update sources",
-        vec![source::git_node(), source::oci_node(), source::helm_node(), source::chart_node(), source::bucket_node()],
+        vec![
+            source::git_node(),
+            source::oci_node(),
+            source::helm_node(),
+            source::chart_node(),
+            source::bucket_node(),
+        ],
     )
     .shared(SOURCE_FLAGS);
     let images = Node::group(
@@ -226,13 +232,20 @@ mod tests {
             assert!(check_name(&call(bad, "")).is_err(), "{bad}");
         }
         assert_eq!(labels(&call("x", "a=b,c=d")).unwrap().len(), 2);
-        assert_eq!(labels(&call("x", "nokey")).unwrap_err().to_string(), "invalid label format 'nokey', must be key=value");
+        assert_eq!(
+            labels(&call("x", "nokey")).unwrap_err().to_string(),
+            "invalid label format 'nokey', must be key=value"
+        );
     }
 
     #[test]
     fn empty_fields_leave_no_trace() {
-        let fields = Fields::default().text("a", "").flag("b", false).list("c", &[]).name_of("d", "").put("e", "");
+        let fields =
+            Fields::default().text("a", "").flag("b", false).list("c", &[]).name_of("d", "").put("e", "");
         assert_eq!(fields.build(), json!({"e": ""}));
-        assert_eq!(depends_on(&["a".into(), "b/c".into()]), Some(json!([{"name": "a"}, {"name": "c", "namespace": "b"}])));
+        assert_eq!(
+            depends_on(&["a".into(), "b/c".into()]),
+            Some(json!([{"name": "a"}, {"name": "c", "namespace": "b"}]))
+        );
     }
 }

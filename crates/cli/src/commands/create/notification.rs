@@ -54,7 +54,9 @@ async fn receiver(call: &Call) -> Outcome {
     if call.on("export") {
         return print(&object);
     }
-    let webhook = |_: &kinds::Kind, done: &Value| Some(format!("generated webhook URL {}", text_at(done, "/status/webhookPath")));
+    let webhook = |_: &kinds::Kind, done: &Value| {
+        Some(format!("generated webhook URL {}", text_at(done, "/status/webhookPath")))
+    };
     upsert::ready(call, &kinds::RECEIVER, &object, webhook).await
 }
 
@@ -65,7 +67,10 @@ pub(super) fn alert_node() -> Node {
             text("event-severity", "What to send: info or error"),
             list("event-source", "Whose events, kind/name[.namespace]"),
         ])
-        .example("Failures of everything", "create alert on-call --provider-ref=chat --event-severity=error --event-source=Kustomization/*")
+        .example(
+            "Failures of everything",
+            "create alert on-call --provider-ref=chat --event-severity=error --event-source=Kustomization/*",
+        )
 }
 
 async fn alert(call: &Call) -> Outcome {
@@ -78,7 +83,13 @@ async fn alert(call: &Call) -> Outcome {
         if found.kind.is_empty() {
             bail!("invalid event source '{source}', must be in format <kind>/<name>");
         }
-        sources.push(Fields::default().text("kind", found.kind).put("name", found.name).text("namespace", found.namespace).build());
+        sources.push(
+            Fields::default()
+                .text("kind", found.kind)
+                .put("name", found.name)
+                .text("namespace", found.namespace)
+                .build(),
+        );
     }
     if sources.is_empty() {
         bail!("at least one event source is required");
@@ -105,7 +116,10 @@ pub(super) fn provider_node() -> Node {
             text("address", "Address of the repository, chat or webhook"),
             text("secret-ref", "Secret with the token"),
         ])
-        .example("A chat channel", "create alert-provider chat --type=slack --channel=ops --secret-ref=slack-token")
+        .example(
+            "A chat channel",
+            "create alert-provider chat --type=slack --channel=ops --secret-ref=slack-token",
+        )
 }
 
 async fn provider(call: &Call) -> Outcome {

@@ -106,8 +106,15 @@ impl Content {
         self.0.get(key)
     }
 
-    pub(crate) fn secret(&self, name: &str, namespace: &str, labels: &BTreeMap<String, String>, kind: &str) -> Value {
-        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata(name, namespace, labels)});
+    pub(crate) fn secret(
+        &self,
+        name: &str,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+        kind: &str,
+    ) -> Value {
+        let mut secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata(name, namespace, labels)});
         if !self.0.is_empty() {
             secret["stringData"] = json!(self.0);
         }
@@ -156,7 +163,8 @@ async fn git(call: &Call) -> Outcome {
     }
     let labels = labels(call)?;
     let (scheme, host) = scheme_and_host(url);
-    let (username, password, token) = (call.text("username"), call.text("password"), call.text("bearer-token"));
+    let (username, password, token) =
+        (call.text("username"), call.text("password"), call.text("bearer-token"));
     let content = match scheme {
         "ssh" => git_content(call, host, password).await?,
         "http" | "https" => {
@@ -178,8 +186,12 @@ async fn git(call: &Call) -> Outcome {
 /// An SSH key, given or new, with the host keys of the server.
 pub(super) async fn git_content(call: &Call, host: &str, password: &str) -> anyhow::Result<Content> {
     let key = match call.text("private-key-file") {
-        "" => ssh::generate(call.text("ssh-key-algorithm"), call.text("ssh-ecdsa-curve"), call.text("ssh-rsa-bits"))
-            .context("key pair generation failed, error")?,
+        "" => ssh::generate(
+            call.text("ssh-key-algorithm"),
+            call.text("ssh-ecdsa-curve"),
+            call.text("ssh-rsa-bits"),
+        )
+        .context("key pair generation failed, error")?,
         path => ssh::load(&read(path, "failed to open private key file")?)?,
     };
     let hosts = ssh::scan(host).await?;
@@ -195,7 +207,8 @@ async fn helm(call: &Call) -> Outcome {
     let authority = read_file(call, "ca-crt-file", "unable to read TLS CA file")?;
     let certificate = read_file(call, "tls-crt-file", "failed to read cert file")?;
     let key = read_file(call, "tls-key-file", "failed to read key file")?;
-    let (content, kind) = helm_content(call.text("username"), call.text("password"), &certificate, &key, &authority)?;
+    let (content, kind) =
+        helm_content(call.text("username"), call.text("password"), &certificate, &key, &authority)?;
     finish(call, "helm", content.secret(name(call), call.namespace(), &labels, kind)).await
 }
 
@@ -222,7 +235,12 @@ async fn oci(call: &Call) -> Outcome {
         json_text(&auth)
     );
     let content = Content::default().file(".dockerconfigjson", &config);
-    finish(call, "oci", content.secret(name(call), call.namespace(), &BTreeMap::new(), "kubernetes.io/dockerconfigjson")).await
+    finish(
+        call,
+        "oci",
+        content.secret(name(call), call.namespace(), &BTreeMap::new(), "kubernetes.io/dockerconfigjson"),
+    )
+    .await
 }
 
 async fn tls(call: &Call) -> Outcome {
@@ -235,7 +253,11 @@ async fn tls(call: &Call) -> Outcome {
 }
 
 /// A certificate with its key, an authority, or both; and the type of the secret that holds them.
-pub(super) fn tls_content(certificate: &str, key: &str, authority: &str) -> anyhow::Result<(Content, &'static str)> {
+pub(super) fn tls_content(
+    certificate: &str,
+    key: &str,
+    authority: &str,
+) -> anyhow::Result<(Content, &'static str)> {
     match (certificate.is_empty(), key.is_empty()) {
         (false, true) => bail!("found certificate but missing private key"),
         (true, false) => bail!("found private key but missing certificate"),
@@ -243,7 +265,10 @@ pub(super) fn tls_content(certificate: &str, key: &str, authority: &str) -> anyh
         (true, true) => Ok((Content::default().file("ca.crt", authority), "Opaque")),
         (false, false) => {
             check_pair(certificate, key).context("invalid TLS certificate and key pair")?;
-            let content = Content::default().file("tls.crt", certificate).file("tls.key", key).file("ca.crt", authority);
+            let content = Content::default()
+                .file("tls.crt", certificate)
+                .file("tls.key", key)
+                .file("ca.crt", authority);
             Ok((content, "kubernetes.io/tls"))
         }
     }
@@ -284,8 +309,8 @@ async fn notation(call: &Call) -> Outcome {
     }
     let labels = labels(call)?;
     let policy = read(policy_file, "unable to read trust policy file")?;
-    let document: Value =
-        serde_json::from_str(&policy).with_context(|| format!("failed to unmarshal trust policy {policy_file}"))?;
+    let document: Value = serde_json::from_str(&policy)
+        .with_context(|| format!("failed to unmarshal trust policy {policy_file}"))?;
     check_policy(&document).context("invalid trust policy")?;
     let mut content = Content::default();
     let mut failures = Vec::new();
@@ -324,15 +349,25 @@ fn check_policy(document: &Value) -> anyhow::Result<()> {
         let Some(name) = policy["name"].as_str().filter(|n| !n.is_empty()) else {
             bail!("a trust policy statement is missing a name, every statement requires a name");
         };
-        let level = policy.pointer("/signatureVerification/level").and_then(Value::as_str).unwrap_or_default();
+        let level =
+            policy.pointer("/signatureVerification/level").and_then(Value::as_str).unwrap_or_default();
         if !["strict", "permissive", "audit", "skip"].contains(&level) {
-            bail!("trust policy statement {name:?} has invalid signatureVerification: invalid signature verification level {level:?}");
+            bail!(
+                "trust policy statement {name:?} has invalid signatureVerification: invalid signature verification level {level:?}"
+            );
         }
-        if level != "skip" && (policy["trustStores"].as_array().is_none_or(Vec::is_empty) || policy["trustedIdentities"].as_array().is_none_or(Vec::is_empty)) {
-            bail!("trust policy statement {name:?} is either missing trust stores or trusted identities, both must be specified");
+        if level != "skip"
+            && (policy["trustStores"].as_array().is_none_or(Vec::is_empty)
+                || policy["trustedIdentities"].as_array().is_none_or(Vec::is_empty))
+        {
+            bail!(
+                "trust policy statement {name:?} is either missing trust stores or trusted identities, both must be specified"
+            );
         }
         if policy["registryScopes"].as_array().is_none_or(Vec::is_empty) {
-            bail!("trust policy statement {name:?} has zero registry scopes, it must specify registry scopes with at least one value");
+            bail!(
+                "trust policy statement {name:?} has zero registry scopes, it must specify registry scopes with at least one value"
+            );
         }
     }
     Ok(())
@@ -340,7 +375,8 @@ fn check_policy(document: &Value) -> anyhow::Result<()> {
 
 async fn github_app(call: &Call) -> Outcome {
     let key = read(call.text("app-private-key"), "unable to read private key file")?;
-    let (id, owner, installation) = (call.text("app-id"), call.text("app-installation-owner"), call.text("app-installation-id"));
+    let (id, owner, installation) =
+        (call.text("app-id"), call.text("app-installation-owner"), call.text("app-installation-id"));
     if id.is_empty() {
         bail!("githubAppID is required");
     }

@@ -4,8 +4,8 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::checks::{
-    bucket_provider, ecdsa_curve, git_provider, kind_name, key_algorithm, local_chart_source, oci_provider, rsa_bits,
-    scheme_and_host, verify_provider,
+    bucket_provider, ecdsa_curve, git_provider, key_algorithm, kind_name, local_chart_source, oci_provider,
+    rsa_bits, scheme_and_host, verify_provider,
 };
 use super::secret::{Content, git_content, read_file, tls_content};
 use super::{Fields, ignore, labels, leaf, name, object, print, upsert};
@@ -56,7 +56,9 @@ async fn git(call: &Call) -> Outcome {
     }
     let given = |flag| !call.text(flag).is_empty();
     if !["branch", "tag", "tag-semver", "commit", "ref-name"].into_iter().any(given) {
-        bail!("a Git ref is required, use one of the following: --branch, --tag, --commit, --ref-name or --tag-semver");
+        bail!(
+            "a Git ref is required, use one of the following: --branch, --tag, --commit, --ref-name or --tag-semver"
+        );
     }
     if given("ca-file") && scheme == "ssh" {
         bail!("specifying a CA file is not supported for Git over SSH");
@@ -93,13 +95,15 @@ async fn git(call: &Call) -> Outcome {
         if !content.is_empty() {
             announce_key(call, &content)?;
             say::action("applying secret with repository credentials");
-            upsert::secret(&cluster, &content.secret(name(call), call.namespace(), &Default::default(), "")).await?;
+            upsert::secret(&cluster, &content.secret(name(call), call.namespace(), &Default::default(), ""))
+                .await?;
             object["spec"]["secretRef"] = json!({"name": name(call)});
             say::success("authentication configured");
         }
     }
     let nothing = "GitRepository source reconciliation completed but no artifact was found";
-    upsert::source(&cluster, &kinds::GIT, &object, "GitRepository source", "GitRepository source", nothing).await
+    upsert::source(&cluster, &kinds::GIT, &object, "GitRepository source", "GitRepository source", nothing)
+        .await
 }
 
 /// The public key goes to the Git host before anything can be fetched with it.
@@ -195,14 +199,16 @@ async fn oci(call: &Call) -> Outcome {
         return print(&object);
     }
     let cluster = Cluster::connect(call).await?;
-    upsert::source(&cluster, &kinds::OCI, &object, "OCIRepository", "OCIRepository", "no artifact was found").await
+    upsert::source(&cluster, &kinds::OCI, &object, "OCIRepository", "OCIRepository", "no artifact was found")
+        .await
 }
 
 fn layer_selector(text: &str) -> anyhow::Result<Option<Value>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let Some((media_type, operation)) = text.split_once(':').filter(|(m, o)| !m.is_empty() && !o.is_empty()) else {
+    let Some((media_type, operation)) = text.split_once(':').filter(|(m, o)| !m.is_empty() && !o.is_empty())
+    else {
         bail!("invalid --layer-selector {text:?}: must be in the format '<media-type>:<operation>'");
     };
     if !["extract", "copy"].contains(&operation) {
@@ -222,7 +228,8 @@ fn verify(call: &Call) -> anyhow::Result<Option<Value>> {
         }
         return Ok(None);
     }
-    let identity = (!issuer.is_empty() || !subject.is_empty()).then(|| json!([{"issuer": issuer, "subject": subject}]));
+    let identity =
+        (!issuer.is_empty() || !subject.is_empty()).then(|| json!([{"issuer": issuer, "subject": subject}]));
     Ok(Some(
         Fields::default()
             .text("provider", call.text("verify-provider"))
@@ -245,8 +252,14 @@ pub(super) fn helm_node() -> Node {
             text("oci-provider", "Who authenticates at a registry: generic, aws, azure or gcp"),
             switch("pass-credentials", "Send credentials to all hosts"),
         ])
-        .example("A public repository", "create source helm charts --url=https://charts.example.com --interval=1h")
-        .example("Charts in a registry", "create source helm charts --url=oci://registry.example.com/charts --secret-ref=pull")
+        .example(
+            "A public repository",
+            "create source helm charts --url=https://charts.example.com --interval=1h",
+        )
+        .example(
+            "Charts in a registry",
+            "create source helm charts --url=oci://registry.example.com/charts --secret-ref=pull",
+        )
 }
 
 async fn helm(call: &Call) -> Outcome {
@@ -263,7 +276,10 @@ async fn helm(call: &Call) -> Outcome {
         bail!("url host is required");
     }
     let secret_ref = call.text("secret-ref");
-    let mut spec = Fields::default().put("url", url).put("interval", call.text("interval")).maybe("timeout", fetch_timeout(call));
+    let mut spec = Fields::default()
+        .put("url", url)
+        .put("interval", call.text("interval"))
+        .maybe("timeout", fetch_timeout(call));
     if scheme == "oci" {
         spec = spec.put("type", "oci").text("provider", call.text("oci-provider"));
     }
@@ -284,10 +300,15 @@ async fn helm(call: &Call) -> Outcome {
     say::generate("generating HelmRepository source");
     if secret_ref.is_empty() {
         let secret_name = format!("helm-{}", name(call));
-        let (content, kind) = helm_content(call.text("username"), call.text("password"), &certificate, &key, &authority)?;
+        let (content, kind) =
+            helm_content(call.text("username"), call.text("password"), &certificate, &key, &authority)?;
         if !content.is_empty() {
             say::action("applying secret with repository credentials");
-            upsert::secret(&cluster, &content.secret(&secret_name, call.namespace(), &Default::default(), kind)).await?;
+            upsert::secret(
+                &cluster,
+                &content.secret(&secret_name, call.namespace(), &Default::default(), kind),
+            )
+            .await?;
             object["spec"]["secretRef"] = json!({"name": secret_name});
             if call.on("pass-credentials") {
                 object["spec"]["passCredentials"] = json!(true);
@@ -317,7 +338,10 @@ pub(super) fn helm_content(
         if password.is_empty() {
             bail!("password is required");
         }
-        return Ok((Content::default().pair(username, password).file("ca.crt", authority), "kubernetes.io/basic-auth"));
+        return Ok((
+            Content::default().pair(username, password).file("ca.crt", authority),
+            "kubernetes.io/basic-auth",
+        ));
     }
     if authority.is_empty() { Ok((Content::default(), "")) } else { tls_content("", "", authority) }
 }
@@ -327,14 +351,21 @@ pub(super) fn chart_node() -> Node {
         .flags(&[
             text("chart", "Name of the chart, or its path in the source"),
             text("chart-version", "Version or range"),
-            checked("source", local_chart_source, "Where the chart is: kind/name of a HelmRepository, GitRepository or Bucket"),
+            checked(
+                "source",
+                local_chart_source,
+                "Where the chart is: kind/name of a HelmRepository, GitRepository or Bucket",
+            ),
             text("reconcile-strategy", "When the chart is new: ChartVersion or Revision").or("ChartVersion"),
             checked("verify-provider", verify_provider, "How signatures are checked: cosign"),
             text("verify-secret-ref", "Secret with the keys of signatures"),
             text("verify-subject", "Expression for the OIDC subject of signatures"),
             text("verify-issuer", "Expression for the OIDC issuer of signatures"),
         ])
-        .example("From a Helm repository", "create source chart web --source=HelmRepository/charts --chart=web --chart-version=1.x")
+        .example(
+            "From a Helm repository",
+            "create source chart web --source=HelmRepository/charts --chart=web --chart-version=1.x",
+        )
 }
 
 async fn chart(call: &Call) -> Outcome {
@@ -377,7 +408,10 @@ pub(super) fn bucket_node() -> Node {
             text("proxy-secret-ref", "Existing secret with the address of a proxy"),
             list("ignore-paths", "Paths to leave out"),
         ])
-        .example("S3 compatible storage", "create source bucket data --bucket-name=data --endpoint=minio.example.com --secret-ref=minio")
+        .example(
+            "S3 compatible storage",
+            "create source bucket data --bucket-name=data --endpoint=minio.example.com --secret-ref=minio",
+        )
 }
 
 async fn bucket(call: &Call) -> Outcome {
@@ -425,7 +459,10 @@ mod tests {
 
     #[test]
     fn layers_are_selected_by_media_type_and_operation() {
-        assert_eq!(layer_selector("a/b:copy").unwrap(), Some(json!({"mediaType": "a/b", "operation": "copy"})));
+        assert_eq!(
+            layer_selector("a/b:copy").unwrap(),
+            Some(json!({"mediaType": "a/b", "operation": "copy"}))
+        );
         assert!(layer_selector("").unwrap().is_none());
         assert!(layer_selector("a/b").is_err() && layer_selector("a/b:burn").is_err());
     }

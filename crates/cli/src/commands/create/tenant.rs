@@ -13,16 +13,20 @@ use crate::{say, text as view};
 const TENANT_LABEL: &str = "toolkit.fluxcd.io/tenant";
 
 pub(super) fn node() -> Node {
-    Node::leaf("tenant", "Create or update a tenant: namespaces, accounts and role bindings", action(|call: Call| async move { run(&call).await }))
-        .takes("NAME")
-        .flags(&[
-            list("with-namespace", "Namespaces of the tenant"),
-            text("cluster-role", "Role of the tenant in its namespaces").or("cluster-admin"),
-            text("with-service-account", "Name of the account; by default the tenant's"),
-            switch("skip-namespace", "The namespaces exist already"),
-        ])
-        .example("Two namespaces", "create tenant shop --with-namespace=front --with-namespace=back")
-        .example("May edit, no more", "create tenant shop --with-namespace=front --cluster-role=edit --export")
+    Node::leaf(
+        "tenant",
+        "Create or update a tenant: namespaces, accounts and role bindings",
+        action(|call: Call| async move { run(&call).await }),
+    )
+    .takes("NAME")
+    .flags(&[
+        list("with-namespace", "Namespaces of the tenant"),
+        text("cluster-role", "Role of the tenant in its namespaces").or("cluster-admin"),
+        text("with-service-account", "Name of the account; by default the tenant's"),
+        switch("skip-namespace", "The namespaces exist already"),
+    ])
+    .example("Two namespaces", "create tenant shop --with-namespace=front --with-namespace=back")
+    .example("May edit, no more", "create tenant shop --with-namespace=front --cluster-role=edit --export")
 }
 
 fn checked(what: &str, text: &str) -> Outcome {
@@ -88,7 +92,8 @@ async fn run(call: &Call) -> Outcome {
 
 /// Whether every label wanted is there already.
 fn has_labels(existing: &Value, wanted: &Value) -> bool {
-    let labels = |o: &Value| o.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    let labels =
+        |o: &Value| o.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
     let present = labels(existing);
     labels(wanted).iter().all(|(key, value)| present.get(key) == Some(value))
 }

@@ -87,7 +87,12 @@ pub(super) async fn source(
 }
 
 /// Any other object: it is ready, and `report` may add a line.
-pub(super) async fn ready(call: &Call, kind: &Kind, object: &Value, report: fn(&Kind, &Value) -> Option<String>) -> Outcome {
+pub(super) async fn ready(
+    call: &Call,
+    kind: &Kind,
+    object: &Value,
+    report: fn(&Kind, &Value) -> Option<String>,
+) -> Outcome {
     let cluster = Cluster::connect(call).await?;
     say::action(format!("applying {}", kind.kind));
     let word = upsert(&cluster, kind, object).await?.word();
@@ -125,7 +130,9 @@ pub(crate) async fn secret(cluster: &Cluster, secret: &Value) -> anyhow::Result<
     };
     existing["stringData"] = secret.get("stringData").cloned().unwrap_or_else(|| json!({}));
     for part in ["annotations", "labels"] {
-        for (key, value) in secret.pointer(&format!("/metadata/{part}")).and_then(Value::as_object).into_iter().flatten() {
+        for (key, value) in
+            secret.pointer(&format!("/metadata/{part}")).and_then(Value::as_object).into_iter().flatten()
+        {
             existing["metadata"][part][key] = value.clone();
         }
     }

@@ -3,7 +3,10 @@
 use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
-use super::checks::{chart_source, crds_policy, decryption_provider, kind_name, kustomization_source, reference, safe_path, spelled};
+use super::checks::{
+    chart_source, crds_policy, decryption_provider, kind_name, kustomization_source, reference, safe_path,
+    spelled,
+};
 use super::{Fields, depends_on, generating, labels, leaf, name, object, print, upsert};
 use crate::call::{Call, Outcome, action};
 use crate::flag::{checked, duration, list, switch, text};
@@ -15,7 +18,11 @@ pub(super) fn kustomization_node() -> Node {
     leaf!("kustomization", "Create or update a Kustomization", kustomization)
         .alias(&["ks"])
         .flags(&[
-            checked("source", kustomization_source, "What to deliver: [kind/]name[.namespace] of a GitRepository, OCIRepository or Bucket"),
+            checked(
+                "source",
+                kustomization_source,
+                "What to deliver: [kind/]name[.namespace] of a GitRepository, OCIRepository or Bucket",
+            ),
             checked("path", safe_path, "Folder in the source").or("./"),
             switch("prune", "Delete what is no longer in the source"),
             switch("wait", "Wait until everything that was applied is healthy"),
@@ -36,7 +43,10 @@ pub(super) fn kustomization_node() -> Node {
             "Deliver a folder of a repository and clean up behind it",
             "create kustomization apps --source=GitRepository/fleet --path=./apps --prune --interval=10m",
         )
-        .example("As a file for the repository", "create ks apps --source=fleet --path=./apps --prune --export > apps.yaml")
+        .example(
+            "As a file for the repository",
+            "create ks apps --source=fleet --path=./apps --prune --export > apps.yaml",
+        )
 }
 
 async fn kustomization(call: &Call) -> Outcome {
@@ -54,14 +64,23 @@ async fn kustomization(call: &Call) -> Outcome {
         .put("interval", call.text("interval"))
         .text("path", path)
         .put("prune", call.on("prune"))
-        .put("sourceRef", Fields::default().text("kind", source.kind).text("name", source.name).text("namespace", source.namespace).build())
+        .put(
+            "sourceRef",
+            Fields::default()
+                .text("kind", source.kind)
+                .text("name", source.name)
+                .text("namespace", source.namespace)
+                .build(),
+        )
         .text("targetNamespace", call.text("target-namespace"))
         .maybe("dependsOn", depends_on(call.list("depends-on")))
         .text("serviceAccountName", call.text("service-account"))
         .time("retryInterval", call, "retry-interval")
         .maybe("kubeConfig", kube_config(call));
     if !call.list("health-check").is_empty() && !call.on("wait") {
-        spec = spec.put("healthChecks", health_checks(call.list("health-check"))?).put("timeout", call.text("health-check-timeout"));
+        spec = spec
+            .put("healthChecks", health_checks(call.list("health-check"))?)
+            .put("timeout", call.text("health-check-timeout"));
     }
     if call.on("wait") {
         spec = spec.put("wait", true).put("timeout", call.text("health-check-timeout"));
@@ -89,17 +108,29 @@ fn health_checks(checks: &[String]) -> anyhow::Result<Value> {
     for check in checks {
         let parts: Vec<&str> = check.split('/').collect();
         let [kind, object] = parts[..] else {
-            bail!("invalid health check '{check}' must be in the format 'kind/name.namespace' [{}]", parts.join(" "));
+            bail!(
+                "invalid health check '{check}' must be in the format 'kind/name.namespace' [{}]",
+                parts.join(" ")
+            );
         };
         if !["Deployment", "DaemonSet", "StatefulSet", "HelmRelease"].contains(&kind) {
-            bail!("invalid health check kind '{kind}' can be HelmRelease, Deployment, DaemonSet or StatefulSet");
+            bail!(
+                "invalid health check kind '{kind}' can be HelmRelease, Deployment, DaemonSet or StatefulSet"
+            );
         }
         let names: Vec<&str> = object.split('.').collect();
         let [name, namespace] = names[..] else {
             bail!("invalid health check '{check}' must be in the format 'kind/name.namespace'");
         };
         let version = if kind == "HelmRelease" { kinds::HELM_RELEASE.api_version() } else { String::new() };
-        out.push(Fields::default().text("apiVersion", &version).text("kind", kind).text("name", name).text("namespace", namespace).build());
+        out.push(
+            Fields::default()
+                .text("apiVersion", &version)
+                .text("kind", kind)
+                .text("name", name)
+                .text("namespace", namespace)
+                .build(),
+        );
     }
     Ok(Value::Array(out))
 }
@@ -158,7 +189,11 @@ async fn release(call: &Call) -> Outcome {
         .maybe("dependsOn", depends_on(call.list("depends-on")))
         .maybe("kubeConfig", kube_config(call))
         .text("serviceAccountName", call.text("service-account"));
-    spec = if chart.is_empty() { spec.put("chartRef", chart_reference(chart_ref)?) } else { spec.put("chart", chart_template(call)) };
+    spec = if chart.is_empty() {
+        spec.put("chartRef", chart_reference(chart_ref)?)
+    } else {
+        spec.put("chart", chart_template(call))
+    };
     let mut install = Fields::default().flag("createNamespace", call.on("create-target-namespace"));
     if !call.text("crds").is_empty() {
         install = install.put("crds", "Create");
@@ -184,9 +219,16 @@ async fn release(call: &Call) -> Outcome {
 fn chart_reference(text: &str) -> anyhow::Result<Value> {
     let found = reference(text);
     if !["OCIRepository", "HelmChart"].contains(&found.kind) {
-        bail!("chart reference kind '{}' is not supported, must be one of: OCIRepository, HelmChart", found.kind);
+        bail!(
+            "chart reference kind '{}' is not supported, must be one of: OCIRepository, HelmChart",
+            found.kind
+        );
     }
-    Ok(Fields::default().text("kind", found.kind).text("name", found.name).text("namespace", found.namespace).build())
+    Ok(Fields::default()
+        .text("kind", found.kind)
+        .text("name", found.name)
+        .text("namespace", found.namespace)
+        .build())
 }
 
 fn chart_template(call: &Call) -> Value {
@@ -208,8 +250,14 @@ fn chart_template(call: &Call) -> Value {
 fn values(files: &[String]) -> anyhow::Result<Value> {
     let mut merged = Map::new();
     for file in files {
-        let text = std::fs::read(file).map_err(|e| anyhow::anyhow!("reading values from {file} failed: {}", crate::text::go_io_error("open", file, &e)))?;
-        let mut documents = view::documents(&text).with_context(|| format!("converting values to JSON from {file} failed"))?;
+        let text = std::fs::read(file).map_err(|e| {
+            anyhow::anyhow!(
+                "reading values from {file} failed: {}",
+                crate::text::go_io_error("open", file, &e)
+            )
+        })?;
+        let mut documents = view::documents(&text)
+            .with_context(|| format!("converting values to JSON from {file} failed"))?;
         let first = if documents.is_empty() { Value::Null } else { documents.swap_remove(0) };
         match first {
             Value::Object(map) => merge(&mut merged, map),
