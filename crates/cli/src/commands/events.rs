@@ -62,6 +62,8 @@ async fn run(call: &Call) -> Outcome {
     let wanted = call.text("for");
     if !wanted.is_empty() {
         let (kind, name) = match wanted.split_once('/') {
+            // Without a kind the name is taken for one.
+            Some(("", name)) if !name.contains('/') => (name, ""),
             Some((kind, name)) if !name.contains('/') => (kind, name),
             _ => (wanted, ""),
         };

@@ -219,7 +219,7 @@ fn list_files(path: &Path, extensions: &[String]) -> anyhow::Result<Vec<PathBuf>
     let shown = path.display().to_string();
     let escapes = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
     if escapes {
-        bail!("failed to stat path {shown}: openat {shown}: path escapes from parent");
+        bail!("failed to stat path {shown}: open {shown}: invalid argument");
     }
     let info = std::fs::metadata(path)
         .map_err(|e| anyhow::anyhow!("failed to stat path {shown}: {}", go_io_error("openat", &shown, &e)))?;

@@ -95,7 +95,7 @@ async fn named_objects(call: &Call, cluster: &Cluster) -> anyhow::Result<Vec<Val
     } else {
         let (types, names) = call.args.split_first().expect("checked above");
         if names.is_empty() {
-            bail!("either `<resource>/<name>` or `<resource> <name>` is required as an argument");
+            bail!("resource(s) were provided, but no name was specified");
         }
         for kind in types.split(',') {
             let resource = find(kind)?;

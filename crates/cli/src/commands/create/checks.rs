@@ -208,6 +208,26 @@ pub(crate) fn rsa_bits(text: &str) -> Checked {
     Ok(bits.to_string())
 }
 
+/// What Go's URL parser says about a text that is no URL to it.
+pub(super) fn check_url(url: &str) -> Result<(), String> {
+    let refused = |why: &str| Err(format!("parse {url:?}: {why}"));
+    if url.starts_with(':') {
+        return refused("missing protocol scheme");
+    }
+    if url.bytes().any(|b| b < 0x20 || b == 0x7f) {
+        return refused("net/url: invalid control character in URL");
+    }
+    if scheme_and_host(url).0.is_empty() {
+        let first = url.split('/').next().unwrap_or_default();
+        if first.contains(':') {
+            return refused("first path segment in URL cannot contain colon");
+        }
+    } else if scheme_and_host(url).1.contains(' ') {
+        return refused("invalid character \" \" in host name");
+    }
+    Ok(())
+}
+
 /// The scheme and host of a URL as Go splits them, without asking for more.
 pub(super) fn scheme_and_host(url: &str) -> (&str, &str) {
     let Some((scheme, rest)) = url.split_once(':') else { return ("", "") };
@@ -253,5 +273,8 @@ mod tests {
         assert_eq!(scheme_and_host("ssh://git@host:22/org"), ("ssh", "host:22"));
         assert_eq!(scheme_and_host("https://"), ("https", ""));
         assert_eq!(scheme_and_host("git@host:org/repo").0, "");
+        let refused = "parse \"git@host:org/repo\": first path segment in URL cannot contain colon";
+        assert_eq!(check_url("git@host:org/repo").unwrap_err(), refused);
+        assert!(check_url("https://host/x").is_ok() && check_url("ssh://git@host:22/x").is_ok());
     }
 }

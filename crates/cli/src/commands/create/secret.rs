@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::checks::{ecdsa_curve, key_algorithm, receiver_type, rsa_bits, scheme_and_host};
+use super::checks::{check_url, ecdsa_curve, key_algorithm, receiver_type, rsa_bits, scheme_and_host};
 use super::source::helm_content;
 use super::{labels, leaf, metadata, name, upsert};
 use crate::call::{Call, Outcome, action};
@@ -161,6 +161,7 @@ async fn git(call: &Call) -> Outcome {
     if url.is_empty() {
         bail!("url is required");
     }
+    check_url(url).map_err(|why| anyhow::anyhow!("git URL parse failed: {why}"))?;
     let labels = labels(call)?;
     let (scheme, host) = scheme_and_host(url);
     let (username, password, token) =

@@ -4,8 +4,8 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::checks::{
-    bucket_provider, ecdsa_curve, git_provider, key_algorithm, kind_name, local_chart_source, oci_provider,
-    rsa_bits, scheme_and_host, verify_provider,
+    bucket_provider, check_url, ecdsa_curve, git_provider, key_algorithm, kind_name, local_chart_source,
+    oci_provider, rsa_bits, scheme_and_host, verify_provider,
 };
 use super::secret::{Content, git_content, read_file, tls_content};
 use super::{Fields, ignore, labels, leaf, name, object, print, upsert};
@@ -50,6 +50,7 @@ async fn git(call: &Call) -> Outcome {
     if url.is_empty() {
         bail!("url is required");
     }
+    check_url(url).map_err(|why| anyhow::anyhow!("git URL parse failed: {why}"))?;
     let (scheme, host) = scheme_and_host(url);
     if !["ssh", "http", "https"].contains(&scheme) {
         bail!("git URL scheme '{scheme}' not supported, can be: ssh, http and https");
@@ -268,6 +269,7 @@ async fn helm(call: &Call) -> Outcome {
         bail!("url is required");
     }
     let labels = labels(call)?;
+    check_url(url).map_err(|why| anyhow::anyhow!("url parse failed: {why}"))?;
     let (scheme, host) = scheme_and_host(url);
     if !["http", "https", "oci"].contains(&scheme) {
         bail!("url scheme '{scheme}' not supported, can be: http, https and oci");
