@@ -76,7 +76,11 @@ impl Builder {
             for object in &mut objects {
                 for part in ["labels", "annotations"] {
                     for (key, value) in common[part].as_object().into_iter().flatten() {
-                        object["metadata"][part][key] = value.clone();
+                        // `y` and `on` are booleans to YAML and texts to the API.
+                        object["metadata"][part][key] = match value {
+                            Value::String(_) => value.clone(),
+                            other => json!(other.to_string()),
+                        };
                     }
                 }
             }
@@ -185,8 +189,17 @@ impl Builder {
             .with_context(|| format!("invalid resource path {:?}", self.folder))?;
         let (file, manifest) = match self.generate(&folder, kustomization) {
             Ok(generated) => generated,
-            // The stray word is flux's: the result of a clean-up that had nothing to do.
-            Err(error) => bail!("failed to generate kustomization.yaml: {error:#} <nil>"),
+            // The stray words are flux's: the result of a clean-up that had nothing to do.
+            Err(error) => {
+                let own = KUSTOMIZATION_FILES.iter().any(|f| folder.join(f).is_file());
+                let cleaned = if !own && format!("{error}").starts_with("component path") {
+                    let file = self.folder.join(KUSTOMIZATION_FILES[0]);
+                    format!("remove {}: no such file or directory", file.display())
+                } else {
+                    "<nil>".to_owned()
+                };
+                bail!("failed to generate kustomization.yaml: {error:#} {cleaned}")
+            }
         };
         let files = Overlay { path: folder.join(file), content: manifest.to_string().into_bytes() };
         let options = fl_kustomize::Options {
@@ -519,8 +532,10 @@ fn mask(object: &mut Value) -> anyhow::Result<()> {
         for value in object["data"].as_object_mut().into_iter().flat_map(|m| m.values_mut()) {
             let text = value.as_str().unwrap_or_default();
             let clean: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-            let bytes =
-                STANDARD.decode(&clean).with_context(|| format!("failed to mask secret {name} sops data"))?;
+            let broken = |e: base64::DecodeError| go_base64_error(&e, clean.len());
+            let bytes = STANDARD
+                .decode(&clean)
+                .map_err(|e| anyhow::anyhow!("failed to mask secret {name} sops data: {}", broken(e)))?;
             if looks_encrypted(&bytes) {
                 *value = json!(hidden);
             }
@@ -536,6 +551,16 @@ fn mask(object: &mut Value) -> anyhow::Result<()> {
         map.retain(|key, value| !(matches!(key.as_str(), "data" | "stringData") && value.is_null()));
     }
     Ok(())
+}
+
+/// Go names the first byte that is wrong.
+fn go_base64_error(error: &base64::DecodeError, length: usize) -> String {
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) => *at,
+        base64::DecodeError::InvalidLastSymbol { offset, .. } => *offset,
+        _ => length,
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 #[cfg(test)]
