@@ -86,18 +86,6 @@ impl ApiError {
     pub(crate) fn is_no_match(&self) -> bool {
         matches!(self, ApiError::NoMatch { .. })
     }
-
-    pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, ApiError::Refused { code: 409, reason, .. } if reason != "AlreadyExists")
-    }
-
-    /// The reason word of the answer (`NotFound`, `Invalid`).
-    pub(crate) fn reason(&self) -> &str {
-        match self {
-            ApiError::Refused { reason, .. } => reason,
-            _ => "",
-        }
-    }
 }
 
 /// What to list.

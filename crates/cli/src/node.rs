@@ -33,7 +33,6 @@ pub(crate) struct Node {
     pub(crate) plain: Plain,
     pub(crate) children: Vec<Node>,
     pub(crate) action: Option<Action>,
-    pub(crate) hidden: bool,
 }
 
 impl Node {
@@ -50,7 +49,6 @@ impl Node {
             plain: Plain::Any,
             children,
             action: None,
-            hidden: false,
         }
     }
 
@@ -89,11 +87,6 @@ impl Node {
         self
     }
 
-    pub(crate) fn hidden(mut self) -> Node {
-        self.hidden = true;
-        self
-    }
-
     /// clap's definition of this command under the program `program`; `globals` are the flags every command has.
     pub(crate) fn definition(&self, program: &str, globals: &[Flag]) -> Command {
         let mut shared = self.shared.clone();
@@ -105,7 +98,6 @@ impl Node {
         let mut command = Command::new(self.name)
             .about(self.about.clone())
             .visible_aliases(self.aliases.iter().copied())
-            .hide(self.hidden)
             .disable_help_subcommand(true)
             .disable_version_flag(true)
             .next_help_heading("Flags");

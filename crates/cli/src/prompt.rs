@@ -22,21 +22,3 @@ pub(crate) fn confirm(question: &str) -> anyhow::Result<()> {
         _ => bail!("aborting"),
     }
 }
-
-/// Reads a line such as a password that was piped in.
-///
-/// # Errors
-/// Nothing was piped in.
-pub(crate) fn line(question: &str) -> anyhow::Result<String> {
-    let mut out = std::io::stdout().lock();
-    let _ = write!(out, "{question}");
-    let _ = out.flush();
-    let mut answer = String::new();
-    match std::io::stdin().lock().read_line(&mut answer) {
-        Ok(0) => bail!("could not read from stdin: EOF"),
-        Err(error) => bail!("could not read from stdin: {error}"),
-        Ok(_) => {}
-    }
-    let _ = writeln!(out);
-    Ok(answer.trim_end_matches(['\r', '\n']).to_owned())
-}

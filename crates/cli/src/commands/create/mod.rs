@@ -21,7 +21,7 @@ use anyhow::bail;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::call::{Call, Outcome, action};
+use crate::call::{Call, Outcome};
 use crate::flag::{Flag, duration, list, switch};
 use crate::kinds::Kind;
 use crate::node::Node;

@@ -10,7 +10,7 @@ use super::checks::{
 use super::secret::{Content, git_content, read_file, tls_content};
 use super::{Fields, ignore, labels, leaf, name, object, print, upsert};
 use crate::call::{Call, Outcome, action};
-use crate::cluster::{Cluster, text_at};
+use crate::cluster::Cluster;
 use crate::flag::{checked, list, switch, text};
 use crate::kinds;
 use crate::node::Node;
@@ -450,7 +450,6 @@ async fn bucket(call: &Call) -> Outcome {
         object["spec"]["secretRef"] = json!({"name": secret_name});
         say::success("authentication configured");
     }
-    debug_assert_eq!(text_at(&object, "/kind"), "Bucket");
     let nothing = "Bucket source reconciliation but no artifact was found";
     upsert::source(&cluster, &kinds::BUCKET, &object, "Bucket source", "Bucket source", nothing).await
 }

@@ -7,7 +7,7 @@ use super::checks::{
     chart_source, crds_policy, decryption_provider, kind_name, kustomization_source, reference, safe_path,
     spelled,
 };
-use super::{Fields, depends_on, generating, labels, leaf, name, object, print, upsert};
+use super::{Fields, depends_on, generating, labels, leaf, object, print, upsert};
 use crate::call::{Call, Outcome, action};
 use crate::flag::{checked, duration, list, switch, text};
 use crate::kinds;
@@ -212,7 +212,6 @@ async fn release(call: &Call) -> Outcome {
     if call.on("export") {
         return print(&object);
     }
-    debug_assert!(!name(call).is_empty());
     upsert::ready(call, &kinds::HELM_RELEASE, &object, |kind, done| Some(kind.success(done))).await
 }
 
