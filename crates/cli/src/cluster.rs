@@ -63,7 +63,7 @@ impl Resource {
 pub(crate) enum ApiError {
     /// The server refused, in its own words.
     #[error("{message}")]
-    Refused { code: u16, reason: String, message: String, details: Value },
+    Refused { code: u16, message: String, details: Value },
     /// The server does not know this kind.
     #[error("no matches for kind {kind:?} in version {version:?}")]
     NoMatch { kind: String, version: String },
@@ -420,13 +420,11 @@ fn refusal(status: StatusCode, bytes: &[u8]) -> ApiError {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(body) if body["kind"] == "Status" => ApiError::Refused {
             code,
-            reason: body["reason"].as_str().unwrap_or_default().to_owned(),
             message: body["message"].as_str().unwrap_or_default().to_owned(),
             details: body["details"].clone(),
         },
         _ => ApiError::Refused {
             code,
-            reason: status.canonical_reason().unwrap_or_default().replace(' ', ""),
             message: match String::from_utf8_lossy(bytes).trim() {
                 "" => status.to_string(),
                 text => text.to_owned(),
