@@ -45,6 +45,8 @@ pub(crate) struct Call {
     pub(crate) args: Vec<String>,
     values: BTreeMap<&'static str, Vec<String>>,
     changed: Vec<&'static str>,
+    /// Flags of the command itself; one may have the name of a global one and hides it then.
+    pub(crate) own: Vec<&'static str>,
     /// The whole program's definition, for shell completion.
     pub(crate) definition: Option<clap::Command>,
 }
@@ -89,6 +91,11 @@ impl Call {
     pub(crate) fn text(&self, name: &str) -> &str {
         debug_assert!(self.values.contains_key(name), "unknown flag {name}");
         self.values.get(name).and_then(|v| v.last()).map_or("", String::as_str)
+    }
+
+    /// The value of a global flag; empty when the command has a flag of that name for itself.
+    pub(crate) fn global(&self, name: &str) -> &str {
+        if self.own.contains(&name) { "" } else { self.text(name) }
     }
 
     /// The values of a list flag.

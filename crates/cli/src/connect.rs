@@ -145,7 +145,7 @@ fn certificates(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 fn authenticate(call: &Call, auth: &mut AuthInfo) {
-    if let Some(token) = given(call.text("token")) {
+    if let Some(token) = given(call.global("token")) {
         auth.token = Some(token.into());
         auth.exec = None;
     }

@@ -98,6 +98,7 @@ impl Flux {
         }
         check_plain(node, &call)?;
         prepare(&mut call)?;
+        call.own = node.flags.iter().map(|f| f.name).collect();
         call.definition = Some(definition);
         action(call).await
     }
