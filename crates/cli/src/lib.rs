@@ -35,4 +35,7 @@ mod text;
 /// The flux release whose behaviour this is.
 pub const VERSION: &str = "v2.9.5";
 
+/// What `flux --version` says behind the program's name.
+pub const VERSION_LINE: &str = "version 2.9.5";
+
 pub use mount::{Flux, run_plugin, usage_error};

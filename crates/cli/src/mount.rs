@@ -127,7 +127,7 @@ fn show_help(definition: &mut Command, path: &[String]) -> Outcome {
     for word in path {
         command = command.find_subcommand_mut(word).expect("the path was matched");
     }
-    say::data(&command.render_long_help().to_string());
+    say::data(&command.render_help().to_string());
     Ok(())
 }
 

@@ -118,6 +118,7 @@ impl Node {
             .action(ArgAction::Append)
             .num_args(0..)
             .value_name(if self.usage.is_empty() { "ARGS" } else { self.usage })
+            .help_heading("Arguments")
             .hide(self.usage.is_empty());
         command = command.arg(plain);
         for child in &self.children {

@@ -37,7 +37,7 @@ fn definition() -> clap::Command {
         Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
     let own = Cli::command().name(name).bin_name(name).disable_version_flag(true).arg(version);
     // Called as flux, it answers as the flux whose behaviour it has.
-    let own = if name == "flux" { own.version(fl_cli::VERSION.trim_start_matches('v')) } else { own };
+    let own = if name == "flux" { own.version(fl_cli::VERSION_LINE) } else { own };
     fl_cli::Flux::augment(own, name)
 }
 

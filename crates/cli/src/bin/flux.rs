@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let version =
         Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
     let program = Command::new("flux")
-        .version("2.9.5")
+        .version(fl_cli::VERSION_LINE)
         .disable_version_flag(true)
         .arg(version)
         .arg_required_else_help(true);
