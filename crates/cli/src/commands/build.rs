@@ -357,7 +357,7 @@ fn encrypted(object: &Value) -> bool {
 
 /// Encrypted values cannot be compared; their keys can. Values are made alike on the way.
 fn same_keys(live: &mut Value, merged: &mut Value) -> bool {
-    let mut keys = |side: &mut Value| {
+    let keys = |side: &mut Value| {
         let map = side["data"].as_object_mut();
         map.map(|m| {
             m.iter_mut()
