@@ -11,6 +11,7 @@
 
 mod ast;
 mod check;
+mod cost;
 mod error;
 mod eval;
 mod expression;

@@ -21,6 +21,10 @@ pub struct RuleVerdict {
     pub error: Option<String>,
     pub message_error: Option<String>,
     pub uses_old_self: bool,
+    /// The most the rule costs for one value, and how many values a request can hold.
+    pub cost: u64,
+    pub message_cost: Option<u64>,
+    pub values: u64,
 }
 
 /// Compiles and runs CEL rules; the schema crate itself knows nothing about CEL.

@@ -290,7 +290,10 @@ fn track_request(call: &Call, request: &mut Value) -> Outcome<()> {
         reset: &nothing,
         versions: &fl_ssa::OneVersion,
     };
-    fl_ssa::update(described, &Value::Null, request);
+    // Go's empty value of the type has a spec already.
+    let empty =
+        json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}, "status": {}});
+    fl_ssa::update(described, &empty, request);
     Ok(())
 }
 

@@ -180,7 +180,7 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, String> {
             let text = value(lexer)?;
             let n: i64 = text.parse().map_err(|_| {
                 format!(
-                    "<nil>: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                    "values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer"
                 )
             })?;
             made(if sign == ">" { Operator::Greater(n) } else { Operator::Less(n) })

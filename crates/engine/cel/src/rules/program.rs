@@ -77,6 +77,21 @@ pub fn compile(rule: &CelRule, schema: &Node, resource: bool) -> Result<Program,
 }
 
 impl Program {
+    /// The most the rule costs for one value.
+    pub fn most_cost(&self) -> u64 {
+        crate::cost::estimate(&self.rule, &self.node)
+    }
+
+    /// The most its message expression costs.
+    pub fn most_message_cost(&self) -> Option<u64> {
+        self.message.as_ref().map(|expr| crate::cost::estimate(expr, &self.node))
+    }
+
+    /// How many values of the rule's schema one request can hold.
+    pub fn most_values(&self) -> u64 {
+        crate::cost::most_values(&self.node)
+    }
+
     /// Whether the rule speaks about a change.
     pub fn uses_old(&self) -> bool {
         self.uses_old

@@ -62,6 +62,49 @@ struct Context<'a> {
     inside_meta: bool,
     /// The list below which old values cannot be told.
     uncorrelatable: Option<String>,
+    /// How many values of this place one object can hold; `None` where nothing bounds it.
+    cardinality: Option<u64>,
+    /// What every rule costs at most, by its place.
+    costs: &'a std::cell::RefCell<Vec<(String, u64)>>,
+}
+
+/// What one rule, and what all rules of a schema may cost by estimate.
+const RULE_LIMIT: u64 = 10_000_000;
+const SCHEMA_LIMIT: u64 = 100_000_000;
+
+/// By how much an estimate is over its limit, with what to do about it.
+fn over_budget(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let shown = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {shown} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// Errors about what all rules cost together.
+fn check_total(at: &str, mut costs: Vec<(String, u64)>, errors: &mut Vec<FieldError>) {
+    let total = costs.iter().fold(0_u64, |sum, (_, cost)| sum.saturating_add(*cost));
+    if total <= SCHEMA_LIMIT {
+        return;
+    }
+    costs.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+    for (place, _) in costs.iter().take(4) {
+        let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        errors.push(FieldError::forbidden(place.as_str(), why));
+    }
+    let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+    errors.push(FieldError::forbidden(at, over_budget(what, total, SCHEMA_LIMIT)));
+}
+
+/// The bound of a place inside a list or map.
+fn times(outer: Option<u64>, most: Option<&Value>) -> Option<u64> {
+    Some(outer?.saturating_mul(most?.as_u64()?))
 }
 
 pub(super) fn check(
@@ -72,9 +115,18 @@ pub(super) fn check(
     errors: &mut Vec<FieldError>,
 ) {
     let mut cel_errors = Vec::new();
-    let context = Context { rules, no_defaults: None, inside_meta: false, uncorrelatable: None };
+    let costs = std::cell::RefCell::default();
+    let context = Context {
+        rules,
+        no_defaults: None,
+        inside_meta: false,
+        uncorrelatable: None,
+        cardinality: Some(1),
+        costs: &costs,
+    };
     visit(schema, at, &context, true, cel, errors, &mut cel_errors);
     errors.extend(cel_errors);
+    check_total(at, costs.take(), errors);
 }
 
 fn visit(
@@ -104,6 +156,7 @@ fn visit(
             ));
         }
         let mut below = cx.clone();
+        below.cardinality = times(cx.cardinality, map.get("maxProperties"));
         if cx.inside_meta {
             below.no_defaults = Some("inside additionalProperties applying to object metadata".to_owned());
         }
@@ -135,6 +188,7 @@ fn visit(
     }
     if let Some(items) = map.get("items").filter(|i| i.is_object()) {
         let mut below = cx.clone();
+        below.cardinality = times(cx.cardinality, map.get("maxItems"));
         if map.get("x-kubernetes-list-type").and_then(Value::as_str) != Some("map") {
             below.uncorrelatable.get_or_insert_with(|| at.to_owned());
         }
@@ -387,6 +441,21 @@ fn check_rules(
             value: Some(shown.clone()),
             detail,
         };
+        if verdict.error.is_none() && verdict.message_error.is_none() {
+            let values = cx.cardinality.unwrap_or(verdict.values);
+            let spent = [
+                ("rule", "estimated rule cost", Some(verdict.cost)),
+                ("messageExpression", "estimated messageExpression cost", verdict.message_cost),
+            ];
+            for (field, what, cost) in spent {
+                let Some(cost) = cost.map(|c| c.saturating_mul(values)) else { continue };
+                let at = format!("{at}.{field}");
+                if cost > RULE_LIMIT {
+                    cel_errors.push(FieldError::forbidden(at.as_str(), over_budget(what, cost, RULE_LIMIT)));
+                }
+                cx.costs.borrow_mut().push((at, cost));
+            }
+        }
         if let Some(error) = verdict.error {
             cel_errors.push(invalid(format!("{at}.rule"), error));
         }

@@ -8,6 +8,8 @@ use crate::object;
 use crate::server::{Inner, rfc3339};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Change, Expect, StoreError};
+use crate::verbs::fields::{Tracker, zero};
+use crate::verbs::options::{FieldValidation, WriteOptions};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -374,6 +376,22 @@ fn api_services(now: &str) -> Vec<Value> {
         .collect()
 }
 
+/// Gives the fields of an object to the server itself.
+fn own(inner: &Inner, table: &str, object: &mut Value, now: &str) {
+    let registry = inner.registry();
+    let found =
+        registry.iter().find(|t| t.storage.prefix == table && t.api_version() == object::api_version(object));
+    let Some(rt) = found else { return };
+    let options = WriteOptions {
+        dry_run: false,
+        manager: "kube-apiserver".to_owned(),
+        validation: FieldValidation::Ignore,
+        force: false,
+    };
+    let tracker = Tracker { registry: &registry, rt, options: &options, subresource: "", now };
+    tracker.track(&zero(rt), object);
+}
+
 /// Writes what is missing, all at once so that the writes share a sync.
 pub(crate) async fn write(inner: &Arc<Inner>) -> Outcome<()> {
     let now = rfc3339(inner.now());
@@ -386,6 +404,9 @@ pub(crate) async fn write(inner: &Arc<Inner>) -> Outcome<()> {
     all.extend(priority_classes().into_iter().map(|c| ("scheduling.k8s.io/priorityclasses", c)));
     all.extend(api_services(&now).into_iter().map(|s| ("apiregistration.k8s.io/apiservices", s)));
     all.push(("/services", kubernetes_service(inner)));
+    for (table, object) in &mut all {
+        own(inner, table, object, &now);
+    }
     let writes = all.into_iter().map(|(table, mut object)| {
         object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
         object::set_meta(&mut object, "creationTimestamp", now.as_str());

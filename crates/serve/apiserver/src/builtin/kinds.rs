@@ -196,7 +196,6 @@ fn workload(kind: &str) -> Rules {
             validate: validate::replica_set,
             validate_update: validate::replica_set_update,
             validate_status: validate::replica_set_status,
-            fields: &[("status.replicas", "/status/replicas")],
             ..base
         },
         "ControllerRevision" => Rules {

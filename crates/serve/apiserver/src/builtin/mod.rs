@@ -6,6 +6,7 @@
 mod checks;
 mod defaults;
 mod field;
+mod internal;
 mod kinds;
 mod pod_strategy;
 #[cfg(test)]
@@ -20,6 +21,8 @@ mod warnings;
 use std::sync::Arc;
 
 use crate::resource::{Behaviour, Plain};
+
+pub(crate) use pod_strategy::qos_class;
 
 /// The rules of a built-in kind.
 #[must_use]

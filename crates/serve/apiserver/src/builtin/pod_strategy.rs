@@ -60,7 +60,6 @@ pub(super) fn prepare_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
             metadata.insert("ownerReferences".to_owned(), owners);
         }
     }
-    pod_addresses(&mut object["status"]);
     if text(&object["status"], "qosClass").is_empty() {
         let class = old["status"]["qosClass"].clone();
         if let Some(status) = object["status"].as_object_mut() {
@@ -70,10 +69,9 @@ pub(super) fn prepare_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
 }
 
 /// The one address and the list of addresses follow each other.
-fn pod_addresses(status: &mut Value) {
+pub(super) fn pod_addresses(status: &mut serde_json::Map<String, Value>) {
     for (one, all) in [("podIP", "podIPs"), ("hostIP", "hostIPs")] {
-        let first = text(status, one).to_owned();
-        let Some(status) = status.as_object_mut() else { return };
+        let first = status.get(one).and_then(Value::as_str).unwrap_or_default().to_owned();
         let listed =
             status.get(all).and_then(|l| l.pointer("/0/ip")).and_then(Value::as_str).unwrap_or_default();
         if !first.is_empty() && first != listed {
@@ -96,7 +94,7 @@ pub(super) fn grace_seconds(object: &Value) -> Option<i64> {
 
 /// `Guaranteed` when every container limits CPU and memory to what it requests, `BestEffort` when none asks for
 /// anything, else `Burstable`.
-pub(super) fn qos_class(spec: &Value) -> &'static str {
+pub(crate) fn qos_class(spec: &Value) -> &'static str {
     let amount = |value: &Value| -> Option<fl_types::Quantity> {
         let text = value.as_str()?;
         text.parse().ok().filter(|q: &fl_types::Quantity| q.sign() == std::cmp::Ordering::Greater)

@@ -255,7 +255,8 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
         drop_same(&["ipFamilies", "ipFamilyPolicy"]);
         drop_same(&["internalTrafficPolicy"]);
     }
-    if text(&old_spec, "type") == "LoadBalancer" && text(&new_spec, "type") != "LoadBalancer" {
+    let no_balancer = text(&old_spec, "type") == "LoadBalancer" && text(&new_spec, "type") != "LoadBalancer";
+    if no_balancer {
         drop_same(&["allocateLoadBalancerNodePorts"]);
         drop_same(&["loadBalancerClass"]);
     }
@@ -276,6 +277,9 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
                 port.remove("nodePort");
             }
         }
+    }
+    if no_balancer {
+        object["status"] = json!({"loadBalancer": {}});
     }
 }
 

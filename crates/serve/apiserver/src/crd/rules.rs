@@ -11,11 +11,21 @@ impl RuleCheck for Cel {
     fn compile(&self, rule: &CelRule, schema: &Node, resource: bool) -> RuleVerdict {
         let uses_old_self = fl_cel::uses_old_self(&rule.rule);
         match fl_cel::compile(rule, schema, resource) {
-            Ok(_) => RuleVerdict { uses_old_self, ..RuleVerdict::default() },
-            Err(error @ (RuleError::Message(_) | RuleError::MessageNotText)) => {
-                RuleVerdict { message_error: Some(error.to_string()), uses_old_self, error: None }
+            Ok(program) => RuleVerdict {
+                uses_old_self,
+                cost: program.most_cost(),
+                message_cost: program.most_message_cost(),
+                values: program.most_values(),
+                ..RuleVerdict::default()
+            },
+            Err(error @ (RuleError::Message(_) | RuleError::MessageNotText)) => RuleVerdict {
+                message_error: Some(error.to_string()),
+                uses_old_self,
+                ..RuleVerdict::default()
+            },
+            Err(error) => {
+                RuleVerdict { error: Some(error.to_string()), uses_old_self, ..RuleVerdict::default() }
             }
-            Err(error) => RuleVerdict { error: Some(error.to_string()), uses_old_self, message_error: None },
         }
     }
 

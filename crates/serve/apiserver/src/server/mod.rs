@@ -111,7 +111,12 @@ impl ApiServer {
             ending: ending.clone(),
         });
         crate::crd::load(&inner);
+        let fresh = inner.store.revision() <= 1;
         crate::auth::bootstrap::write(&inner).await.map_err(|e| StartError::Bootstrap(e.message))?;
+        if fresh {
+            // What was written before anybody could ask is nobody's history.
+            inner.store.forget_the_past();
+        }
         let mut tasks = crate::controllers::start(&inner);
         if let Some(simulate) = inner.options.simulate.clone() {
             tasks.extend(crate::simulate::start(&inner, simulate));

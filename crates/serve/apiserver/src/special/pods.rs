@@ -17,7 +17,13 @@ pub(super) fn admit(inner: &Inner, target: &Target, object: &mut Value) -> Outco
     let name = object::name(object).to_owned();
     limits(inner, target, object, &name)?;
     priority(inner, object).map_err(|why| forbidden(target, &name, &why))?;
-    runtime_class(inner, object).map_err(|why| forbidden(target, &name, &why))
+    runtime_class(inner, object).map_err(|why| forbidden(target, &name, &why))?;
+    // Default resources may have changed the class.
+    let class = crate::builtin::qos_class(&object["spec"]);
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("qosClass".to_owned(), json!(class));
+    }
+    Ok(())
 }
 
 /// The value of the pod's priority class; a number the author wrote must agree.
@@ -194,35 +200,27 @@ fn total(object: &Value) -> Value {
     sum
 }
 
-/// Holds one set of resources against one rule.
+/// Holds one set of resources against one rule; the first thing wrong with a resource is said.
 fn check(wrong: &mut Vec<String>, rule: &Value, what: &str, resources: &Value) {
     let get = |key: &str, name: &str| amount(&resources[key][name]);
     for (name, bound) in rule["min"].as_object().into_iter().flatten() {
         let Some(least) = amount(bound) else { continue };
-        match get("requests", name) {
-            None => {
-                wrong.push(format!("minimum {name} usage per {what} is {least}.  No request is specified"))
-            }
-            Some(request) if request < least => {
-                wrong.push(format!("minimum {name} usage per {what} is {least}, but request is {request}"))
-            }
-            Some(_) => {}
-        }
-        if let Some(limit) = get("limits", name).filter(|l| *l < least) {
-            wrong.push(format!("minimum {name} usage per {what} is {least}, but limit is {limit}"));
+        let usage = format!("minimum {name} usage per {what} is {least}");
+        match (get("requests", name), get("limits", name)) {
+            (None, _) => wrong.push(format!("{usage}.  No request is specified")),
+            (Some(request), _) if request < least => wrong.push(format!("{usage}, but request is {request}")),
+            (_, Some(limit)) if limit < least => wrong.push(format!("{usage}, but limit is {limit}")),
+            _ => {}
         }
     }
     for (name, bound) in rule["max"].as_object().into_iter().flatten() {
         let Some(most) = amount(bound) else { continue };
-        match get("limits", name) {
-            None => wrong.push(format!("maximum {name} usage per {what} is {most}.  No limit is specified")),
-            Some(limit) if limit > most => {
-                wrong.push(format!("maximum {name} usage per {what} is {most}, but limit is {limit}"))
-            }
-            Some(_) => {}
-        }
-        if let Some(request) = get("requests", name).filter(|r| *r > most) {
-            wrong.push(format!("maximum {name} usage per {what} is {most}, but request is {request}"));
+        let usage = format!("maximum {name} usage per {what} is {most}");
+        match (get("requests", name), get("limits", name)) {
+            (_, None) => wrong.push(format!("{usage}.  No limit is specified")),
+            (_, Some(limit)) if limit > most => wrong.push(format!("{usage}, but limit is {limit}")),
+            (Some(request), _) if request > most => wrong.push(format!("{usage}, but request is {request}")),
+            _ => {}
         }
     }
 }

@@ -127,7 +127,8 @@ fn health_check_port(
         return Ok(());
     }
     if dry_run {
-        spec["healthCheckNodePort"] = json!(DUMMY_PORT);
+        let ports = spec.get("ports").and_then(Value::as_array).map_or(0, Vec::len);
+        spec["healthCheckNodePort"] = json!(usize::from(DUMMY_PORT) + ports);
         return Ok(());
     }
     let number = inner.addresses.port().map_err(|_| {

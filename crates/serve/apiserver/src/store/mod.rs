@@ -108,6 +108,8 @@ pub(crate) struct State {
     tables: HashMap<Arc<str>, Table>,
     kept: history::Budget,
     changed: watch::Sender<u64>,
+    /// Nothing before this revision is told, whatever the table.
+    floor: u64,
 }
 
 impl State {
@@ -118,12 +120,15 @@ impl State {
             tables: HashMap::new(),
             kept: history::Budget::default(),
             changed: watch::channel(0).0,
+            floor: 0,
         }
     }
 
     fn table(&mut self, name: &str) -> &mut Table {
         if !self.tables.contains_key(name) {
-            self.tables.insert(Arc::from(name), Table::default());
+            let mut table = Table::default();
+            table.log.forget(self.floor);
+            self.tables.insert(Arc::from(name), table);
         }
         self.tables.get_mut(name).expect("inserted just above")
     }
@@ -341,6 +346,16 @@ impl Store {
             };
         }
         Ok(view.into_iter().collect())
+    }
+
+    /// Ends the past here: watches and lists of anything older are refused.
+    pub(crate) fn forget_the_past(&self) {
+        let mut state = self.shared.write();
+        let floor = state.revision;
+        state.floor = floor;
+        for table in state.tables.values_mut() {
+            table.log.forget(floor);
+        }
     }
 
     /// The events of a table after `revision`, at most `max`.

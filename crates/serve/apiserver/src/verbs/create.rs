@@ -149,7 +149,6 @@ pub(crate) async fn store(
         if inner.store.latest(target.table(), &key).is_some() {
             return Err(ApiError::already_exists(rt, &name));
         }
-        fields::drop_timestamps_of_dry_run(&mut object);
         return Ok(object);
     }
     if !object::meta_str(&object, "resourceVersion").is_empty() {

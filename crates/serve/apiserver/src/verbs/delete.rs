@@ -30,7 +30,10 @@ impl DeleteOptions {
         let mut body = json!({});
         if !call.body.is_empty() {
             let text = super::decode::json_text(call)?;
-            body = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
+            body = serde_json::from_slice(&text).map_err(|_| {
+                let why = fl_schema::go_syntax_error(&text);
+                ApiError::new(500, "", format!("couldn't get version/kind; json parse error: {why}"))
+            })?;
             let kind = object::kind(&body);
             if !kind.is_empty() && kind != "DeleteOptions" {
                 return Err(ApiError::new(
@@ -248,6 +251,8 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
         if rt.behaviour.default_grace_seconds(old).is_some() {
             object::set_meta(object, "deletionTimestamp", call.now_text());
             object::set_meta(object, "deletionGracePeriodSeconds", 0);
+            let next = object::generation(object) + 1;
+            object::set_meta(object, "generation", next);
         }
         return true;
     }

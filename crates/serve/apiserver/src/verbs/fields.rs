@@ -105,11 +105,6 @@ pub(crate) fn refused(error: &ApplyError) -> ApiError {
     }
 }
 
-/// A dry run has no revision.
-pub(crate) fn drop_timestamps_of_dry_run(object: &mut Value) {
-    object::remove_meta(object, "resourceVersion");
-}
-
 /// Whether nothing but the times in managedFields differs.
 pub(crate) fn same(object: &mut Value, old: &Value) -> bool {
     fl_ssa::ignore_time_only_changes(object, old);

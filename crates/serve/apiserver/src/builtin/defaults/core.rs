@@ -8,6 +8,7 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
     match ty {
         "v1.Pod" => pod(map),
         "v1.PodSpec" => pod_spec(map),
+        "v1.PodStatus" => crate::builtin::pod_strategy::pod_addresses(map),
         "v1.Container" | "v1.EphemeralContainer" => container(map),
         "v1.Probe" => {
             for (key, value) in [

@@ -277,7 +277,8 @@ pub(in crate::builtin) fn job_update(errors: &mut Errors, new: &Value, old: &Val
     }
     let suspended = before["suspend"] == true && !is_set(&old["status"], "startTime");
     if comparable_template(spec, suspended) != comparable_template(before, suspended) {
-        errors.invalid(&path.child("template"), spec["template"].clone(), "field is immutable");
+        let shown = crate::builtin::internal::compact("PodTemplateSpec", &spec["template"]);
+        errors.invalid_printed(&path.child("template"), shown, "field is immutable");
     }
     for key in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
         errors.immutable(&path.child(key), &spec[key], &before[key]);

@@ -452,7 +452,7 @@ fn other_fields(errors: &mut Errors, path: &Path, new: &Value, old: &Value) {
         return;
     }
     const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
-    let print = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    let print = |value: &Value| crate::builtin::internal::indented("PodSpec", value);
     let diff = checks::unified_diff(&print(old), &print(&munged));
     errors.forbidden(path, format!("pod updates may not change fields other than {UPDATABLE}\n{diff}"));
 }

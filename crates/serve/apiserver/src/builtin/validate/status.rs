@@ -157,7 +157,7 @@ pub(in crate::builtin) fn job_status(errors: &mut Errors, new: &Value, old: &Val
             errors.required(&path.child("startTime"), "startTime is required for finished job");
         }
     }
-    if count(status, "ready") > count(status, "active") {
+    if is_set(status, "ready") && count(status, "ready") > count(status, "active") {
         let why = "cannot set more ready pods than active";
         errors.invalid(&path.child("ready"), count(status, "ready"), why);
     }

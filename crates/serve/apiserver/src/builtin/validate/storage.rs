@@ -283,7 +283,7 @@ pub(in crate::builtin) fn volume_update(errors: &mut Errors, new: &Value, old: &
     };
     let (now, before) = (source(new), source(old));
     if now != before {
-        let print = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+        let print = |value: &Value| crate::builtin::internal::indented("PersistentVolumeSource", value);
         let diff = unified_diff(&print(&before), &print(&now));
         let why = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
         errors.forbidden(&Path::new("spec.persistentvolumesource"), why);

@@ -1,0 +1,279 @@
+//! What a rule may cost at most, told from its text and the bounds of the schema, before it ever runs.
+//!
+//! The model is upstream's: one unit for a step, a tenth of a unit for a byte looked at, and the product for loops. Lists,
+//! maps and texts without a bound are as large as a request can make them.
+
+use fl_schema::{Additional, Schema, Type as SchemaType};
+
+use crate::ast::{Expr, Kind, Literal, Macro, MacroKind};
+
+/// Bytes of the largest request.
+const REQUEST: u64 = 3 * 1024 * 1024;
+
+/// What is known about a value: its cost is counted apart.
+#[derive(Debug, Clone)]
+enum Known<'s> {
+    /// A value of a schema.
+    Schema(&'s Schema),
+    /// A value of so many elements or bytes at most, each of them known or not.
+    Sized(u64, Option<Box<Known<'s>>>),
+    Scalar,
+}
+
+/// The most a rule costs for one value of its schema.
+pub(crate) fn estimate(expr: &Expr, schema: &Schema) -> u64 {
+    let vars =
+        vec![("self".to_owned(), Known::Schema(schema)), ("oldSelf".to_owned(), Known::Schema(schema))];
+    Estimator { vars }.visit(expr).0
+}
+
+/// How many values of a schema fit into one request.
+pub(crate) fn most_values(schema: &Schema) -> u64 {
+    REQUEST / (least_bytes(schema) + 1)
+}
+
+/// Bytes of the shortest JSON of a schema.
+fn least_bytes(schema: &Schema) -> u64 {
+    if schema.int_or_string {
+        return 1;
+    }
+    match schema.ty {
+        SchemaType::Boolean => 4,
+        SchemaType::Integer | SchemaType::Number | SchemaType::Any => 1,
+        SchemaType::String | SchemaType::Array => 2,
+        SchemaType::Object => {
+            let required = schema.rules.as_deref().map(|r| r.required.as_slice()).unwrap_or_default();
+            let named = required.iter().filter_map(|name| {
+                let below = schema.property(name)?;
+                below.default.is_none().then(|| name.len() as u64 + 4 + least_bytes(below))
+            });
+            2 + named.sum::<u64>()
+        }
+    }
+}
+
+/// Elements or bytes of the largest value of a schema.
+fn most_elements(schema: &Schema) -> u64 {
+    let rules = schema.rules.as_deref();
+    match schema.ty {
+        SchemaType::Array => rules.and_then(|r| bound(r.max_items)).unwrap_or_else(|| {
+            let item = schema.items.as_deref().map_or(1, least_bytes);
+            (REQUEST - 2) / (item + 1)
+        }),
+        SchemaType::Object => rules.and_then(|r| bound(r.max_properties)).unwrap_or_else(|| {
+            let value = match &schema.additional {
+                Additional::Schema(values) => least_bytes(values),
+                _ => 1,
+            };
+            (REQUEST - 2) / (value + 6)
+        }),
+        SchemaType::String => {
+            let longest = rules.and_then(|r| bound(r.max_length));
+            match (schema.format.as_deref(), longest) {
+                (Some("date"), _) => 12,
+                (Some("date-time" | "duration"), _) => 32,
+                (Some("byte"), Some(max)) => max,
+                // Lengths are counted in characters, costs in bytes.
+                (_, Some(max)) => max.saturating_mul(4),
+                (_, None) => REQUEST - 2,
+            }
+        }
+        _ => 1,
+    }
+}
+
+/// A bound of the schema; a negative one is none.
+fn bound(given: Option<i64>) -> Option<u64> {
+    given.and_then(|n| u64::try_from(n).ok())
+}
+
+impl<'s> Known<'s> {
+    fn size(&self) -> u64 {
+        match self {
+            Known::Schema(schema) => most_elements(schema),
+            Known::Sized(size, _) => *size,
+            Known::Scalar => 1,
+        }
+    }
+
+    fn field(&self, name: &str) -> Known<'s> {
+        let Known::Schema(schema) = self else { return Known::Sized(REQUEST, None) };
+        match schema.property(&crate::names::unescape(name)) {
+            Some(below) => Known::Schema(below),
+            None => match &schema.additional {
+                Additional::Schema(values) => Known::Schema(values),
+                // Names of objects are labels or little more.
+                _ => Known::Sized(253, None),
+            },
+        }
+    }
+
+    /// What a list holds, or the keys of a map.
+    fn element(&self) -> Known<'s> {
+        match self {
+            Known::Schema(schema) => match (schema.ty, schema.items.as_ref()) {
+                (SchemaType::Array, Some(items)) => Known::Schema(items),
+                _ => Known::Sized(REQUEST - 2, None),
+            },
+            Known::Sized(_, Some(element)) => (**element).clone(),
+            _ => Known::Sized(REQUEST, None),
+        }
+    }
+
+    /// What a map holds.
+    fn value(&self) -> Known<'s> {
+        match self {
+            Known::Schema(schema) => match &schema.additional {
+                Additional::Schema(values) => Known::Schema(values),
+                _ => self.element(),
+            },
+            other => other.element(),
+        }
+    }
+}
+
+/// A tenth, rounded up.
+fn tenth(size: u64) -> u64 {
+    size.div_ceil(10)
+}
+
+struct Estimator<'s> {
+    vars: Vec<(String, Known<'s>)>,
+}
+
+impl<'s> Estimator<'s> {
+    fn visit(&mut self, expr: &Expr) -> (u64, Known<'s>) {
+        match &expr.kind {
+            Kind::Literal(Literal::Text(text)) => (0, Known::Sized(text.len() as u64, None)),
+            Kind::Literal(Literal::Bytes(bytes)) => (0, Known::Sized(bytes.len() as u64, None)),
+            Kind::Literal(_) => (0, Known::Scalar),
+            Kind::Ident(name) => {
+                let found = self.vars.iter().rev().find(|(n, _)| n == name).map(|(_, known)| known.clone());
+                (1, found.unwrap_or(Known::Scalar))
+            }
+            Kind::Select { operand, field, .. } => {
+                let (cost, base) = self.visit(operand);
+                (cost.saturating_add(1), base.field(field))
+            }
+            Kind::Has { operand, .. } => (self.visit(operand).0.saturating_add(1), Known::Scalar),
+            Kind::List(items) => {
+                let mut cost = 10_u64;
+                let mut element = None;
+                for (item, _) in items {
+                    let (more, known) = self.visit(item);
+                    cost = cost.saturating_add(more);
+                    element = Some(Box::new(known));
+                }
+                (cost, Known::Sized(items.len() as u64, element))
+            }
+            Kind::Map(entries) => {
+                let mut cost = 30_u64;
+                for (key, value, _) in entries {
+                    cost = cost.saturating_add(self.visit(key).0).saturating_add(self.visit(value).0);
+                }
+                (cost, Known::Sized(entries.len() as u64, None))
+            }
+            Kind::Macro(call) => self.run_macro(call),
+            Kind::Call { target, name, args } => self.call(target.as_deref(), name, args),
+        }
+    }
+
+    fn call(&mut self, target: Option<&Expr>, name: &str, args: &[Expr]) -> (u64, Known<'s>) {
+        let mut costs = 0_u64;
+        let mut known: Vec<Known<'s>> = Vec::new();
+        for part in target.into_iter().chain(args) {
+            let (cost, value) = self.visit(part);
+            costs = costs.saturating_add(cost);
+            known.push(value);
+        }
+        let size = |at: usize| known.get(at).map_or(1, Known::size);
+        let (own, result) = match name {
+            "_&&_" | "_||_" => (0, Known::Scalar),
+            "_?_:_" => (0, known.get(1).cloned().unwrap_or(Known::Scalar)),
+            "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => (tenth(size(0).min(size(1))), Known::Scalar),
+            "_in_" | "@in" | "_in" => (size(1).max(1), Known::Scalar),
+            "_+_" => {
+                let sum = size(0).saturating_add(size(1));
+                let list = matches!(known.first(), Some(Known::Schema(s)) if s.ty == SchemaType::Array);
+                (if list { 1 } else { tenth(sum) }, Known::Sized(sum, None))
+            }
+            "_[_]" => (1, known.first().map_or(Known::Scalar, Known::value)),
+            "contains" => (tenth(size(0)).saturating_mul(tenth(size(1))), Known::Scalar),
+            "matches" | "find" | "findAll" => {
+                let pattern = size(1).div_ceil(4).max(1);
+                (tenth(size(0).saturating_add(1)).saturating_mul(pattern), Known::Sized(size(0), None))
+            }
+            "startsWith" | "endsWith" => (tenth(size(1)).max(1), Known::Scalar),
+            "string" | "bytes" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
+            "lowerAscii" | "upperAscii" | "trim" | "replace" | "split" | "substring" | "join" | "charAt"
+            | "indexOf" | "lastIndexOf" | "reverse" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
+            "isSorted" | "sum" | "min" | "max" => (size(0), Known::Scalar),
+            "quantity" | "isQuantity" | "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "semver"
+            | "isSemver" | "timestamp" | "duration" => (tenth(size(0)).max(1), Known::Scalar),
+            "size" => (1, Known::Scalar),
+            _ => (1, known.first().cloned().unwrap_or(Known::Scalar)),
+        };
+        (costs.saturating_add(own), result)
+    }
+
+    fn run_macro(&mut self, call: &Macro) -> (u64, Known<'s>) {
+        let (range_cost, range) = self.visit(&call.range);
+        let map = matches!(&range, Known::Schema(s) if s.ty == SchemaType::Object);
+        let mark = self.vars.len();
+        for (at, name) in call.vars.iter().enumerate() {
+            let known = match (call.vars.len(), at, map) {
+                (2, 0, false) => Known::Scalar,
+                (2, 1, _) => range.value(),
+                _ => range.element(),
+            };
+            self.vars.push((name.clone(), known));
+        }
+        let mut step = 0_u64;
+        let mut last = Known::Scalar;
+        for arg in &call.args {
+            let (cost, known) = self.visit(arg);
+            step = step.saturating_add(cost);
+            last = known;
+        }
+        self.vars.truncate(mark);
+        // The bookkeeping around the body, as upstream expands its macros.
+        let around = match call.kind {
+            MacroKind::All => 3,
+            MacroKind::Exists => 4,
+            MacroKind::ExistsOne => 3,
+            _ => 13,
+        };
+        let times =
+            if matches!(call.kind, MacroKind::OptMap | MacroKind::OptFlatMap) { 1 } else { range.size() };
+        let total =
+            range_cost.saturating_add(times.saturating_mul(step.saturating_add(around))).saturating_add(1);
+        let result = match call.kind {
+            MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => Known::Scalar,
+            MacroKind::Filter | MacroKind::SortBy => range,
+            MacroKind::Map | MacroKind::TransformList => Known::Sized(range.size(), Some(Box::new(last))),
+            _ => Known::Sized(range.size(), None),
+        };
+        (total, result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fl_schema::Node;
+    use serde_json::json;
+
+    fn cost(schema: serde_json::Value, rule: &str) -> u64 {
+        let node = Node::new(Schema::from_json(&schema).expect("a schema"));
+        estimate(&crate::parser::parse(rule).expect("a rule"), &node)
+    }
+
+    #[test]
+    fn bounds_of_the_schema_bound_the_cost() {
+        assert!(cost(json!({"type": "integer"}), "self > 0") < 10);
+        let open = json!({"type": "array", "items": {"type": "string"}});
+        assert!(cost(open, "self.all(x, x.contains('abc'))") > 10_000_000);
+        let closed = json!({"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 20}});
+        assert!(cost(closed, "self.all(x, x.contains('abc'))") < 10_000);
+    }
+}
