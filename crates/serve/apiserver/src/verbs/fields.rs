@@ -7,7 +7,6 @@ use fl_ssa::{ApplyError, Request, Set, Versions};
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use crate::object;
 use crate::registry::Registry;
 use crate::resource::ResourceType;
 use crate::status::{ApiError, Outcome};
