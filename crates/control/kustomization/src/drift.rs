@@ -36,6 +36,8 @@ pub(crate) struct Drift {
 struct Owned {
     remembered: SharedRemembered,
     objects: HashSet<ObjectId>,
+    /// Whether the last pass ended well. What changes during a pass, or after one that failed, is none of drift's business.
+    ready: bool,
     /// When everything was compared last.
     full_pass: Option<Instant>,
     corrections: HashMap<ObjectId, Fight>,
@@ -129,9 +131,10 @@ impl Drift {
             list.iter()
                 .any(|c| c.r#type == "Ready" && c.status == fl_api::meta::condition::ConditionStatus::True)
         });
-        if !ready {
-            let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(owned) = owners.get_mut(key) {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(owned) = owners.get_mut(key) {
+            owned.ready = ready;
+            if !ready {
                 owned.full_pass = None;
             }
         }
@@ -180,7 +183,9 @@ impl Drift {
         };
         let drifted = {
             let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(owned) = owners.get(&owner).filter(|o| o.objects.contains(&id)) else { return };
+            let Some(owned) = owners.get(&owner).filter(|o| o.ready && o.objects.contains(&id)) else {
+                return;
+            };
             let peace = owned.corrections.get(&id).and_then(|f| f.until);
             if peace.is_some_and(|until| Instant::now() < until) {
                 return;
