@@ -27,6 +27,7 @@ const CHECKS: &[Check] = &[
     Check { name: "trees", run: |s, b| kustomize(s, b, "trees"), score: "kustomize: " },
     Check { name: "helm", run: helm, score: "helm: " },
     Check { name: "apiserver", run: apiserver, score: "apiserver: " },
+    Check { name: "flux", run: flux, score: "flux: " },
 ];
 
 fn python(args: &[&Path]) -> Command {
@@ -89,6 +90,19 @@ fn apiserver(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
     let _ = server.wait();
     let _ = std::fs::remove_dir_all(&work);
     Ok(run?)
+}
+
+/// Controllers against a real control plane: the families whose controllers exist. Hand-over needs Flux itself and is run by hand.
+fn flux(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
+    let corpora = shared.join("corpus");
+    let folder = binary.parent().context("the binary has no folder")?;
+    Ok(python(&[&corpora.join("check_flux.py"), Path::new("run"), Path::new("--bin"), &places::oracles()?])
+        .arg("--engine-bin")
+        .arg(folder)
+        .arg("--scenarios")
+        .arg(corpora.join("flux"))
+        .args(["--filter", "git-,oci-,ks-,hsrc-,hr-", "--wait", "60"])
+        .output()?)
 }
 
 /// The first number after `prefix` on the last line that starts with it, and the whole line.

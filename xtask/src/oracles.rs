@@ -13,6 +13,8 @@ const KUBERNETES: &str = "1.34.4";
 enum Recipe {
     /// `go install MODULE/PATH@VERSION`.
     Install { package: &'static str, version: &'static str },
+    /// A command whose module cannot be installed by name because of its replace lines.
+    Package { package: &'static str, version: &'static str },
     /// A command of k8s.io/kubernetes, whose staging modules need replace lines.
     Kubernetes { command: &'static str },
     /// A three-line main package around a module's entry point.
@@ -33,6 +35,14 @@ const TOOLS: &[(&str, Recipe)] = &[
     ("kubectl", Recipe::Kubernetes { command: "kubectl" }),
     ("kustomize", Recipe::Install { package: "sigs.k8s.io/kustomize/kustomize/v5", version: "v5.8.1" }),
     ("helm", Recipe::Install { package: "helm.sh/helm/v3/cmd/helm", version: "v3.22.0" }),
+    ("kwok", Recipe::Install { package: "sigs.k8s.io/kwok/cmd/kwok", version: "v0.7.0" }),
+    (
+        "registry",
+        Recipe::Package {
+            package: "github.com/distribution/distribution/v3/cmd/registry",
+            version: "v3.0.0",
+        },
+    ),
 ];
 
 pub(crate) fn build(names: &[String]) -> anyhow::Result<()> {
@@ -87,6 +97,11 @@ impl Recipe {
         match self {
             Recipe::Install { package, version } => {
                 go(work, bin, &["install", &format!("{package}@{version}")])?;
+            }
+            Recipe::Package { package, version } => {
+                std::fs::write(work.join("go.mod"), "module local\ngo 1.26\n")?;
+                go(work, bin, &["get", &format!("{package}@{version}")])?;
+                go(work, bin, &["build", "-ldflags", "-s -w", "-o", out, package])?;
             }
             Recipe::Wrapper { module, version, main } => {
                 std::fs::write(
