@@ -32,6 +32,7 @@ const TOOLS: &[(&str, Recipe)] = &[
     ),
     ("kube-apiserver", Recipe::Kubernetes { command: "kube-apiserver" }),
     ("kube-controller-manager", Recipe::Kubernetes { command: "kube-controller-manager" }),
+    ("kube-scheduler", Recipe::Kubernetes { command: "kube-scheduler" }),
     ("kubectl", Recipe::Kubernetes { command: "kubectl" }),
     ("kustomize", Recipe::Install { package: "sigs.k8s.io/kustomize/kustomize/v5", version: "v5.8.1" }),
     ("helm", Recipe::Install { package: "helm.sh/helm/v3/cmd/helm", version: "v3.22.0" }),
