@@ -155,7 +155,7 @@ impl Builder {
             }
         };
         let Some(file) = &self.file else { return live.context("no kustomization given") };
-        let mut written = self.from_file(file)?;
+        let mut written = self.read_file(file)?;
         if self.cluster.is_some()
             && let Some(status) =
                 live.as_ref().and_then(|l| l.get("status")).filter(|s| s.get("inventory").is_some())
@@ -165,7 +165,7 @@ impl Builder {
         Ok(written)
     }
 
-    fn from_file(&self, file: &str) -> anyhow::Result<Value> {
+    fn read_file(&self, file: &str) -> anyhow::Result<Value> {
         let bytes = std::fs::read(file).map_err(|e| {
             anyhow::anyhow!("failed to read kustomization file {file}: {}", go_io_error("open", file, &e))
         })?;

@@ -332,7 +332,7 @@ async fn update(call: &Call) -> Outcome {
         match checked.await {
             Err(error) => say::failure(format!("error checking {name}: {error:#}")),
             Ok((_, version, _)) if version == from => {
-                say::success(format!("{name} already up to date (v{from})"))
+                say::success(format!("{name} already up to date (v{from})"));
             }
             Ok((manifest, version, platform)) => match put(&manifest, &version, &platform).await {
                 Ok(()) => say::success(format!("updated {name} v{from} → v{version}")),

@@ -186,7 +186,7 @@ async fn resume_selected(
         match call.args.first() {
             // flux names the first argument here, whichever one is missing.
             Some(first) => {
-                say::failure(format!("{} object '{first}' not found in {namespace} namespace", kind.kind))
+                say::failure(format!("{} object '{first}' not found in {namespace} namespace", kind.kind));
             }
             None => say::failure(format!("no {} objects found in {namespace} namespace", kind.kind)),
         }

@@ -68,7 +68,7 @@ async fn one_object(call: &Call, cluster: &Cluster) -> anyhow::Result<Value> {
         let resource = Discovery::resource(cluster, api_version, call.text("kind")).await?;
         cluster.get(&resource, call.namespace(), name).await
     };
-    Ok(found.await.map_err(|error| anyhow::Error::from(error).context("failed to find object"))?)
+    found.await.map_err(|error| anyhow::Error::from(error).context("failed to find object"))
 }
 
 async fn named_objects(call: &Call, cluster: &Cluster) -> anyhow::Result<Vec<Value>> {

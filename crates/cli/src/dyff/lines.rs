@@ -111,8 +111,8 @@ fn half_match<'a>(a: &'a [u32], b: &'a [u32]) -> Option<Half<'a>> {
     if long.len() < 4 || short.len() * 2 < long.len() {
         return None;
     }
-    let first = seeded(long, short, (long.len() + 3) / 4);
-    let second = seeded(long, short, (long.len() + 1) / 2);
+    let first = seeded(long, short, long.len().div_ceil(4));
+    let second = seeded(long, short, long.len().div_ceil(2));
     let best = match (first, second) {
         (Some(x), Some(y)) => Some(if x.common.len() > y.common.len() { x } else { y }),
         (x, y) => x.or(y),

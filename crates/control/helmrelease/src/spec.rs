@@ -255,7 +255,7 @@ fn retry(
 }
 
 fn span(given: Option<fl_types::Duration>, default: Duration) -> Duration {
-    given.and_then(|given| given.to_std()).unwrap_or(default)
+    given.and_then(fl_types::Duration::to_std).unwrap_or(default)
 }
 
 /// What is done with CRDs when nothing is said: missing ones are created.

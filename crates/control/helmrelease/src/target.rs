@@ -59,9 +59,9 @@ impl Targets {
                 let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
                 match (&config.secret_ref, &config.config_map_ref) {
                     (Some(secret), None) => {
-                        self.from_secret(runtime, namespace, &secret.name, secret.key.as_deref()).await?
+                        self.read_secret(runtime, namespace, &secret.name, secret.key.as_deref()).await?
                     }
-                    (None, Some(map)) => self.from_config_map(runtime, namespace, &map.name).await?,
+                    (None, Some(map)) => self.read_config_map(runtime, namespace, &map.name).await?,
                     _ => {
                         return Err(TargetError::Unusable(
                             "exactly one of .spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be set"
@@ -77,7 +77,7 @@ impl Targets {
         })
     }
 
-    async fn from_secret(
+    async fn read_secret(
         &self,
         runtime: &Runtime,
         namespace: &str,
@@ -118,7 +118,7 @@ impl Targets {
         Ok((cluster, id))
     }
 
-    async fn from_config_map(
+    async fn read_config_map(
         &self,
         runtime: &Runtime,
         namespace: &str,

@@ -381,7 +381,7 @@ fn inputs(object: &Kustomization, variables: Option<&dereference::Variables>) ->
     let spec = serde_json::to_string(&object.spec).unwrap_or_default();
     let mut hasher = blake3::Hasher::new();
     hasher.update(spec.as_bytes());
-    for (key, value) in variables.into_iter().flat_map(|v| v.expose()) {
+    for (key, value) in variables.into_iter().flat_map(fl_types::Secret::expose) {
         hasher.update(&(key.len() as u64).to_le_bytes()).update(key.as_bytes());
         hasher.update(&(value.len() as u64).to_le_bytes()).update(value.as_bytes());
     }

@@ -73,7 +73,7 @@ impl Targets {
             return self.keep(id, &connection, &identity);
         }
         if let Some(map) = &reference.config_map_ref {
-            let connection = self.from_config_map(namespace, &map.name, options).await?;
+            let connection = self.read_config_map(namespace, &map.name, options).await?;
             // A token lives for an hour at most, so these are not kept.
             let cluster = connection.cluster(&identity).map_err(|e| e.to_string())?;
             return Ok(Target { cluster: Cluster::new(cluster.client().clone()), local: false });
@@ -113,7 +113,7 @@ impl Targets {
     }
 
     /// A cluster that trusts the accounts of this one.
-    async fn from_config_map(
+    async fn read_config_map(
         &self,
         namespace: &str,
         name: &str,

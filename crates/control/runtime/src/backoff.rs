@@ -16,7 +16,7 @@ impl Backoff {
     }
 
     /// How long to wait now.
-    pub fn next(&mut self) -> Duration {
+    pub fn next_delay(&mut self) -> Duration {
         let delay = Self::delay(self.min, self.max, self.failures);
         self.failures = self.failures.saturating_add(1);
         delay
@@ -39,11 +39,11 @@ mod tests {
     #[test]
     fn doubles_up_to_the_limit() {
         let mut backoff = Backoff::new(Duration::from_millis(750), Duration::from_secs(900));
-        let delays: Vec<u128> = (0..4).map(|_| backoff.next().as_millis()).collect();
+        let delays: Vec<u128> = (0..4).map(|_| backoff.next_delay().as_millis()).collect();
         assert_eq!(delays, [750, 1500, 3000, 6000]);
         for _ in 0..100 {
-            backoff.next();
+            backoff.next_delay();
         }
-        assert_eq!(backoff.next(), Duration::from_secs(900));
+        assert_eq!(backoff.next_delay(), Duration::from_secs(900));
     }
 }

@@ -101,7 +101,7 @@ impl Election {
                     return;
                 }
                 Ok(Err(error)) => {
-                    self.log.error(&error.to_string(), "the lease cannot be renewed, trying again")
+                    self.log.error(&error.to_string(), "the lease cannot be renewed, trying again");
                 }
                 Err(_) => {}
             }

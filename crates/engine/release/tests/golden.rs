@@ -66,11 +66,9 @@ fn writing_and_reading_changes_nothing() {
         );
         let secret = secret_object(release, "default", ("modifiedAt", 5)).expect("a Secret");
         let recorded = json("secrets.json");
-        let theirs = recorded
-            .as_array()
-            .expect("a list")
-            .iter()
-            .find(|secret| secret["metadata"]["labels"]["version"] == release.version.to_string());
+        let theirs = recorded.as_array().expect("a list").iter().find(|secret| {
+            secret["metadata"]["labels"]["version"].as_str() == Some(&*release.version.to_string())
+        });
         let theirs = theirs.expect("recorded");
         for key in ["name", "owner", "status", "version"] {
             assert_eq!(secret["metadata"]["labels"][key], theirs["metadata"]["labels"][key]);

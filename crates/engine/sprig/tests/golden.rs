@@ -23,7 +23,7 @@ static VALUES: MapClass = MapClass { name: "chartutil.Values", methods: &[] };
 fn render(template: &[u8]) -> Result<Vec<u8>, String> {
     let mut set = TemplateSet::new(Arc::new(fl_sprig::functions()));
     set.set_missing_key(MissingKey::Zero);
-    set.parse("case/templates/_helpers.tpl", include_bytes!("golden/helpers.tpl"))
+    set.parse("case/templates/_helpers.tpl", include_bytes!("golden/helpers.tpl").as_slice())
         .map_err(|e| e.to_string())?;
     set.parse("case/templates/out.txt", template).map_err(|e| e.to_string())?;
     let values = fl_sprig::from_yaml(include_bytes!("golden/values.yaml"))?;

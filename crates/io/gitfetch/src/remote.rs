@@ -218,9 +218,10 @@ impl Remote {
             (Scheme::Ssh, Auth::Http { .. }) => {
                 Err(Failure::Ssh("no key and known_hosts were given for an address with ssh".to_owned()))
             }
-            _ => Ok(Session::Http(
-                HttpSession::open(address, auth, options.proxy.as_ref(), options.timeout).await?,
-            )),
+            _ => {
+                let proxy = options.proxy.as_ref();
+                Ok(Session::Http(Box::new(HttpSession::open(address, auth, proxy, options.timeout).await?)))
+            }
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Scratch {
 }
 
 pub(crate) enum Session {
-    Http(HttpSession),
+    Http(Box<HttpSession>),
     Ssh(Box<SshSession>),
 }
 

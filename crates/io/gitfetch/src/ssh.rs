@@ -186,7 +186,8 @@ async fn run(connection: &Handle<HostCheck>, command: &str) -> Result<Conversati
         while let Some(message) = incoming.wait().await {
             match message {
                 ChannelMsg::Data { data } => {
-                    if sender.send(Ok(data)).await.is_err() {
+                    let taken = sender.send(Ok(data)).await;
+                    if taken.is_err() {
                         return;
                     }
                 }

@@ -95,7 +95,7 @@ impl Registry {
         body: Bytes,
     ) -> Result<Response, Error> {
         let actions = if matches!(method, Method::GET | Method::HEAD) { "pull" } else { "pull,push" };
-        let key = format!("{} {actions}", repository);
+        let key = format!("{repository} {actions}");
         let known = self.access.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let response = self.send(method.clone(), url, &headers, &body, known.as_ref()).await?;
         if response.status() != StatusCode::UNAUTHORIZED {

@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use tower::{BoxError, Service};
 
 /// A body as it passes through the layer.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 /// What happens to a request.
 #[derive(Clone, Debug)]

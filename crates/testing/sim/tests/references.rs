@@ -1,5 +1,7 @@
 //! References: lines F01, M04 of the threats, the acceptance checks of Open Flux, and how fast a dependent wakes.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod consumer;
 
 use std::time::{Duration, Instant};

@@ -20,6 +20,9 @@ use crate::{
 };
 use plan::{Planned, Verdict};
 
+/// What a write gives: the change, and the object as the server has it now.
+type Written = Result<(Change, Option<Value>), String>;
+
 /// Applies objects for one owner.
 #[derive(Clone)]
 pub struct Applier {
@@ -270,7 +273,7 @@ impl Applier {
                     && item.target.id.kind == kind
             };
             let end = work.iter().position(|(item, _)| !same(item)).unwrap_or(work.len());
-            let mut writes: Vec<BoxFuture<'_, Result<(Change, Option<Value>), String>>> = Vec::new();
+            let mut writes: Vec<BoxFuture<'_, Written>> = Vec::new();
             for (item, planned) in work.drain(..end) {
                 writes.push(self.write(item, planned).boxed());
             }
@@ -293,7 +296,7 @@ impl Applier {
         Ok((changes, live))
     }
 
-    async fn write(&self, item: &Item, planned: Planned) -> Result<(Change, Option<Value>), String> {
+    async fn write(&self, item: &Item, planned: Planned) -> Written {
         let Planned { target, verdict, live } = planned;
         let (payload, action) = match verdict {
             Verdict::Skip => return Ok((change(target, Action::Skipped), live)),

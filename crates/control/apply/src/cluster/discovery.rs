@@ -53,10 +53,12 @@ impl Resource {
 }
 
 type Kinds = HashMap<String, Arc<Resource>>;
+/// Group and version.
+type GroupVersion = (String, String);
 
 #[derive(Default)]
 pub(super) struct Discovery {
-    versions: Mutex<HashMap<(String, String), (Instant, Arc<Kinds>)>>,
+    versions: Mutex<HashMap<GroupVersion, (Instant, Arc<Kinds>)>>,
     changed: Mutex<HashMap<String, Instant>>,
 }
 

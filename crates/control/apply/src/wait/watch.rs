@@ -26,7 +26,7 @@ pub(super) struct Group {
 
 /// The targets that are wanted, by kind and namespace.
 pub(super) fn groups(targets: &[ObjectRef], wanted: impl Fn(usize) -> bool) -> Vec<Group> {
-    let mut groups: BTreeMap<(String, String, String, String), Vec<(usize, ObjectRef)>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<(usize, ObjectRef)>> = BTreeMap::new();
     for (at, target) in targets.iter().enumerate().filter(|(at, _)| wanted(*at)) {
         let id = &target.id;
         let key = (id.group.clone(), id.kind.clone(), target.version.clone(), id.namespace.clone());

@@ -120,7 +120,7 @@ impl Action<'_> {
             "metadata": {"name": self.namespace, "labels": {"name": self.namespace}},
         });
         let write = Write { manager: MANAGER, ..Write::default() };
-        let created = if server_side {
+        if server_side {
             let target = build(self.cluster, &object.to_string(), "").await?;
             self.bare_writer().create(&target, Method::Apply { force: false }).await.map(drop)
         } else {
@@ -128,8 +128,7 @@ impl Action<'_> {
                 Err(error) if error.api().is_some_and(|api| api.code == 409) => Ok(()),
                 other => other.map(drop).map_err(ActionError::from),
             }
-        };
-        created
+        }
     }
 
     #[allow(

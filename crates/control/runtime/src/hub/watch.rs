@@ -48,7 +48,7 @@ pub(super) async fn run(hub: &Hub, spec: &WatchSpec, store: &Store) {
                 // A streamed list that broke before its end has no version to go on from.
                 version = from;
                 if version.is_none() {
-                    tokio::time::sleep(backoff.next()).await;
+                    tokio::time::sleep(backoff.next_delay()).await;
                 }
             }
             Ok((End::Relist, _)) => version = None,
@@ -73,7 +73,7 @@ pub(super) async fn run(hub: &Hub, spec: &WatchSpec, store: &Store) {
                     log.error(&error.to_string(), "cannot watch, trying again");
                     told = true;
                 }
-                tokio::time::sleep(backoff.next()).await;
+                tokio::time::sleep(backoff.next_delay()).await;
             }
         }
     }

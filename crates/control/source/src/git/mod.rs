@@ -217,7 +217,8 @@ impl GitRepositories {
     async fn store_artifact(&self, pass: &mut Pass<GitRepository>, work: Work) -> Result<(), Failure> {
         let Work { revision, commit, tree, includes, .. } = work;
         let Some(tree) = tree else {
-            return Ok(self.up_to_date(pass, &revision));
+            self.up_to_date(pass, &revision);
+            return Ok(());
         };
         let overlay = include::put(pass, &self.store, tree, &includes).await?;
         pass.object.remove_condition(types::INCLUDE_UNAVAILABLE);
@@ -226,7 +227,8 @@ impl GitRepositories {
             && !include::differ(&includes, included(&pass.object))
             && !content_changed(&pass.object, &includes)
         {
-            return Ok(self.up_to_date(pass, &revision));
+            self.up_to_date(pass, &revision);
+            return Ok(());
         }
         let at = storage::location(&pass.object)?;
         let (disk, ignore) = (self.store.clone(), pass.object.spec.ignore.clone());

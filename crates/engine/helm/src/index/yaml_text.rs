@@ -171,7 +171,7 @@ impl Entries {
             return Ok(());
         }
         let document = parse(line.as_bytes())?;
-        let Some([entry]) = document.as_map().map(|m| m.entries()) else { return Err(Stop::Unusual) };
+        let Some([entry]) = document.as_map().map(fl_yaml::Map::entries) else { return Err(Stop::Unusual) };
         let empty = |n: &Node| n.is_null(Dialect::Sigs) || n.as_seq().is_some_and(<[Node]>::is_empty);
         let known = index.entries.as_ref().is_some_and(|e| e.contains_key(entry.name().unwrap_or_default()));
         if !empty(&entry.value) || known {

@@ -221,7 +221,7 @@ impl Args {
                     tokio::spawn(serve::serve(listener, answer, runtime.stop().clone()));
                 }
                 Err(error) => {
-                    log.with([("address", address.into())]).error(&error.to_string(), "cannot listen")
+                    log.with([("address", address.into())]).error(&error.to_string(), "cannot listen");
                 }
             }
         }

@@ -9,15 +9,15 @@ use fl_types::ObjectReference;
 use tokio::time::Instant;
 
 /// When it saw which revision.
-pub type Seen = Arc<Mutex<Vec<(Instant, String)>>>;
+pub(crate) type Seen = Arc<Mutex<Vec<(Instant, String)>>>;
 
-pub struct Consumer {
+pub(crate) struct Consumer {
     resolver: Resolver,
-    pub seen: Seen,
+    pub(crate) seen: Seen,
 }
 
 impl Consumer {
-    pub fn new(runtime: &Runtime) -> Self {
+    pub(crate) fn new(runtime: &Runtime) -> Self {
         Consumer { resolver: Resolver::new(runtime), seen: Seen::default() }
     }
 }

@@ -146,7 +146,11 @@ pub(in crate::builtin) fn node(errors: &mut Errors, object: &Value) {
         match effect {
             "" => errors.required(&path.child("effect"), ""),
             _ => {
-                errors.one_of(&path.child("effect"), effect, &["NoSchedule", "PreferNoSchedule", "NoExecute"])
+                errors.one_of(
+                    &path.child("effect"),
+                    effect,
+                    &["NoSchedule", "PreferNoSchedule", "NoExecute"],
+                );
             }
         }
         if !seen.insert((key, effect)) {

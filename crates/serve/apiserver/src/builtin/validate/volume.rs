@@ -137,10 +137,8 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             mode(errors, &here.child("defaultMode"), &body["defaultMode"]);
             projected(errors, &here, body);
         }
-        "csi" => {
-            if text(body, "driver").is_empty() {
-                checks::subdomain(errors, &here.child("driver"), "");
-            }
+        "csi" if text(body, "driver").is_empty() => {
+            checks::subdomain(errors, &here.child("driver"), "");
         }
         "iscsi" => iscsi(errors, &here, body),
         "ephemeral" => {
