@@ -15,7 +15,6 @@ pub(super) struct Setup<'a> {
     /// The artifact store of this process.
     pub(super) store: Store,
     /// Follows references to sources.
-    #[expect(dead_code, reason = "for the components that consume artifacts")]
     pub(super) resolver: Resolver,
     /// Reads artifacts of this process and of others.
     pub(super) artifacts: ArtifactFetcher,
@@ -36,11 +35,12 @@ pub(super) struct Component {
 pub(super) const COMPONENTS: &[Component] = &[
     Component { name: "source", controller: "source-controller", add: source },
     Component { name: "kustomize", controller: "kustomize-controller", add: kustomize },
+    Component { name: "helm", controller: "helm-controller", add: helm },
 ];
 
 /// Flux's other components; told at start, so that nobody waits for them.
 pub(super) const ABSENT: &[&str] =
-    &["helm", "notification", "image-reflector", "image-automation", "source-watcher"];
+    &["notification", "image-reflector", "image-automation", "source-watcher"];
 
 fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);
@@ -67,5 +67,21 @@ fn kustomize(setup: &Setup<'_>) -> anyhow::Result<()> {
         ..fl_kustomization::Options::default()
     };
     fl_kustomization::add(&setup.runtime, setup.artifacts.clone(), options);
+    Ok(())
+}
+
+fn helm(setup: &Setup<'_>) -> anyhow::Result<()> {
+    let args = setup.args;
+    let settings = fl_helmrelease::Settings {
+        override_managers: args.override_manager.clone(),
+        kube_config: fl_runtime::RemoteOptions {
+            allow_exec: args.insecure_kubeconfig_exec,
+            allow_insecure_tls: args.insecure_kubeconfig_tls,
+        },
+    };
+    let (runtime, resolver) = (&setup.runtime, setup.resolver.clone());
+    let controller =
+        fl_helmrelease::HelmReleaseController::new(runtime, resolver, setup.artifacts.clone(), settings);
+    runtime.add(controller, args.concurrent.unwrap_or(4));
     Ok(())
 }
