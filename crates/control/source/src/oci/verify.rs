@@ -58,8 +58,6 @@ async fn judge(
     verify: &OCIRepositoryVerification,
 ) -> Result<(), String> {
     let namespace = pass.object.namespace();
-    let read =
-        async |name: &str| secrets::read(pass.cluster(), namespace, name).await.map_err(|e| e.to_string());
     match verify.provider {
         VerificationProvider::Cosign => {
             if let Some(root) = &verify.trusted_root_secret_ref {
