@@ -185,7 +185,7 @@ impl OciRepositories {
             .repository()
             .digest(digest)
             .map_err(|e| pull_failed(pass, format!("failed to determine artifact digest: {e}")))?;
-        verify::check(pass, &at, revision).await?;
+        verify::check(pass, registry, &at, revision).await?;
         if has_revision(pass.object.artifact(), revision) && !content_changed(&pass.object) {
             pass.object.remove_condition(types::FETCH_FAILED);
             return Ok(None);

@@ -6,7 +6,9 @@ use fl_api::source::verification::{OCIRepositoryVerification, VerificationProvid
 use fl_oci::Reference;
 use fl_runtime::{Conditions, Failure, Pass, Reconciled, Source};
 
+use super::client::OciRegistry;
 use crate::secrets::{self, SecretData};
+use crate::signature;
 use crate::storage::has_revision;
 
 const TRUSTED_ROOT: &str = "trusted_root.json";
@@ -16,6 +18,7 @@ const TRUST_POLICY: &str = "trustpolicy.json";
 /// holds.
 pub(super) async fn check(
     pass: &mut Pass<OCIRepository>,
+    registry: &dyn OciRegistry,
     at: &Reference,
     revision: &str,
 ) -> Result<(), Failure> {
@@ -31,7 +34,7 @@ pub(super) async fn check(
     {
         return Ok(());
     }
-    match judge(pass, at, &verify).await {
+    match judge(pass, registry, at, &verify).await {
         Ok(()) => {
             let message = format!("verified signature of revision {revision}");
             pass.object.mark_true(types::SOURCE_VERIFIED, reasons::SUCCEEDED, &message);
@@ -54,6 +57,7 @@ pub(super) async fn check(
 /// Fails closed: what cannot be checked is not verified.
 async fn judge(
     pass: &Pass<OCIRepository>,
+    registry: &dyn OciRegistry,
     at: &Reference,
     verify: &OCIRepositoryVerification,
 ) -> Result<(), String> {
@@ -70,10 +74,14 @@ async fn judge(
             }
             if let Some(reference) = &verify.secret_ref {
                 let secret = read(pass, &reference.name).await?;
-                if !secret.data.keys().any(|key| key.ends_with(".pub")) {
+                let keys = signature::cosign_keys(&secret.data)?;
+                let Some(network) = registry.network().filter(|_| !keys.is_empty()) else {
                     return Err(format!("no matching signatures were found for '{at}'"));
-                }
+                };
+                let shown = at.to_string();
+                return signature::check_cosign(network, at.repository(), at.identifier(), &keys, &shown).await;
             }
+            Err(signature::KEYLESS.to_owned())
         }
         VerificationProvider::Notation => {
             let Some(reference) = &verify.secret_ref else {
@@ -87,9 +95,9 @@ async fn judge(
             if !secret.data.keys().any(|key| key.ends_with(".crt") || key.ends_with(".pem")) {
                 return Err(format!("no certificates found in secret '{place}'"));
             }
+            Err(signature::NOTATION.to_owned())
         }
     }
-    Err("signatures of OCI artifacts cannot be checked by this build".to_owned())
 }
 
 async fn read(pass: &Pass<OCIRepository>, name: &str) -> Result<SecretData, String> {
