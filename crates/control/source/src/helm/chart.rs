@@ -26,7 +26,7 @@ use crate::storage::{self, blocking, has_revision};
 use crate::tree::TarTree;
 
 /// The conditions of a HelmChart, most important first.
-pub const CONDITIONS: SourceConditions = SourceConditions {
+const CONDITIONS: SourceConditions = SourceConditions {
     summary: Summary {
         of: &[
             types::STORAGE_OPERATION_FAILED,

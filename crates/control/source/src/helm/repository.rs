@@ -19,7 +19,7 @@ use crate::conclude::{self, SourceConditions, Verdict, failed};
 use crate::storage::{self, blocking, has_revision};
 
 /// The conditions of a HelmRepository, most important first.
-pub const CONDITIONS: SourceConditions = SourceConditions {
+const CONDITIONS: SourceConditions = SourceConditions {
     summary: Summary {
         of: &[
             types::STORAGE_OPERATION_FAILED,
