@@ -79,7 +79,8 @@ async fn judge(
                     return Err(format!("no matching signatures were found for '{at}'"));
                 };
                 let shown = at.to_string();
-                return signature::check_cosign(network, at.repository(), at.identifier(), &keys, &shown).await;
+                return signature::check_cosign(network, at.repository(), at.identifier(), &keys, &shown)
+                    .await;
             }
             Err(signature::KEYLESS.to_owned())
         }

@@ -80,7 +80,9 @@ impl Chart {
     /// The dependencies that `Chart.lock` pins; `None` without such a file.
     pub fn locked_dependencies(&self) -> Option<Vec<Dependency>> {
         let entry = |map: &Tree, key: &str| match map {
-            Tree::Map(entries) => entries.iter().find(|(k, _)| k.as_bytes() == key.as_bytes()).map(|(_, v)| v.clone()),
+            Tree::Map(entries) => {
+                entries.iter().find(|(k, _)| k.as_bytes() == key.as_bytes()).map(|(_, v)| v.clone())
+            }
             _ => None,
         };
         let text = |map: &Tree, key: &str| match entry(map, key) {

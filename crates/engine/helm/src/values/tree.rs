@@ -130,7 +130,8 @@ map[string]interface {{}}"
             Self::Str(text) => text.to_text().into_owned().into(),
             Self::List(items) => items.iter().map(Self::to_json).collect(),
             Self::Map(entries) => {
-                let entries = entries.iter().map(|(key, value)| (key.to_text().into_owned(), value.to_json()));
+                let entries =
+                    entries.iter().map(|(key, value)| (key.to_text().into_owned(), value.to_json()));
                 entries.collect::<serde_json::Map<_, _>>().into()
             }
         }
