@@ -4,6 +4,7 @@
 
 mod commands;
 mod output;
+mod remote_bases;
 
 use std::process::ExitCode;
 

@@ -10,10 +10,12 @@ use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::cluster::ApiError;
 use crate::failure::{EventKind, Next, Outcome};
 use crate::graph::Edge;
 use crate::hub::{Change, Live, Store, WatchSpec};
 use crate::kind::{Key, Kind};
+use crate::log::Log;
 use crate::object::{FINALIZER, REQUESTED_AT, Reconciled};
 use crate::pass::{self, Pass, Progress};
 use crate::patch::Writer;
@@ -146,7 +148,7 @@ impl<R: Reconciler> Controller<R> {
         {
             pass.object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
             if let Err(error) = pass.save_metadata().await {
-                return lost(&error);
+                return lost(&pass.log, &error);
             }
         }
         if pass.object.suspended() {
@@ -179,7 +181,7 @@ impl<R: Reconciler> Controller<R> {
                     finalizers.retain(|f| f != finalizer);
                 }
                 match pass.save_metadata().await {
-                    Err(error) if !error.is_not_found() => lost(&error),
+                    Err(error) if !error.is_not_found() => lost(&pass.log, &error),
                     _ => Outcome::never(),
                 }
             }
@@ -201,7 +203,7 @@ impl<R: Reconciler> Controller<R> {
         match saved {
             // Deleted meanwhile: nothing to report to.
             Err(error) if error.is_not_found() => Outcome::never(),
-            Err(error) => lost(&error),
+            Err(error) => lost(&pass.log, &error),
             Ok(()) => {
                 if let Some(error) = &outcome.error {
                     pass.log.error(error, "Reconciler error");
@@ -212,8 +214,13 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
-fn lost(error: &crate::cluster::ApiError) -> Outcome {
-    if error.is_not_found() { Outcome::never() } else { Outcome::backoff(error.to_string()) }
+/// A write that did not get through.
+fn lost(log: &Log, error: &ApiError) -> Outcome {
+    if error.is_not_found() {
+        return Outcome::never();
+    }
+    log.error(&error.to_string(), "Reconciler error");
+    Outcome::backoff(error.to_string())
 }
 
 impl<R: Reconciler> Driver for Controller<R> {

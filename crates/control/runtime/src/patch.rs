@@ -155,7 +155,9 @@ impl Writer {
     ) -> Result<Option<Value>, ApiError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
-        let ours = after.get("status").unwrap_or(&nothing);
+        let mut ours = after.get("status").cloned().unwrap_or_else(|| nothing.clone());
+        keep_times(&mut ours, &self.before["status"]);
+        let ours = &ours;
         let Some(change) = merge_patch(self.before.get("status").unwrap_or(&nothing), ours) else {
             return Ok(None);
         };
@@ -182,6 +184,19 @@ impl Writer {
             }
         }
         Ok(None)
+    }
+}
+
+/// What went through other states within a pass and came out as it was has not changed, as far as anybody could see: a failure
+/// that stays the same is not written again and again.
+fn keep_times(ours: &mut Value, before: &Value) {
+    let known = before["conditions"].as_array();
+    for condition in ours.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let same =
+            |c: &&Value| ["type", "status", "reason", "message"].iter().all(|f| c[*f] == condition[*f]);
+        if let Some(old) = known.into_iter().flatten().find(same) {
+            condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
+        }
     }
 }
 
@@ -218,6 +233,16 @@ mod tests {
             Some(json!({"b": {"c": 4, "d": null}, "e": [1, 2], "f": {}}))
         );
         assert_eq!(merge_patch(&after, &after), None);
+    }
+
+    #[test]
+    fn a_condition_that_is_as_before_keeps_its_time() {
+        let c = |m: &str, at: &str| json!({"type": "Ready", "status": "False", "reason": "R", "message": m, "lastTransitionTime": at});
+        let mut ours = json!({"conditions": [c("same", "2")]});
+        keep_times(&mut ours, &json!({"conditions": [c("same", "1")]}));
+        assert_eq!(ours["conditions"][0]["lastTransitionTime"], "1");
+        keep_times(&mut ours, &json!({"conditions": [c("other", "0")]}));
+        assert_eq!(ours["conditions"][0]["lastTransitionTime"], "1");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 pub mod conclude;
 pub mod git;
+pub mod helm;
 pub mod oci;
 pub mod secrets;
 mod signature;

@@ -1,62 +1,58 @@
-//! Which kind of signature it is, and which keys may have made it.
+//! Keys out of Secrets, and whether one of them made a signature.
 
 use std::collections::BTreeMap;
 
+use fl_oci::{CosignKeys, Registry, Repository};
+use fl_verify::{GitKeys, verify_git};
+
 /// Public keys of a Secret: `*.sshpub` are SSH authorized keys, everything else PGP key rings.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Keys {
-    pgp: Vec<Vec<u8>>,
-    ssh: Vec<Vec<u8>>,
-}
+pub(crate) struct Keys(GitKeys);
 
 impl Keys {
     pub(crate) fn from_secret(data: &BTreeMap<String, Vec<u8>>) -> Self {
-        let mut keys = Keys::default();
+        let mut keys = GitKeys::default();
         for (name, value) in data {
+            let text = String::from_utf8_lossy(value).into_owned();
             if name.ends_with(".sshpub") {
-                keys.ssh.push(value.clone());
+                keys.ssh.push(text);
             } else {
-                keys.pgp.push(value.clone());
+                keys.pgp.push(text);
             }
         }
-        keys
+        Keys(keys)
     }
 }
 
 /// The key that made a signature: PGP's long id or SSH's fingerprint. `what` is `commit` or `tag`.
 pub(crate) fn verify(what: &str, payload: &[u8], signature: &str, keys: &Keys) -> Result<String, String> {
-    let begins = |prefixes: &[&str]| prefixes.iter().any(|p| signature.trim_start().starts_with(p));
-    if begins(&["-----BEGIN PGP SIGNATURE-----", "-----BEGIN PGP MESSAGE-----"]) {
-        if keys.pgp.is_empty() {
-            return Err(
-                "PGP signature detected but no PGP public keys found in secret (keys with .asc suffix)"
-                    .to_owned(),
-            );
-        }
-        return pgp(payload, signature, &keys.pgp).map_err(|e| format!("unable to verify Git {what}: {e}"));
-    }
-    if begins(&["-----BEGIN SSH SIGNATURE-----"]) {
-        if keys.ssh.is_empty() {
-            return Err(
-                "SSH signature detected but no SSH public keys found in secret (keys with .sshpub suffix)"
-                    .to_owned(),
-            );
-        }
-        return ssh(payload, signature, &keys.ssh)
-            .map_err(|e| format!("unable to verify Git {what} SSH signature: {e}"));
-    }
-    let kind = match signature.trim() {
-        "" => "empty",
-        text if text.starts_with("-----BEGIN SIGNED MESSAGE-----") => "x509",
-        _ => "unknown",
-    };
-    Err(format!("unsupported signature type: {kind}"))
+    let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
+    verify_git(what, signature, payload, &keys.0, now).map_err(|e| e.to_string())
 }
 
-fn pgp(_payload: &[u8], _signature: &str, _rings: &[Vec<u8>]) -> Result<String, String> {
-    Err("PGP signatures cannot be checked by this build".to_owned())
+/// The keys `*.pub` of a Secret, with which cosign may have signed.
+pub(crate) fn cosign_keys(data: &BTreeMap<String, Vec<u8>>) -> Result<CosignKeys, String> {
+    let public = data.iter().filter(|(name, _)| name.ends_with(".pub"));
+    CosignKeys::from_pem(public.map(|(_, value)| value.as_slice()))
 }
 
-fn ssh(_payload: &[u8], _signature: &str, _keys: &[Vec<u8>]) -> Result<String, String> {
-    Err("SSH signatures cannot be checked by this build".to_owned())
+/// Why signatures without a key are refused.
+pub(crate) const KEYLESS: &str =
+    "signatures without a key cannot be checked by this build; name the public keys in secretRef";
+/// Why notation's are.
+pub(crate) const NOTATION: &str = "notation signatures cannot be checked by this build";
+
+/// Whether one of the keys signed the manifest with this digest; an error when none did, or nobody could tell.
+pub(crate) async fn check_cosign(
+    registry: &Registry,
+    repository: &Repository,
+    digest: &str,
+    keys: &CosignKeys,
+    shown: &str,
+) -> Result<(), String> {
+    match registry.verify_cosign(repository, digest, keys).await {
+        Ok(true) => Ok(()),
+        // Flux cannot tell a registry without an answer from one without a signature; neither lets anything through.
+        _ => Err(format!("no matching signatures were found for '{shown}'")),
+    }
 }

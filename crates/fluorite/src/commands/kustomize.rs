@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use fl_kustomize::{Disk, LoadRestrictor, Options, Reorder};
 
+use crate::remote_bases::RemoteBases;
+
 /// Build kustomizations as `kustomize` does
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -32,6 +34,9 @@ struct Build {
     /// Write to this file, or to one file for each object in this directory, instead of the standard output
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Refuse bases and files on other machines
+    #[arg(long)]
+    no_remote_bases: bool,
     /// Add the label app.kubernetes.io/managed-by to all objects
     #[arg(long)]
     enable_managedby_label: bool,
@@ -78,7 +83,9 @@ impl Build {
                 bail!("`{flag}` is not offered: {instead}");
             }
         }
+        let bases = RemoteBases::new().context("cannot make a folder for remote bases")?;
         let options = Options {
+            fetcher: (!self.no_remote_bases).then_some(&bases as &dyn fl_kustomize::Fetcher),
             load_restrictor: match self.load_restrictor.as_str() {
                 "LoadRestrictionsRootOnly" | "rootOnly" | "" => LoadRestrictor::RootOnly,
                 "LoadRestrictionsNone" | "none" => LoadRestrictor::None,

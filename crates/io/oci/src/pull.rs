@@ -13,7 +13,8 @@ use crate::{
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Pages of a listing. A registry that gives 100 a page can have a million tags.
 const PAGES: usize = 10_000;
-const TAGS: usize = 1_000_000;
+/// Bytes of all tags together.
+const TAG_BYTES: usize = 32 << 20;
 
 #[derive(Deserialize)]
 struct TagList {
@@ -110,6 +111,7 @@ impl Registry {
     /// All tags of a repository.
     pub async fn tags(&self, repository: &Repository) -> Result<Vec<String>, Error> {
         let mut tags: Vec<String> = Vec::new();
+        let mut bytes = 0;
         let mut response =
             self.call(repository, Method::GET, "tags/list?n=1000", HeaderMap::new(), Bytes::new()).await?;
         for _ in 0..PAGES {
@@ -120,9 +122,10 @@ impl Registry {
                 .map_err(|e| Error::Malformed { url: url.clone(), problem: e.to_string() })?;
             let page = page.tags.unwrap_or_default();
             let empty = page.is_empty();
+            bytes += page.iter().map(String::len).sum::<usize>();
             tags.extend(page);
-            if tags.len() > TAGS {
-                return Err(Error::TooLarge { what: "the list of tags", url, limit: TAGS as u64 });
+            if bytes > TAG_BYTES {
+                return Err(Error::TooLarge { what: "the list of tags", url, limit: TAG_BYTES as u64 });
             }
             match next {
                 // A page without tags that names another is a loop in the making.

@@ -348,6 +348,10 @@ async fn reference(object: &OCIRepository, registry: &dyn OciRegistry) -> Result
         let message = format!("failed to determine the artifact tag for '{url}': {problem}");
         Failure::retry(reasons::source::READ_OPERATION_FAILED, message)
     };
+    let unresolved = |problem: String| {
+        let message = format!("failed to determine artifact digest: {problem}");
+        Failure::retry(reasons::source::OCI_ARTIFACT_PULL_FAILED, message)
+    };
     let Some(name) = url.strip_prefix("oci://") else {
         return Err(invalid("URL must be in format 'oci://<domain>/<org>/<repo>'".to_owned()));
     };
@@ -359,7 +363,10 @@ async fn reference(object: &OCIRepository, registry: &dyn OciRegistry) -> Result
     }
     let wanted = object.spec.r#ref.clone().unwrap_or_default();
     if let Some(digest) = wanted.digest.filter(|d| !d.is_empty()) {
-        return repository.digest(&digest).map_err(|e| undetermined(e.to_string()));
+        if let Some(problem) = digest_problem(&digest) {
+            return Err(unresolved(problem));
+        }
+        return repository.digest(&digest).map_err(|e| unresolved(e.to_string()));
     }
     if let Some(range) = wanted.semver.filter(|s| !s.is_empty()) {
         let tags = registry.tags(&repository).await.map_err(|e| undetermined(e.to_string()))?;
@@ -369,7 +376,23 @@ async fn reference(object: &OCIRepository, registry: &dyn OciRegistry) -> Result
         return repository.tag(&tag).map_err(|e| undetermined(e.to_string()));
     }
     let tag = wanted.tag.filter(|t| !t.is_empty()).unwrap_or_else(|| "latest".to_owned());
-    repository.tag(&tag).map_err(|e| undetermined(e.to_string()))
+    repository.tag(&tag).map_err(|e| unresolved(e.to_string()))
+}
+
+/// What is wrong with a digest, in the words of the registry client that Flux uses.
+fn digest_problem(digest: &str) -> Option<String> {
+    let (algorithm, sum) = match digest.split_once(':') {
+        Some((algorithm, sum)) if !algorithm.is_empty() && !sum.is_empty() => (algorithm, sum),
+        _ => return Some(format!("cannot parse hash: {digest:?}")),
+    };
+    if let Some(odd) = sum.chars().find(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
+        return Some(format!("found non-hex character in hash: {odd}"));
+    }
+    match algorithm {
+        "sha256" if sum.len() == 64 => None,
+        "sha256" => Some(format!("wrong number of hex digits for {algorithm}: {sum}")),
+        _ => Some(format!("unsupported hash: {algorithm:?}")),
+    }
 }
 
 impl Reconciler for OciRepositories {

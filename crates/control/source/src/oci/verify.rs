@@ -7,7 +7,12 @@ use fl_oci::Reference;
 use fl_runtime::{Conditions, Failure, Pass, Reconciled, Source};
 
 use super::client::OciRegistry;
+use crate::secrets::{self, SecretData};
+use crate::signature;
 use crate::storage::has_revision;
+
+const TRUSTED_ROOT: &str = "trusted_root.json";
+const TRUST_POLICY: &str = "trustpolicy.json";
 
 /// Checks what the spec demands, when the revision or the spec is new or the last check failed. Nothing is pulled unless it
 /// holds.
@@ -49,11 +54,53 @@ pub(super) async fn check(
     }
 }
 
+/// Fails closed: what cannot be checked is not verified.
 async fn judge(
-    _pass: &Pass<OCIRepository>,
-    _registry: &dyn OciRegistry,
-    _at: &Reference,
-    _verify: &OCIRepositoryVerification,
+    pass: &Pass<OCIRepository>,
+    registry: &dyn OciRegistry,
+    at: &Reference,
+    verify: &OCIRepositoryVerification,
 ) -> Result<(), String> {
-    Err("signatures of OCI artifacts cannot be checked by this build".to_owned())
+    let namespace = pass.object.namespace();
+    match verify.provider {
+        VerificationProvider::Cosign => {
+            if let Some(root) = &verify.trusted_root_secret_ref {
+                let place = format!("{namespace}/{}", root.name);
+                let wrong = |e: String| format!("failed to read trusted root from secret '{place}': {e}");
+                let secret = read(pass, &root.name).await.map_err(wrong)?;
+                if !secret.data.contains_key(TRUSTED_ROOT) {
+                    return Err(wrong(format!("'{TRUSTED_ROOT}' not found in secret '{place}'")));
+                }
+            }
+            if let Some(reference) = &verify.secret_ref {
+                let secret = read(pass, &reference.name).await?;
+                let keys = signature::cosign_keys(&secret.data)?;
+                let Some(network) = registry.network().filter(|_| !keys.is_empty()) else {
+                    return Err(format!("no matching signatures were found for '{at}'"));
+                };
+                let shown = at.to_string();
+                return signature::check_cosign(network, at.repository(), at.identifier(), &keys, &shown)
+                    .await;
+            }
+            Err(signature::KEYLESS.to_owned())
+        }
+        VerificationProvider::Notation => {
+            let Some(reference) = &verify.secret_ref else {
+                return Err(format!("verification secret cannot be empty: '{at}'"));
+            };
+            let place = format!("{namespace}/{}", reference.name);
+            let secret = read(pass, &reference.name).await?;
+            if !secret.data.contains_key(TRUST_POLICY) {
+                return Err(format!("'{TRUST_POLICY}' not found in secret '{place}'"));
+            }
+            if !secret.data.keys().any(|key| key.ends_with(".crt") || key.ends_with(".pem")) {
+                return Err(format!("no certificates found in secret '{place}'"));
+            }
+            Err(signature::NOTATION.to_owned())
+        }
+    }
+}
+
+async fn read(pass: &Pass<OCIRepository>, name: &str) -> Result<SecretData, String> {
+    secrets::read(pass.cluster(), pass.object.namespace(), name).await.map_err(|e| e.to_string())
 }

@@ -99,6 +99,15 @@ pub(crate) struct Args {
     /// Digest algorithm of artifacts: sha256, sha384, sha512, sha1 or blake3
     #[arg(long, value_name = "NAME", default_value = "sha256", help_heading = "Artifacts")]
     pub(super) artifact_digest_algo: DigestName,
+    /// Largest index of a Helm repository, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 50 << 20, help_heading = "Artifacts")]
+    pub(super) helm_index_max_size: u64,
+    /// Largest Helm chart, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20, help_heading = "Artifacts")]
+    pub(super) helm_chart_max_size: u64,
+    /// Largest file of a Helm chart, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 5 << 20, help_heading = "Artifacts")]
+    pub(super) helm_chart_file_max_size: u64,
     /// Retries of an artifact's download
     #[arg(long, value_name = "COUNT", default_value_t = 9, help_heading = "Artifacts")]
     pub(super) http_retry: u32,

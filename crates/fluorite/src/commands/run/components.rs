@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
 use fl_source::git::{GitRepositories, NetworkGit};
+use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use fl_source::oci::{NetworkOci, OciRepositories};
 use fl_store::Store;
 
@@ -47,6 +48,15 @@ fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let git = Arc::new(NetworkGit { scratch: std::env::temp_dir() });
     setup.runtime.add(GitRepositories::new(setup.store.clone(), git), concurrent);
     setup.runtime.add(OciRepositories::new(setup.store.clone(), Arc::new(NetworkOci)), concurrent);
+    let limits = HelmLimits {
+        index: setup.args.helm_index_max_size,
+        chart: setup.args.helm_chart_max_size,
+        chart_file: setup.args.helm_chart_file_max_size,
+    };
+    setup.runtime.add(HelmRepositories::new(setup.store.clone(), limits), concurrent);
+    let charts =
+        HelmCharts::new(setup.store.clone(), setup.resolver.clone(), setup.artifacts.clone(), limits);
+    setup.runtime.add(charts, concurrent);
     Ok(())
 }
 

@@ -117,6 +117,13 @@ fn owners(list: &[Value]) -> Vec<FieldError> {
     out
 }
 
+/// Whether an object is of a group that Kubernetes itself serves.
+fn is_kubernetes_own(object: &Value) -> bool {
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    !group.contains('.') || group.ends_with(".k8s.io")
+}
+
 fn finalizers(object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     for (i, name) in object::finalizers(object).into_iter().enumerate() {
@@ -124,7 +131,8 @@ fn finalizers(object: &Value) -> Vec<FieldError> {
         let bad = !wrong.is_empty();
         out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.finalizers", &json!(name), e)));
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
-        if !bad && !standard && !name.contains('/') {
+        // Only Kubernetes' own types have this rule; Flux's finalizer has no slash.
+        if !bad && !standard && !name.contains('/') && is_kubernetes_own(object) {
             out.push(FieldError::invalid(
                 format!("metadata.finalizers[{i}]"),
                 &json!(name),

@@ -1,0 +1,31 @@
+//! Helm sources: repositories of charts, and charts out of them.
+
+mod access;
+mod build;
+mod chart;
+mod dependencies;
+mod local;
+mod oci;
+mod remote;
+mod repository;
+mod verify;
+
+pub use chart::HelmCharts;
+pub use repository::HelmRepositories;
+
+/// What may be fetched; the defaults are Flux's.
+#[derive(Clone, Copy, Debug)]
+pub struct HelmLimits {
+    /// `--helm-index-max-size`
+    pub index: u64,
+    /// `--helm-chart-max-size`
+    pub chart: u64,
+    /// `--helm-chart-file-max-size`
+    pub chart_file: u64,
+}
+
+impl Default for HelmLimits {
+    fn default() -> Self {
+        Self { index: 50 << 20, chart: 10 << 20, chart_file: 5 << 20 }
+    }
+}

@@ -1,0 +1,108 @@
+//! OpenPGP's armor and packets (RFC 4880), as far as public keys and signatures need them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// Bytes of an armored text.
+const LARGEST: usize = 8 << 20;
+
+/// A packet: its tag and its content.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet<'a> {
+    pub(crate) tag: u8,
+    pub(crate) body: &'a [u8],
+}
+
+/// The bytes between the lines `-----BEGIN PGP <kind>-----` and its end.
+pub(crate) fn unarmor(text: &str, kind: &str) -> Option<Vec<u8>> {
+    if text.len() > LARGEST {
+        return None;
+    }
+    let begin = format!("-----BEGIN PGP {kind}-----");
+    let end = format!("-----END PGP {kind}-----");
+    let inside = text.split_once(&begin)?.1.split_once(&end)?.0;
+    let mut lines = inside.lines().map(str::trim).skip(1).peekable();
+    // Headers such as `Version:` end with an empty line.
+    while lines.peek().is_some_and(|l| l.contains(": ")) {
+        lines.next();
+    }
+    let base64: String = lines.filter(|l| !l.starts_with('=') && !l.is_empty()).collect();
+    STANDARD.decode(base64).ok()
+}
+
+/// Takes the packets apart; `None` when they are malformed.
+pub(crate) fn packets(mut bytes: &[u8]) -> Option<Vec<Packet<'_>>> {
+    let mut all = Vec::new();
+    while let Some((&head, rest)) = bytes.split_first() {
+        if head & 0x80 == 0 {
+            return None;
+        }
+        let (tag, length, rest) = if head & 0x40 != 0 {
+            let (length, rest) = new_length(rest)?;
+            (head & 0x3f, length, rest)
+        } else {
+            let size = match head & 3 {
+                0 => 1,
+                1 => 2,
+                2 => 4,
+                // A packet without a length ends with the file; none of ours is of that kind.
+                _ => return None,
+            };
+            let (number, rest) = rest.split_at_checked(size)?;
+            ((head >> 2) & 0x0f, big_endian(number), rest)
+        };
+        let (body, rest) = rest.split_at_checked(length)?;
+        all.push(Packet { tag, body });
+        bytes = rest;
+    }
+    Some(all)
+}
+
+/// A length of one, two or five bytes. Parts of unknown length are for messages, not for keys and signatures.
+fn new_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    match first {
+        0..192 => Some((usize::from(first), rest)),
+        192..224 => {
+            let (&second, rest) = rest.split_first()?;
+            Some(((usize::from(first) - 192) * 256 + usize::from(second) + 192, rest))
+        }
+        255 => {
+            let (number, rest) = rest.split_at_checked(4)?;
+            Some((big_endian(number), rest))
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn big_endian(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |n, b| (n << 8) | usize::from(*b))
+}
+
+/// A number with its length in bits before it.
+pub(crate) fn mpi<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (bits, rest) = bytes.split_at_checked(2)?;
+    let (number, rest) = rest.split_at_checked(big_endian(bits).div_ceil(8))?;
+    *bytes = rest;
+    Some(number)
+}
+
+/// The subpackets of a signature: kind (with its critical bit) and content.
+pub(crate) fn subpackets(mut bytes: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        // The same lengths as packets, except that two bytes reach further.
+        let first = *bytes.first()?;
+        let (length, rest) = if (192..255).contains(&first) {
+            let second = *bytes.get(1)?;
+            ((usize::from(first) - 192) * 256 + usize::from(second) + 192, &bytes[2..])
+        } else {
+            new_length(bytes)?
+        };
+        let (body, rest) = rest.split_at_checked(length)?;
+        let (&kind, content) = body.split_first()?;
+        all.push((kind, content));
+        bytes = rest;
+    }
+    Some(all)
+}

@@ -1,0 +1,247 @@
+//! Over SSH, with a server in this process that runs the real `git upload-pack`. Keys are made with `ssh-keygen`.
+
+mod peer;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use fl_gitfetch::{Address, Auth, FetchOptions, Reference, Remote, RemoteOptions};
+use peer::{Repositories, commit};
+use russh::server::{self, Handle, Msg, Session};
+use russh::{Channel, ChannelId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn make_key(folder: &Path, name: &str, arguments: &[&str]) -> (String, String) {
+    let file = folder.join(name);
+    let made = Command::new("ssh-keygen").args(["-q", "-C", "t", "-f"]).arg(&file).args(arguments).status();
+    assert!(made.expect("ssh-keygen runs").success());
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a key");
+    (read(file.clone()), read(file.with_extension("pub")))
+}
+
+struct Server {
+    root: PathBuf,
+    allowed: String,
+    protocol: Option<String>,
+    inputs: HashMap<ChannelId, tokio::process::ChildStdin>,
+}
+
+impl server::Handler for Server {
+    type Error = russh::Error;
+
+    async fn auth_publickey(
+        &mut self,
+        user: &str,
+        key: server::VerifiedPublicKey<'_>,
+    ) -> Result<server::Auth, russh::Error> {
+        let shown = key.public_key.to_openssh().unwrap_or_default();
+        let known = shown.split(' ').nth(1) == self.allowed.split(' ').nth(1);
+        Ok(if known && user == "git" { server::Auth::Accept } else { server::Auth::reject() })
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        _: Channel<Msg>,
+        reply: server::ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), russh::Error> {
+        reply.accept().await;
+        Ok(())
+    }
+
+    async fn env_request(
+        &mut self,
+        _: ChannelId,
+        name: &str,
+        value: &str,
+        _: &mut Session,
+    ) -> Result<(), russh::Error> {
+        if name == "GIT_PROTOCOL" {
+            self.protocol = Some(value.to_owned());
+        }
+        Ok(())
+    }
+
+    async fn exec_request(
+        &mut self,
+        id: ChannelId,
+        command: &[u8],
+        session: &mut Session,
+    ) -> Result<(), russh::Error> {
+        let command = String::from_utf8_lossy(command).into_owned();
+        let path = command
+            .strip_prefix("git-upload-pack '")
+            .and_then(|c| c.strip_suffix('\''))
+            .expect("one quoted path");
+        let place = self.root.join(path.trim_start_matches('/'));
+        let mut child = tokio::process::Command::new("git")
+            .arg("upload-pack")
+            .arg(place)
+            .env("GIT_PROTOCOL", self.protocol.clone().unwrap_or_default())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()?;
+        self.inputs.insert(id, child.stdin.take().expect("piped"));
+        let (mut out, mut complaint) =
+            (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+        let handle: Handle = session.handle();
+        tokio::spawn(async move {
+            let mut piece = vec![0; 16 << 10];
+            while let Ok(n @ 1..) = out.read(&mut piece).await {
+                let _ = handle.data(id, piece[..n].to_vec()).await;
+            }
+            let mut said = Vec::new();
+            let _ = complaint.read_to_end(&mut said).await;
+            let _ = handle.extended_data(id, 1, said).await;
+            let _ = handle.eof(id).await;
+            let _ = handle.close(id).await;
+            let _ = child.wait().await;
+        });
+        Ok(())
+    }
+
+    async fn data(&mut self, id: ChannelId, data: &[u8], _: &mut Session) -> Result<(), russh::Error> {
+        if let Some(input) = self.inputs.get_mut(&id) {
+            let _ = input.write_all(data).await;
+        }
+        Ok(())
+    }
+}
+
+struct Peer {
+    port: u16,
+    known_hosts: String,
+}
+
+async fn serve(root: &Path, keys: &Path, allowed: &str) -> Peer {
+    let (host_key, host_public) = make_key(keys, "host", &["-t", "ed25519", "-N", ""]);
+    let key = russh::keys::decode_secret_key(&host_key, None).expect("a host key");
+    let config = Arc::new(server::Config {
+        keys: vec![key],
+        auth_rejection_time: std::time::Duration::from_millis(1),
+        ..Default::default()
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (root, allowed) = (root.to_owned(), allowed.to_owned());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let server = Server {
+                root: root.clone(),
+                allowed: allowed.clone(),
+                protocol: None,
+                inputs: HashMap::new(),
+            };
+            let config = config.clone();
+            tokio::spawn(async move {
+                if let Ok(running) = server::run_stream(config, stream, server).await {
+                    let _ = running.await;
+                }
+            });
+        }
+    });
+    Peer { port, known_hosts: format!("[127.0.0.1]:{port} {host_public}") }
+}
+
+fn remote(peer: &Peer, path: &str, identity: &str, known_hosts: &str, password: Option<&str>) -> Remote {
+    let url = format!("ssh://git@127.0.0.1:{}/{path}", peer.port);
+    let mut data: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    data.insert("identity".into(), identity.as_bytes().to_vec());
+    data.insert("known_hosts".into(), known_hosts.as_bytes().to_vec());
+    if let Some(password) = password {
+        data.insert("password".into(), password.as_bytes().to_vec());
+    }
+    let auth = Auth::from_secret(&Address::parse(&url).unwrap(), &data).unwrap();
+    Remote::new(&url, auth, RemoteOptions::default()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fetches_with_deploy_keys_of_every_kind() {
+    let all = Repositories::new();
+    let tree = all.make("app");
+    let first = commit(&tree, &[("x.txt", "1")], "one");
+    let second = commit(&tree, &[("x.txt", "2")], "two");
+    for (at, arguments) in [
+        &["-t", "ed25519", "-N", ""][..],
+        &["-t", "ecdsa", "-b", "256", "-N", ""],
+        &["-t", "rsa", "-b", "2048", "-N", ""],
+        &["-t", "rsa", "-b", "2048", "-N", "", "-m", "PEM"],
+        &["-t", "ed25519", "-N", "open sesame"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let keys = tempfile::tempdir().unwrap();
+        let (identity, public) = make_key(keys.path(), "id", arguments);
+        let peer = serve(all.root.path(), keys.path(), &public).await;
+        let password = arguments.contains(&"open sesame").then_some("open sesame");
+        let remote = remote(&peer, "app.git", &identity, &peer.known_hosts, password);
+        let resolved = remote
+            .resolve(&Reference::Branch("main".into()), false)
+            .await
+            .unwrap_or_else(|e| panic!("key {at}: {e}"))
+            .unwrap();
+        assert_eq!(resolved.revision(), format!("main@sha1:{second}"));
+        let mut checkout = remote.fetch(&resolved, &FetchOptions::default()).await.unwrap();
+        let entry = checkout.snapshot.entries()[0].clone();
+        assert_eq!(checkout.snapshot.read_file(&entry, 10).unwrap(), b"2");
+        let pinned = Reference::Commit { commit: first.clone(), branch: Some("main".into()), name: None };
+        let resolved = remote.resolve(&pinned, false).await.unwrap().unwrap();
+        assert_eq!(
+            remote.fetch(&resolved, &FetchOptions::default()).await.unwrap().commit.id.to_string(),
+            first
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_refused() {
+    let all = Repositories::new();
+    commit(&all.make("app"), &[("x", "1")], "one");
+    let keys = tempfile::tempdir().unwrap();
+    let (identity, public) = make_key(keys.path(), "id", &["-t", "ed25519", "-N", "secret"]);
+    let (stranger, other) = make_key(keys.path(), "other", &["-t", "ed25519", "-N", ""]);
+    let peer = serve(all.root.path(), keys.path(), &public).await;
+    let main = Reference::Branch("main".into());
+    let refused = |identity: String, known: String, password: Option<&'static str>, path: &'static str| {
+        let (remote, main) = (remote(&peer, path, &identity, &known, password), main.clone());
+        async move { remote.resolve(&main, false).await.unwrap_err().to_string() }
+    };
+    let known = || peer.known_hosts.clone();
+    let mismatch = format!("[127.0.0.1]:{} {other}", peer.port);
+    assert!(
+        refused(identity.clone(), mismatch, Some("secret"), "app.git")
+            .await
+            .ends_with("ssh: handshake failed: knownhosts: key mismatch")
+    );
+    let unknown = format!("other.example {other}");
+    assert!(
+        refused(identity.clone(), unknown, Some("secret"), "app.git")
+            .await
+            .ends_with("ssh: handshake failed: knownhosts: key is unknown")
+    );
+    let revoked = format!("{}@revoked * {}", known(), known().split_once(' ').unwrap().1);
+    assert!(
+        refused(identity.clone(), revoked, Some("secret"), "app.git")
+            .await
+            .ends_with("knownhosts: key is revoked")
+    );
+    assert!(refused(stranger, known(), None, "app.git").await.contains("unable to authenticate"));
+    assert!(
+        refused(identity.clone(), known(), Some("wrong"), "app.git")
+            .await
+            .contains("cannot be read with the given passphrase")
+    );
+    assert!(refused(identity.clone(), known(), None, "app.git").await.contains("encrypted"));
+    let missing = refused(identity, known(), Some("secret"), "none.git").await;
+    assert_eq!(
+        missing,
+        format!(
+            "unable to clone: repository not found: git repository: 'ssh://git@127.0.0.1:{}/none.git'",
+            peer.port
+        )
+    );
+}

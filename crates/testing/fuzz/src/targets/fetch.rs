@@ -1,0 +1,70 @@
+//! What servers and users tell the fetchers: addresses, references, known hosts, registry answers, indexes, signatures.
+
+use std::io::Cursor;
+
+use fl_gitfetch::{Address, KnownHosts};
+use fl_helm::RepositoryIndex;
+use fl_oci::{Index, Keychain, Manifest, Reference, parse_challenges};
+use fl_verify::{GitKeys, PublicKey, verify_git};
+
+use super::Target;
+
+pub(crate) const TARGETS: &[Target] = &[
+    ("git-address", address),
+    ("known-hosts", known_hosts),
+    ("registry-answers", registry_answers),
+    ("chart-index", chart_index),
+    ("signatures", signatures),
+];
+
+fn address(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    if let Ok(address) = Address::parse(&text) {
+        assert!(!address.host.starts_with('-') && !address.path.contains('\n'));
+        // What is shown must be readable again, and lead to the same server.
+        if let Ok(again) = Address::parse(address.shown()) {
+            assert!(again.same_server(&address));
+        }
+    }
+    let _ = Reference::parse(&text);
+}
+
+fn known_hosts(input: &[u8]) {
+    if let Ok(known) = KnownHosts::parse(&String::from_utf8_lossy(input)) {
+        let _ = known.check("git.example", 22, input);
+        let _ = known.kinds("git.example", 2222);
+    }
+}
+
+fn registry_answers(input: &[u8]) {
+    let _ = parse_challenges(&String::from_utf8_lossy(input));
+    let _ = Keychain::from_docker_config(input);
+    if let Ok(manifest) = serde_json::from_slice::<Manifest>(input) {
+        let _ = manifest.layer(Some("x"));
+    }
+    if let Ok(index) = serde_json::from_slice::<Index>(input) {
+        let _ = index.usual_child();
+    }
+}
+
+/// An index that is accepted is written as JSON that can be read.
+fn chart_index(input: &[u8]) {
+    if let Ok(mut index) = RepositoryIndex::read(Cursor::new(input), Cursor::new(Vec::new())) {
+        let mut out = Vec::new();
+        if index.write_json(&mut out).is_ok() {
+            fl_helm::find_versions(out.as_slice(), "app").expect("a stored index is JSON");
+        }
+    }
+}
+
+fn signatures(input: &[u8]) {
+    let text = String::from_utf8_lossy(input).into_owned();
+    let _ = PublicKey::from_pem(&text);
+    let keys = GitKeys { pgp: vec![text.clone()], ssh: vec![text.clone()] };
+    let _ = verify_git("commit", &text, b"payload", &keys, 1_800_000_000);
+    if let Ok(key) = PublicKey::from_pem(EXAMPLE_KEY) {
+        assert!(fl_verify::cosign::verify_bundle(input, "sha256:00", &key).is_err());
+    }
+}
+
+const EXAMPLE_KEY: &str = include_str!("../../../../engine/verify/tests/golden/cosign.pub");
