@@ -376,7 +376,7 @@ impl Subkey<'_> {
         if self.revoked
             || binding.has_expired(now)
             || binding.key_has_expired(&self.key, now)
-            || !flags.is_some_and(|f| f & 2 != 0)
+            || flags.is_none_or(|f| f & 2 == 0)
         {
             return false;
         }

@@ -40,7 +40,7 @@ pub(super) fn is_oci(repository: &HelmRepository) -> bool {
 }
 
 pub(super) fn timeout(repository: &HelmRepository) -> Duration {
-    let given = repository.spec.timeout.and_then(|t| t.to_std());
+    let given = repository.spec.timeout.and_then(fl_types::Duration::to_std);
     given.filter(|t| !t.is_zero()).unwrap_or(Duration::from_secs(60))
 }
 

@@ -160,7 +160,7 @@ impl BuildOptions {
     }
 
     /// The chart in the store, when it is the one that would be built.
-    pub(super) fn from_store(&self, name: &str, version: &str, packaged: bool) -> Option<Build> {
+    pub(super) fn kept(&self, name: &str, version: &str, packaged: bool) -> Option<Build> {
         self.cached.as_ref().filter(|(n, v)| n == name && v == version)?;
         let files = self.cached_values_files.clone().unwrap_or_else(|| self.merged_files().to_vec());
         Some(Build {

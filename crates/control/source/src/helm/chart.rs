@@ -92,8 +92,8 @@ impl HelmCharts {
         }
         let source = self.source(pass).await?;
         let built = match source {
-            ChartSource::Repository(repository) => self.from_repository(pass, &repository).await,
-            ChartSource::Tree(artifact) => self.from_tree(pass, artifact).await,
+            ChartSource::Repository(repository) => self.build_from_repository(pass, &repository).await,
+            ChartSource::Tree(artifact) => self.build_from_tree(pass, artifact).await,
         };
         let build = match built {
             Ok(build) => build,
@@ -218,7 +218,7 @@ impl HelmCharts {
         blocking(exists).await.unwrap_or(false)
     }
 
-    async fn from_repository(
+    async fn build_from_repository(
         &self,
         pass: &mut Pass<HelmChart>,
         repository: &HelmRepository,
@@ -263,7 +263,11 @@ impl HelmCharts {
         built.await.map_err(as_login_problem)
     }
 
-    async fn from_tree(&self, pass: &mut Pass<HelmChart>, artifact: Artifact) -> Result<Build, BuildError> {
+    async fn build_from_tree(
+        &self,
+        pass: &mut Pass<HelmChart>,
+        artifact: Artifact,
+    ) -> Result<Build, BuildError> {
         let unreadable = |e: String| {
             let message = format!("failed to open source artifact: {e}");
             BuildError::before(reasons::source::READ_OPERATION_FAILED, message)

@@ -155,7 +155,7 @@ pub(super) fn prepare(
     metadata.validate().map_err(|e| wrong(e.to_string()))?;
     let version = options.version(&metadata.version)?;
     let packaged = is_directory || options.needs_packaging();
-    if let Some(build) = options.from_store(&metadata.name, &version, packaged) {
+    if let Some(build) = options.kept(&metadata.name, &version, packaged) {
         return Ok(Local::Done(build));
     }
     if !packaged {

@@ -162,7 +162,7 @@ pub(super) async fn build(
     let verified = verification.check(charts, &chosen).await?;
     let version = options.version(&chosen.version)?;
     let packaged = options.needs_packaging();
-    if let Some(build) = options.from_store(&chosen.name, &version, packaged) {
+    if let Some(build) = options.kept(&chosen.name, &version, packaged) {
         return Ok(Build { verified, ..build });
     }
     let archive = charts.download(&chosen).await.map_err(|problem| {

@@ -204,10 +204,10 @@ impl HelmRepositories {
 
     /// An object that became a mere address: what was kept for it goes, and nothing is said about it any more.
     async fn retire(&self, pass: &mut Pass<HelmRepository>) -> Outcome {
-        if pass.object.has_finalizer(FINALIZER) || pass.object.artifact().is_some() {
-            if let Err(outcome) = storage::remove(pass, &self.store).await {
-                return outcome;
-            }
+        if (pass.object.has_finalizer(FINALIZER) || pass.object.artifact().is_some())
+            && let Err(outcome) = storage::remove(pass, &self.store).await
+        {
+            return outcome;
         }
         if let Some(finalizers) = &mut pass.object.meta_mut().finalizers {
             finalizers.retain(|f| f != FINALIZER);

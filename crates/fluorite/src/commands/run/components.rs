@@ -40,8 +40,7 @@ pub(super) const COMPONENTS: &[Component] = &[
 ];
 
 /// Flux's other components; told at start, so that nobody waits for them.
-pub(super) const ABSENT: &[&str] =
-    &["notification", "image-reflector", "image-automation", "source-watcher"];
+pub(super) const ABSENT: &[&str] = &["notification", "image-reflector", "image-automation", "source-watcher"];
 
 fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);

@@ -1,5 +1,11 @@
 //! Repositories made with the real git, and servers for them on loopback.
 
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses its part of this; a failed step fails the test"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -9,11 +15,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A folder with bare repositories.
-pub struct Repositories {
-    pub root: tempfile::TempDir,
+pub(crate) struct Repositories {
+    pub(crate) root: tempfile::TempDir,
 }
 
-pub fn git(directory: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(arguments)
         .current_dir(directory)
@@ -29,12 +35,12 @@ pub fn git(directory: &Path, arguments: &[&str]) -> String {
 }
 
 impl Repositories {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { root: tempfile::tempdir().expect("a folder") }
     }
 
     /// A work tree whose pushes go to `<name>.git`.
-    pub fn make(&self, name: &str) -> PathBuf {
+    pub(crate) fn make(&self, name: &str) -> PathBuf {
         let (bare, tree) =
             (self.root.path().join(format!("{name}.git")), self.root.path().join(format!("{name}.tree")));
         git(self.root.path(), &["init", "-q", "--bare", "-b", "main", &bare.display().to_string()]);
@@ -45,7 +51,7 @@ impl Repositories {
 }
 
 /// Writes files, commits and pushes; answers the commit.
-pub fn commit(tree: &Path, files: &[(&str, &str)], message: &str) -> String {
+pub(crate) fn commit(tree: &Path, files: &[(&str, &str)], message: &str) -> String {
     for (path, text) in files {
         let path = tree.join(path);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
@@ -59,14 +65,14 @@ pub fn commit(tree: &Path, files: &[(&str, &str)], message: &str) -> String {
 }
 
 /// `git http-backend` behind the smallest web server.
-pub struct Web {
-    pub address: String,
-    pub requests: Arc<AtomicUsize>,
+pub(crate) struct Web {
+    pub(crate) address: String,
+    pub(crate) requests: Arc<AtomicUsize>,
 }
 
 impl Web {
     /// `login` is `user:password` in base64; `protocol2` says whether the client's wish for version 2 is passed on.
-    pub async fn serve(root: &Path, login: Option<&'static str>, protocol2: bool) -> Self {
+    pub(crate) async fn serve(root: &Path, login: Option<&'static str>, protocol2: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let requests = Arc::new(AtomicUsize::new(0));
@@ -82,7 +88,7 @@ impl Web {
         Self { address, requests }
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.requests.swap(0, Ordering::SeqCst)
     }
 }
