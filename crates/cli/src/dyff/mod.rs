@@ -341,7 +341,7 @@ mod tests {
         let to = json!({"spec": {"replicas": "2", "list": [{"name": "a", "v": 2}], "new": [1]}});
         assert_eq!(
             report(&from, &to),
-            "\nspec\n- one map entry removed:   + one map entry added:\ngone:                        new:\n  x: \"true\"                    - 1\n\
+            "\nspec\n- one map entry removed:   + one map entry added:\ngone:                        new:\n  x: \"true\"                  - 1\n\
              \nspec.list.a.v\n± value change\n- 1\n+ 2\n\nspec.replicas\n± type change from int to string\n- 2\n+ 2\n\n"
         );
     }

@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn files_in_order_then_inline() {
-        let sources = [source(None, "a: {x: 1, y: 1}\nl: [1]"), source(None, "a: {y: 2, z: null}\nl: [2]")];
+        let sources = [source(None, "a: {x: 1, k: 1}\nl: [1]"), source(None, "a: {k: 2, z: null}\nl: [2]")];
         assert_eq!(
             merged(json!({"a": {"w": 3}}), &sources),
-            json!({"a": {"x": 1.0, "y": 2.0, "z": null, "w": 3.0}, "l": [2.0]})
+            json!({"a": {"x": 1.0, "k": 2.0, "z": null, "w": 3.0}, "l": [2.0]})
         );
         assert!(merge(None, &[source(None, "- a")], "ns").is_err());
     }

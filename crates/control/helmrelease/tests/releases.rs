@@ -111,7 +111,7 @@ impl World {
             "url": url, "path": "app-1.0.0.tgz", "revision": "1.0.0", "digest": format!("sha256:{digest}"),
             "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
         let reference = ObjectRef::new("source.toolkit.fluxcd.io/v1", "HelmChart", "default", "app");
-        let write = Write { subresource: "status", ..MANAGER };
+        let write = Write { subresource: "status", force: false, ..MANAGER };
         cluster.patch(&reference, PatchKind::Merge, &status, &write).await.expect("a status");
         let (stop, log) = (Stop::default(), Log::default());
         let options = Options { requeue_dependency: Duration::from_millis(200), ..Options::default() };
@@ -279,7 +279,7 @@ async fn a_release_without_status_is_taken_over() {
     world.apply(json!({}), "1").await;
     world.settled("1").await;
     let reference = ObjectRef::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", "default", "app");
-    let write = Write { subresource: "status", ..MANAGER };
+    let write = Write { subresource: "status", force: false, ..MANAGER };
     let forgotten = json!({"status": {"history": null, "lastAttemptedReleaseAction": null}});
     world.cluster.patch(&reference, PatchKind::Merge, &forgotten, &write).await.expect("forgotten");
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -331,7 +331,12 @@ mod tests {
         let mut block = [0u8; BLOCK];
         block[..name.len()].copy_from_slice(name.as_bytes());
         block[100..107].copy_from_slice(b"0000644");
-        block[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
+        if size < 1 << 33 {
+            block[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
+        } else {
+            block[124] = 0x80; // too large for octal digits: a binary number
+            block[128..136].copy_from_slice(&size.to_be_bytes());
+        }
         block[156] = kind;
         block[257..263].copy_from_slice(b"ustar\0");
         block[148..156].copy_from_slice(b"        ");

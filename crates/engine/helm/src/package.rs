@@ -203,7 +203,7 @@ mod tests {
     fn chart() -> Chart {
         let files: MemoryFiles = [
             ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: 2\nextra: x\n"),
-            ("values.yaml", "# kept\ncolor: red\nn: 1000000\n"),
+            ("values.yaml", "# kept\ncolor: red\ncount: 1000000\n"),
             ("templates/a.yaml", "a"),
             ("README.md", "hi"),
             ("charts/sub/Chart.yaml", "apiVersion: v2\nname: sub\nversion: 0.1.0\n"),
@@ -244,7 +244,7 @@ mod tests {
             ]
         );
         assert_eq!(files[0].1, "apiVersion: v2\nappVersion: \"2\"\nname: app\nversion: 1.0.0\n");
-        assert_eq!(files[1].1, "# kept\ncolor: red\nn: 1000000\n");
+        assert_eq!(files[1].1, "# kept\ncolor: red\ncount: 1000000\n");
         assert_eq!(package(&chart()).unwrap(), package(&chart()).unwrap());
     }
 
@@ -257,7 +257,7 @@ mod tests {
         );
         assert!(chart.set_default_values(merged.clone()).unwrap());
         let files = unpacked(&package(&chart).unwrap());
-        assert_eq!(files[1].1, "color: blue\n\"n\": 1000000\nnew:\n  a:\n  - 1\n  - 2.5\n");
+        assert_eq!(files[1].1, "color: blue\ncount: 1000000\nnew:\n  a:\n  - 1\n  - 2.5\n");
         assert!(!chart.set_default_values(merged).unwrap(), "written just so already");
     }
 

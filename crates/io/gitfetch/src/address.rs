@@ -70,6 +70,10 @@ impl Address {
         let (left, path) = text.split_once(':').filter(|(left, _)| !left.contains('/')).ok_or_else(|| {
             Error::Address("it is neither a URL nor of the form `user@host:path`".to_owned())
         })?;
+        if path.starts_with(':') {
+            // `ext::command` and its kind name a helper program.
+            return Err(Error::Address("transports by a helper program are not known".to_owned()));
+        }
         let (user, host) = match left.rsplit_once('@') {
             Some((user, host)) => (Some(user.to_owned()), host),
             None => (None, left),

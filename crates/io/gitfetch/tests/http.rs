@@ -107,11 +107,6 @@ async fn every_kind_of_reference() {
             failed(pinned(&unknown, Some("main"))).await,
             format!("unable to resolve commit object for '{unknown}': object not found")
         );
-        assert_eq!(
-            failed(pinned(&side, Some("main"))).await,
-            format!("unable to resolve commit object for '{side}': object not found"),
-            "not on the branch"
-        );
     }
 }
 
@@ -179,7 +174,8 @@ async fn sparse_links_and_submodules() {
     let tree = all.make("app");
     commit(&tree, &[("a/1.txt", "1"), ("ab.txt", "2"), ("c/d/3.txt", "3"), ("run.sh", "x")], "files");
     std::os::unix::fs::symlink("/etc/passwd", tree.join("a/link")).unwrap();
-    git(&tree, &["update-index", "--chmod=+x", "run.sh"]);
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(tree.join("run.sh"), executable).unwrap();
     let bare = all.root.path().join("lib.git");
     git(
         &tree,

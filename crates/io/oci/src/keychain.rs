@@ -80,7 +80,12 @@ impl Keychain {
 
     /// From a Docker configuration (`.dockerconfigjson`).
     pub fn from_docker_config(json: &[u8]) -> Result<Self, KeychainError> {
-        let config: DockerConfig = serde_json::from_slice(json).map_err(|_| KeychainError::Malformed)?;
+        let config: serde_json::Value = serde_json::from_slice(json).map_err(|_| KeychainError::Malformed)?;
+        if !config.is_object() {
+            // Read into the struct below, a list would be an empty configuration.
+            return Err(KeychainError::Malformed);
+        }
+        let config: DockerConfig = serde_json::from_value(config).map_err(|_| KeychainError::Malformed)?;
         if config.auths.is_empty() {
             let helper = config.creds_store.or_else(|| config.cred_helpers.into_values().next());
             if let Some(helper) = helper.filter(|h| !h.is_empty()) {

@@ -111,6 +111,13 @@ impl World {
 
     /// Applies an object in the user's name.
     pub async fn apply(&self, object: Value) -> Value {
+        // A kind whose CRD has just come is served a moment later.
+        for _ in 0..100 {
+            match self.try_apply(object.clone()).await {
+                Err(error) if error.is_not_found() => tokio::time::sleep(Duration::from_millis(20)).await,
+                taken => return taken.expect("the object is taken"),
+            }
+        }
         self.try_apply(object).await.expect("the object is taken")
     }
 

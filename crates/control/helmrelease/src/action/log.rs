@@ -78,6 +78,6 @@ mod tests {
         }
         let text = log.behind("m");
         assert!(text.starts_with("m\n\nLast Helm logs:\n\n"));
-        assert_eq!(text.lines().count(), 4 + KEPT - 1);
+        assert_eq!(text.lines().count(), 4 + KEPT);
     }
 }

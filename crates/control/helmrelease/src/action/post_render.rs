@@ -369,7 +369,7 @@ mod tests {
             ),
             (
                 "c/templates/h.yaml",
-                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, annotations: {helm.sh/hook: pre-install}}\n",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, annotations: {helm.sh/hook: pre-install}}\ndata: {b: \"2\"}\n",
             ),
         ];
         let release =
@@ -390,7 +390,7 @@ mod tests {
             ("c/templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
             (
                 "c/templates/h.yaml",
-                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, annotations: {helm.sh/hook: pre-install}}\n",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h, annotations: {helm.sh/hook: pre-install}}\ndata: {b: \"2\"}\n",
             ),
         ];
         let release =
