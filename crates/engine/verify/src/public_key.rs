@@ -153,7 +153,11 @@ impl PublicKey {
     }
 
     pub(crate) fn from_rsa_numbers(n: &[u8], e: &[u8]) -> Result<Self, KeyError> {
-        let number = |bytes: &[u8]| rsa::BoxedUint::from_be_slice_vartime(bytes);
+        // The sign byte of ASN.1 would make the number, and every signature expected of it, wider than the key.
+        let number = |bytes: &[u8]| {
+            let digits = bytes.iter().position(|b| *b != 0).unwrap_or(bytes.len());
+            rsa::BoxedUint::from_be_slice_vartime(&bytes[digits..])
+        };
         let significant = n.iter().skip_while(|b| **b == 0).count();
         if significant < 256 {
             return Err(KeyError::Weak);
