@@ -80,6 +80,19 @@ struct World {
 const MANAGER: Write<'static> =
     Write { manager: "test", force: true, dry_run: false, subresource: "", field_validation: "" };
 
+/// A kind whose CRD has just come is served a moment later.
+async fn apply_when_served(cluster: &Cluster, object: &Value) {
+    let mut applied = cluster.apply(object, &MANAGER).await;
+    for _ in 0..100 {
+        if applied.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        applied = cluster.apply(object, &MANAGER).await;
+    }
+    applied.expect("the object is taken");
+}
+
 impl World {
     async fn new() -> Self {
         let server = ApiServer::in_memory().await.expect("the server starts");
@@ -98,15 +111,7 @@ impl World {
             "metadata": {"name": "app", "namespace": "default"},
             "spec": {"chart": "app", "interval": "10m", "sourceRef": {"kind": "HelmRepository", "name": "x"}},
         });
-        let mut applied = cluster.apply(&chart, &MANAGER).await;
-        for _ in 0..100 {
-            if applied.is_ok() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            applied = cluster.apply(&chart, &MANAGER).await;
-        }
-        applied.expect("a HelmChart");
+        apply_when_served(&cluster, &chart).await;
         let status = json!({"status": {"observedGeneration": 1, "artifact": {
             "url": url, "path": "app-1.0.0.tgz", "revision": "1.0.0", "digest": format!("sha256:{digest}"),
             "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
@@ -134,7 +139,7 @@ impl World {
         for (key, value) in spec.as_object().into_iter().flatten() {
             all["spec"][key] = value.clone();
         }
-        self.cluster.apply(&all, &MANAGER).await.expect("a HelmRelease");
+        apply_when_served(&self.cluster, &all).await;
     }
 
     async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {

@@ -43,6 +43,10 @@ impl Address {
         if !text.contains("://") {
             return Self::parse_short(text);
         }
+        if text.split_once("://").is_some_and(|(_, rest)| rest.starts_with('/')) {
+            // The parser of browsers would take the first part of the path for the host.
+            return Err(Error::Address("it has no host".to_owned()));
+        }
         let url = Url::parse(text).map_err(|e| Error::Address(e.to_string()))?;
         let scheme = match url.scheme() {
             "http" => Scheme::Http,
