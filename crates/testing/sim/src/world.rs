@@ -111,8 +111,8 @@ impl World {
 
     /// Applies an object in the user's name.
     pub async fn apply(&self, object: Value) -> Value {
-        // A kind whose CRD has just come is served a moment later.
-        for _ in 0..100 {
+        // A kind whose CRD has just come is served a moment later; on a paused clock only tries take time.
+        for _ in 0..5_000 {
             match self.try_apply(object.clone()).await {
                 Err(error) if error.is_not_found() => tokio::time::sleep(Duration::from_millis(20)).await,
                 taken => return taken.expect("the object is taken"),
