@@ -160,20 +160,17 @@ fn serve(inner: &Arc<Inner>, definition: &Value) {
         return;
     }
     let (group, plural) = group_and_plural(definition);
-    let mut registry = (*inner.registry()).clone();
-    registry.remove(&group, &plural);
-    for rt in types(definition) {
-        registry.add(rt);
-    }
-    inner.replace_registry(registry);
+    let types = types(definition);
+    inner.change_registry(|registry| {
+        registry.remove(&group, &plural);
+        types.into_iter().for_each(|served| registry.add(served));
+    });
 }
 
 /// After a definition is gone: its types are not served any more.
 pub(crate) async fn removed(inner: &Arc<Inner>, definition: &Value) {
     let (group, plural) = group_and_plural(definition);
-    let mut registry = (*inner.registry()).clone();
-    registry.remove(&group, &plural);
-    inner.replace_registry(registry);
+    inner.change_registry(|registry| registry.remove(&group, &plural));
     // Another definition may have waited for the names.
     let waiting: Vec<String> = inner
         .store

@@ -31,16 +31,15 @@ pub(crate) struct Custom {
 
 /// Serves the definitions that are in the store.
 pub(crate) fn load(inner: &Arc<Inner>) {
-    let mut registry = (*inner.registry()).clone();
-    for (_, entry) in inner.store.list(TABLE, "", None, 0).1 {
-        let definition = entry.value();
-        if establish::is_established(&definition) {
-            for rt in types(&definition) {
-                registry.add(rt);
+    let definitions = inner.store.list(TABLE, "", None, 0).1;
+    inner.change_registry(|registry| {
+        for (_, entry) in definitions {
+            let definition = entry.value();
+            if establish::is_established(&definition) {
+                types(&definition).into_iter().for_each(|served| registry.add(served));
             }
         }
-    }
-    inner.replace_registry(registry);
+    });
 }
 
 /// Fills in what the server decides about a definition before it is written.

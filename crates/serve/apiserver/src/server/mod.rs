@@ -47,8 +47,11 @@ impl Inner {
         self.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn replace_registry(&self, registry: Registry) {
-        *self.registry.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(registry);
+    /// Changes what is served. The lock is held all along: definitions are accepted side by side, and none may undo
+    /// what another has just added.
+    pub(crate) fn change_registry(&self, change: impl FnOnce(&mut Registry)) {
+        let mut registry = self.registry.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        change(Arc::make_mut(&mut registry));
     }
 
     pub(crate) fn now(&self) -> Timestamp {
