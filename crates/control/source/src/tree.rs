@@ -446,7 +446,7 @@ mod tests {
     fn a_bomb_is_stopped_early() {
         let size = 1u64 << 28;
         let data = gz_at(flate2::Compression::best(), |tar| {
-            tar.file("zeros", Mode::File, size, &mut io::repeat(0).take(size)).unwrap()
+            tar.file("zeros", Mode::File, size, &mut io::repeat(0).take(size)).unwrap();
         });
         let start = std::time::Instant::now();
         let error = TarTree::unpack(data.as_slice(), true, &ReadLimits::default()).unwrap_err();
