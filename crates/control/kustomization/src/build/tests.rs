@@ -17,7 +17,7 @@ fn object(spec: serde_json::Value) -> Kustomization {
 
 fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Built, String> {
     let files = files.iter().map(|(p, c)| (std::path::PathBuf::from(p), c.as_bytes().to_vec()));
-    let tree = Arc::new(Tree::new("/work/kustomization-1".into(), files));
+    let tree = Arc::new(Tree::new("/artifact/app".into(), files));
     let object = object(spec);
     let variables = object.spec.post_build.as_ref().and_then(|p| p.substitute.clone()).unwrap_or_default();
     let variables = Ok(fl_types::Secret::new(variables));
@@ -101,18 +101,13 @@ fn substitution_is_strict_and_typed() {
 fn what_is_wrong_is_named() {
     let error = run(&[("b.yaml", "a: [")], "", json!({})).unwrap_err();
     assert!(
-        error.starts_with(
-            "failed to decode Kubernetes YAML from /work/kustomization-1/b.yaml: MalformedYAMLError: "
-        ),
+        error.starts_with("failed to decode Kubernetes YAML from /artifact/app/b.yaml: MalformedYAMLError: "),
         "{error}"
     );
     let error = run(&[("b.yaml", MAP)], "missing", json!({})).unwrap_err();
-    assert_eq!(
-        error,
-        "kustomization path not found: stat /work/kustomization-1/missing: no such file or directory"
-    );
+    assert_eq!(error, "kustomization path not found: stat /artifact/app/missing: no such file or directory");
     let error = run(&[("b.yaml", MAP)], "b.yaml", json!({})).unwrap_err();
-    assert_eq!(error, "open /work/kustomization-1/b.yaml/kustomization.yaml: not a directory");
+    assert_eq!(error, "open /artifact/app/b.yaml/kustomization.yaml: not a directory");
     let error = run(&[("b.yaml", MAP)], "", json!({"components": ["https://example.com/x"]})).unwrap_err();
     assert_eq!(error, "component path 'https://example.com/x' must be local and relative");
 }

@@ -275,16 +275,16 @@ mod tests {
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> Tree {
-        Tree::new("/root".into(), files.iter().map(|(p, c)| (PathBuf::from(p), c.as_bytes().to_vec())))
+        Tree::new("/artifact".into(), files.iter().map(|(p, c)| (PathBuf::from(p), c.as_bytes().to_vec())))
     }
 
     #[test]
     fn paths_cannot_leave() {
         let tree = tree(&[("a/b.yaml", "x")]);
-        assert_eq!(tree.join("../../a"), Path::new("/root/a"));
-        assert_eq!(tree.join("./a/../a//"), Path::new("/root/a"));
-        assert_eq!(tree.join("/etc"), Path::new("/root/etc"));
-        assert!(tree.exists(Path::new("/root/a")) && tree.exists(Path::new("/root/a/b.yaml")));
+        assert_eq!(tree.join("../../a"), Path::new("/artifact/a"));
+        assert_eq!(tree.join("./a/../a//"), Path::new("/artifact/a"));
+        assert_eq!(tree.join("/etc"), Path::new("/artifact/etc"));
+        assert!(tree.exists(Path::new("/artifact/a")) && tree.exists(Path::new("/artifact/a/b.yaml")));
     }
 
     #[test]
