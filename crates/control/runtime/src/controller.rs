@@ -220,7 +220,9 @@ fn lost(log: &Log, error: &ApiError) -> Outcome {
         return Outcome::never();
     }
     log.error(&error.to_string(), "Reconciler error");
-    Outcome::backoff(error.to_string())
+    // The trouble is the API server's, not the object's: once it is back, nobody should wait for long.
+    let next = if error.is_transient() { Next::Returning } else { Next::Backoff };
+    Outcome { next, error: Some(error.to_string()) }
 }
 
 impl<R: Reconciler> Driver for Controller<R> {
@@ -298,6 +300,9 @@ impl<R: Reconciler> Driver for Controller<R> {
     }
 }
 
+/// How long an object waits at most while the API server is away.
+const RETURNING: Duration = Duration::from_secs(15);
+
 /// A worker: takes keys until the queue closes.
 pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
     while let Some(key) = driver.queue().next().await {
@@ -306,7 +311,7 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
         runtime.metrics().queue(driver.controller(), ready, running);
         let outcome = driver.run(&runtime, &key).await;
         let result = match (&outcome.error, outcome.next) {
-            (Some(_), _) | (None, Next::Backoff) => "error",
+            (Some(_), _) | (None, Next::Backoff | Next::Returning) => "error",
             (None, Next::Now) => "requeue",
             (None, Next::Interval(_) | Next::After(_)) => "requeue_after",
             (None, Next::Never) => "success",
@@ -314,7 +319,7 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
         let failed = result == "error";
         runtime.metrics().pass(driver.controller(), &key, started.elapsed(), result, failed);
         let queue = driver.queue();
-        if outcome.next != Next::Backoff {
+        if !matches!(outcome.next, Next::Backoff | Next::Returning) {
             queue.forgive(&key);
         }
         match outcome.next {
@@ -322,7 +327,10 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
             Next::After(delay) => queue.add_after(key.clone(), delay),
             Next::Now => queue.add_after(key.clone(), Duration::ZERO),
             Next::Backoff => {
-                queue.add_failed(key.clone());
+                queue.add_failed(key.clone(), Duration::MAX);
+            }
+            Next::Returning => {
+                queue.add_failed(key.clone(), runtime.jitter(RETURNING));
             }
             Next::Never => {}
         }

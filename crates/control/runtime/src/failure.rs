@@ -83,6 +83,8 @@ pub enum Next {
     Now,
     /// After a delay that grows with each failure.
     Backoff,
+    /// The same, but soon: the API server did not answer, and will.
+    Returning,
     /// When something changes.
     Never,
 }

@@ -67,11 +67,11 @@ impl WorkQueue {
         self.changed.notify_one();
     }
 
-    /// Due after a delay that grows with each failure.
-    pub fn add_failed(&self, key: Key) -> Duration {
+    /// Due after a delay that grows with each failure, up to `limit`.
+    pub fn add_failed(&self, key: Key, limit: Duration) -> Duration {
         let delay = self.with(|state| {
             let failures = state.failures.entry(key.clone()).or_default();
-            let delay = Backoff::delay(self.min_retry, self.max_retry, *failures);
+            let delay = Backoff::delay(self.min_retry, self.max_retry, *failures).min(limit);
             *failures = failures.saturating_add(1);
             delay
         });
@@ -260,14 +260,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn failures_wait_longer_each_time() {
         let queue = queue();
-        let delays: Vec<u128> = (0..3).map(|_| queue.add_failed(key("a", "x")).as_millis()).collect();
+        let delays: Vec<u128> =
+            (0..3).map(|_| queue.add_failed(key("a", "x"), Duration::MAX).as_millis()).collect();
         assert_eq!(delays, [750, 1500, 3000]);
         let start = Instant::now();
         let next = queue.next().await.unwrap();
         assert_eq!(start.elapsed().as_millis(), 750);
         queue.done(&next);
         queue.forgive(&next);
-        assert_eq!(queue.add_failed(next).as_millis(), 750);
+        assert_eq!(queue.add_failed(next, Duration::MAX).as_millis(), 750);
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,7 +27,6 @@ pub use object::{
 };
 pub use pktline::{Packet, PacketReader, encode};
 pub use protocol::{
-    Advertisement, FetchRequest, FetchResponse, RemoteRef, ls_refs_request, read_ready, read_refs,
-    read_refs_from,
+    Advertisement, FetchRequest, FetchResponse, RemoteRef, ls_refs_request, read_refs, read_refs_from,
 };
 pub use refname::check_ref_name;

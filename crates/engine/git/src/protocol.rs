@@ -194,17 +194,6 @@ impl FetchRequest {
         out
     }
 
-    /// Asks whether the wanted commits all reach one of the haves, without asking for a pack; see [`read_ready`].
-    pub fn encode_question(&self, hash: HashKind) -> Vec<u8> {
-        let mut out = Vec::new();
-        command("fetch", hash, &mut out);
-        encode(b"no-progress\n", &mut out);
-        self.lines(&mut out, "");
-        self.haves.iter().for_each(|id| encode(format!("have {id}\n").as_bytes(), &mut out));
-        out.extend_from_slice(b"0000");
-        out
-    }
-
     /// The request of protocols 0 and 1.
     pub fn encode_old(&self, server: &Advertisement) -> Vec<u8> {
         let mut capabilities = String::from(" side-band-64k ofs-delta no-progress");
@@ -238,21 +227,6 @@ impl FetchRequest {
             line(format!("filter {filter}\n"));
         }
     }
-}
-
-/// Reads the answer to [`FetchRequest::encode_question`]: the server is ready as soon as every want reaches a have.
-pub fn read_ready(input: impl Read) -> Result<bool, Error> {
-    let mut reader = PacketReader::new(input);
-    match reader.next_line()?.as_deref() {
-        Some("acknowledgments") => {}
-        other => return Err(Error::Protocol(format!("it answered {other:?} to a question"))),
-    }
-    while let Some(line) = reader.next_line()? {
-        if line == "ready" {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// What the server said before the pack.

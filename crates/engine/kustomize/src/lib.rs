@@ -37,7 +37,9 @@ mod transform;
 mod tree;
 mod written;
 
-pub use build::{Fetcher, LoadRestrictor, Options, Output, Reorder, build};
+pub use build::{
+    ChartRelease, ChartSource, Charts, Fetcher, LoadRestrictor, Options, Output, Reorder, build,
+};
 pub use config::Conflict;
 pub use error::{Error, ErrorKind, Place};
 pub use files::{Disk, Files, Memory};

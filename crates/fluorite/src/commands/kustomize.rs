@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use fl_kustomize::{Disk, LoadRestrictor, Options, Reorder};
 
+use super::helm::Inflator;
 use crate::remote_bases::RemoteBases;
 
 /// Build kustomizations as `kustomize` does
@@ -40,9 +41,21 @@ struct Build {
     /// Add the label app.kubernetes.io/managed-by to all objects
     #[arg(long)]
     enable_managedby_label: bool,
-    /// Not offered: charts are for HelmReleases, or rendered before
+    /// Inflate `helmCharts` with the built-in Helm engine; charts that are not in the folder of charts are fetched into it
     #[arg(long)]
     enable_helm: bool,
+    /// The Kubernetes version that charts see, unless the kustomization names one
+    #[arg(long, value_name = "VERSION", default_value = "", hide_default_value = true)]
+    helm_kube_version: String,
+    /// More API versions that charts see, unless the kustomization names some (can be repeated)
+    #[arg(long, value_name = "VERSION")]
+    helm_api_versions: Vec<String>,
+    /// Not offered: charts are rendered by the built-in engine
+    #[arg(long, hide = true)]
+    helm_command: Option<String>,
+    /// Not offered: there is no child process to debug
+    #[arg(long, hide = true)]
+    helm_debug: bool,
     /// Not offered: exec functions never run
     #[arg(long)]
     enable_exec: bool,
@@ -75,7 +88,8 @@ impl Build {
 
     fn build(self) -> anyhow::Result<()> {
         for (asked, flag, instead) in [
-            (self.enable_helm, "--enable-helm", "render the chart before, or use a HelmRelease"),
+            (self.helm_command.is_some(), "--helm-command", "charts are rendered by the built-in engine"),
+            (self.helm_debug, "--helm-debug", "there is no child process to debug"),
             (self.enable_exec, "--enable-exec", "exec functions never run here"),
             (self.enable_alpha_plugins, "--enable-alpha-plugins", "only built-in plugins run here"),
         ] {
@@ -84,7 +98,10 @@ impl Build {
             }
         }
         let bases = RemoteBases::new().context("cannot make a folder for remote bases")?;
+        let inflator =
+            Inflator { kube_version: self.helm_kube_version, api_versions: self.helm_api_versions };
         let options = Options {
+            charts: self.enable_helm.then_some(&inflator as &dyn fl_kustomize::Charts),
             fetcher: (!self.no_remote_bases).then_some(&bases as &dyn fl_kustomize::Fetcher),
             load_restrictor: match self.load_restrictor.as_str() {
                 "LoadRestrictionsRootOnly" | "rootOnly" | "" => LoadRestrictor::RootOnly,

@@ -250,8 +250,7 @@ fn old_server_request(
 ) -> Result<FetchRequest, ()> {
     let server = session.server();
     let Some(refs) = server.refs() else { return Ok(request) };
-    let any = ["allow-reachable-sha1-in-want", "allow-any-sha1-in-want", "allow-tip-sha1-in-want"];
-    if refs.iter().any(|r| request.wants.contains(&r.id)) || any.iter().any(|c| server.supports("fetch", c)) {
+    if refs.iter().any(|r| request.wants.contains(&r.id)) || !session.gives_only_what_it_announced() {
         return Ok(request);
     }
     let branch = resolved.reference.starts_with("refs/heads/");

@@ -6,9 +6,6 @@ use fl_semver::{Constraints, Version};
 use crate::session::{Scratch, Session};
 use crate::{Error, Failure, Reference, Resolved};
 
-/// Branches that are asked one by one whether a bare commit is on them.
-const BRANCHES: usize = 64;
-
 /// How failures of one pass are worded: a pass that has an artifact lists first, one without clones at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Wording<'a> {
@@ -54,7 +51,7 @@ pub(crate) async fn resolve(
                 (None, Some(branch)) => format!("refs/heads/{branch}"),
                 (None, None) => "HEAD".to_owned(),
             };
-            let id = check_commit(session, commit, branch.as_deref(), wording).await?;
+            let id = check_commit(session, commit, branch.as_deref(), wording, scratch).await?;
             Ok(Some(Resolved { commit: id, reference, tag: None, absolute: name.is_some() }))
         }
     }
@@ -190,6 +187,7 @@ async fn check_commit(
     commit: &str,
     branch: Option<&str>,
     wording: Wording<'_>,
+    scratch: &Scratch,
 ) -> Result<ObjectId, Error> {
     let missing = || Error::NoCommit(commit.to_owned());
     let wording = Wording { listing: false, ..wording };
@@ -204,6 +202,7 @@ async fn check_commit(
                 return Err(wording.empty());
             }
             let mut tips: Vec<ObjectId> = refs.iter().map(|r| r.id).collect();
+            tips.sort_unstable();
             tips.dedup();
             tips
         }
@@ -212,13 +211,8 @@ async fn check_commit(
     if tips.contains(&id) {
         return Ok(id);
     }
-    for tip in tips.iter().take(BRANCHES) {
-        match session.reaches(*tip, id).await.map_err(|f| wording.failed(f))? {
-            Some(true) => return Ok(id),
-            Some(false) => {}
-            // This server cannot tell; the fetch will find out.
-            None => return Ok(id),
-        }
-    }
-    if tips.len() > BRANCHES { Ok(id) } else { Err(missing()) }
+    // The commits alone: their trees and files stay where they are.
+    let history = FetchRequest { wants: tips, filter: Some("tree:0".to_owned()), ..FetchRequest::default() };
+    let pack = session.fetch(&history, scratch).await.map_err(|f| wording.failed(f))?;
+    if pack.contains(&id) { Ok(id) } else { Err(missing()) }
 }

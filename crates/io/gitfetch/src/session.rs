@@ -4,9 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::PathBuf;
 
-use fl_git::{
-    Advertisement, FetchRequest, FetchResponse, HashKind, Limits, ObjectId, Pack, PacketReader, RemoteRef,
-};
+use fl_git::{Advertisement, FetchRequest, FetchResponse, HashKind, Limits, Pack, PacketReader, RemoteRef};
 use fl_http::BodyReader;
 
 use crate::Failure;
@@ -77,20 +75,11 @@ impl Session {
         Ok(refs)
     }
 
-    /// Whether `tip` has `commit` among its ancestors; `None` when this server cannot be asked.
-    pub(crate) async fn reaches(&mut self, tip: ObjectId, commit: ObjectId) -> Result<Option<bool>, Failure> {
-        if self.server().refs().is_some() {
-            return Ok(None);
-        }
-        let question = FetchRequest { wants: vec![tip], haves: vec![commit], ..FetchRequest::default() };
-        let answer = self.ask(question.encode_question(self.hash())).await?;
-        // A server that is ready goes on with a pack nobody wants: the connection is dropped, the reader with it.
-        match blocking(move || Ok(fl_git::read_ready(answer)?)).await {
-            Ok(ready) => Ok(Some(ready)),
-            Err(failure) if failure.says_no_such_object() => Ok(Some(false)),
-            Err(Failure::Git(fl_git::Error::Protocol(_))) => Ok(None),
-            Err(other) => Err(other),
-        }
+    /// A server of the old protocol may give out only the tips that it announced, and what they reach.
+    pub(crate) fn gives_only_what_it_announced(&self) -> bool {
+        let any = ["allow-reachable-sha1-in-want", "allow-any-sha1-in-want", "allow-tip-sha1-in-want"];
+        let server = self.server();
+        server.refs().is_some() && !any.iter().any(|c| server.supports("fetch", c))
     }
 
     /// Fetches into an unnamed file and indexes it.

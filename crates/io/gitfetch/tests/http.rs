@@ -99,6 +99,10 @@ async fn every_kind_of_reference() {
         );
         assert_eq!(failed(Reference::Semver("9.x".into())).await, "no match found for semver: 9.x");
         assert_eq!(
+            failed(Reference::Semver("not a range".into())).await,
+            "semver parse error: improper constraint: \"not a range\""
+        );
+        assert_eq!(
             failed(Reference::Name("refs/x".into())).await,
             "unable to resolve ref 'refs/x' to a specific commit"
         );
@@ -106,6 +110,11 @@ async fn every_kind_of_reference() {
         assert_eq!(
             failed(pinned(&unknown, Some("main"))).await,
             format!("unable to resolve commit object for '{unknown}': object not found")
+        );
+        // Its parent is on the branch, it is not.
+        assert_eq!(
+            failed(pinned(&side, Some("main"))).await,
+            format!("unable to resolve commit object for '{side}': object not found")
         );
     }
 }

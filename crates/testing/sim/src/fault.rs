@@ -29,6 +29,8 @@ pub enum Action {
     LoseAnswer,
     /// The connection breaks before anything is sent.
     Disconnect,
+    /// The process dies here: the request is still served or not, no answer comes, and nothing is ever sent again.
+    Die { served: bool },
     /// The stream of a watch ends after this many events.
     CutAfter(usize),
     /// Every event of a watch comes twice.
@@ -96,12 +98,20 @@ struct State {
     rules: Vec<Rule>,
     random: StdRng,
     requests: Vec<String>,
+    dead: bool,
 }
 
 impl Faults {
     pub fn new(seed: u64) -> Self {
         let random = StdRng::seed_from_u64(seed);
-        Faults { state: Arc::new(Mutex::new(State { rules: Vec::new(), random, requests: Vec::new() })) }
+        Faults {
+            state: Arc::new(Mutex::new(State {
+                rules: Vec::new(),
+                random,
+                requests: Vec::new(),
+                dead: false,
+            })),
+        }
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
@@ -122,6 +132,11 @@ impl Faults {
         self.with(|s| std::mem::take(&mut s.requests))
     }
 
+    /// Whether the process behind these faults has died.
+    pub fn dead(&self) -> bool {
+        self.with(|s| s.dead)
+    }
+
     fn decide(&self, method: &Method, path: &str) -> Vec<Action> {
         self.with(|state| {
             state.requests.push(format!("{method} {path}"));
@@ -138,6 +153,7 @@ impl Faults {
                     When::Chance(chance) => state.random.random_bool(chance),
                 };
                 if applies {
+                    state.dead |= matches!(rule.action, Action::Die { .. });
                     actions.push(rule.action.clone());
                 }
             }
@@ -176,24 +192,32 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        if self.faults.dead() {
+            return Box::pin(std::future::pending());
+        }
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let actions = self.faults.decide(request.method(), &path);
         // The one that was polled ready serves; a clone takes its place.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
-            let (mut lose, mut cut, mut duplicate) = (false, None, false);
+            let (mut lose, mut die, mut cut, mut duplicate) = (false, false, None, false);
             for action in actions {
                 match action {
                     Action::Fail(code, reason) => return Ok(refusal(code, reason)),
                     Action::Delay(delay) => tokio::time::sleep(delay).await,
                     Action::Disconnect => return Err("connection reset by peer".into()),
                     Action::LoseAnswer => lose = true,
+                    Action::Die { served: true } => die = true,
+                    Action::Die { served: false } => return std::future::pending().await,
                     Action::CutAfter(n) => cut = Some(n),
                     Action::Duplicate => duplicate = true,
                 }
             }
             let answer = inner.call(request).await.map_err(Into::into)?;
+            if die {
+                return std::future::pending().await;
+            }
             if lose {
                 return Err("connection reset by peer".into());
             }

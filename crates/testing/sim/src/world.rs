@@ -104,6 +104,18 @@ impl World {
         world
     }
 
+    /// The process is gone, and a new one starts on the same server, sources and artifacts.
+    pub async fn restart(mut self, seed: u64, add: impl FnOnce(&World)) -> Self {
+        let directory = self._directory.take();
+        let root = self.store.root().to_owned();
+        self.stop();
+        let (server, git, oci) = (self.server.clone(), self.git.clone(), self.oci.clone());
+        drop(self);
+        let mut world = World::on(server, seed, Options::default(), &root, git, oci, add).await;
+        world._directory = directory;
+        world
+    }
+
     /// Tells the controllers to stop; the server stays.
     pub fn stop(&self) {
         self.stop.now();

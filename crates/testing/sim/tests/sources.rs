@@ -140,6 +140,24 @@ async fn nothing_unsigned_is_produced_when_signatures_are_demanded() {
     assert!(failed["status"]["artifact"].is_null());
 }
 
+/// A reference that the schema lets through but nobody can resolve becomes a condition that says what is wrong with it.
+#[tokio::test(start_paused = true)]
+async fn references_that_cannot_be_are_explained() {
+    let world = World::start(14).await;
+    world.oci.push("oci.example/app", "v1", [("a.yaml", "a: 1\n")]);
+    for (name, reference, words) in [
+        ("digest", json!({"digest": "sha256:abc"}), "wrong number of hex digits for sha256: abc"),
+        ("range", json!({"semver": "not a range"}), "improper constraint: \"not a range\""),
+    ] {
+        let spec = json!({"url": "oci://oci.example/app", "interval": "1h", "ref": reference});
+        world.source("OCIRepository", name, spec).await;
+        let failed = world.failed("OCIRepository", name).await;
+        let message = condition(&failed, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(words), "{name}: {message}");
+        assert!(failed["status"]["artifact"].is_null());
+    }
+}
+
 /// J01: odd intervals are refused or bounded, never a hot loop.
 #[tokio::test(start_paused = true)]
 async fn odd_intervals_make_no_hot_loop() {

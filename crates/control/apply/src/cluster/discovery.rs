@@ -60,6 +60,8 @@ type GroupVersion = (String, String);
 pub(super) struct Discovery {
     versions: Mutex<HashMap<GroupVersion, (Instant, Arc<Kinds>)>>,
     changed: Mutex<HashMap<String, Instant>>,
+    /// Who asks for a group and version right now; others wait for that answer instead of asking too.
+    asking: Mutex<HashMap<GroupVersion, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Discovery {
@@ -71,20 +73,33 @@ impl Discovery {
         kind: &str,
     ) -> Result<Arc<Resource>, Error> {
         let key = (group.to_owned(), version.to_owned());
-        let cached = self.versions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some((asked, kinds)) = cached {
-            if let Some(resource) = kinds.get(kind) {
-                return Ok(resource.clone());
-            }
-            if asked.elapsed() < BELIEVED {
-                return Err(no_kind(group, version, kind));
-            }
+        if let Some(known) = self.known(&key, kind) {
+            return known;
+        }
+        let turn = {
+            let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+            asking.entry(key.clone()).or_default().clone()
+        };
+        let _turn = turn.lock().await;
+        if let Some(known) = self.known(&key, kind) {
+            return known;
         }
         let kinds = Arc::new(ask(cluster, group, version).await?);
         let found = kinds.get(kind).cloned();
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         versions.insert(key, (Instant::now(), kinds));
         found.ok_or_else(|| no_kind(group, version, kind))
+    }
+
+    /// What an earlier answer says about a kind, while it can be believed.
+    fn known(&self, key: &GroupVersion, kind: &str) -> Option<Result<Arc<Resource>, Error>> {
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, kinds) = versions.get(key)?;
+        match kinds.get(kind) {
+            Some(resource) => Some(Ok(resource.clone())),
+            None if asked.elapsed() < BELIEVED => Some(Err(no_kind(&key.0, &key.1, kind))),
+            None => None,
+        }
     }
 
     pub(super) async fn preferred(

@@ -125,7 +125,7 @@ impl Dependencies<'_> {
     }
 }
 
-fn check_address(url: &str) -> Result<(), String> {
+pub(super) fn check_address(url: &str) -> Result<(), String> {
     if url.starts_with("oci://") || url.starts_with("https://") || url.starts_with("http://") {
         Ok(())
     } else if url.starts_with('@') || url.starts_with("alias:") {

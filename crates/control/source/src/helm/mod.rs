@@ -11,6 +11,7 @@ mod repository;
 mod verify;
 
 pub use chart::HelmCharts;
+pub use remote::fetch_chart;
 pub use repository::HelmRepositories;
 
 /// What may be fetched; the defaults are Flux's.

@@ -111,6 +111,31 @@ impl HttpCharts {
     }
 }
 
+/// The archive of a chart in a repository that anyone may read, for commands that have no object to describe it.
+/// `version` may be a range, or empty for the newest.
+///
+/// # Errors
+/// The repository cannot be read, or has no such version.
+pub async fn fetch_chart(
+    repository: &str,
+    name: &str,
+    version: &str,
+    limits: HelmLimits,
+) -> Result<Vec<u8>, String> {
+    let access = Access::anonymous(repository);
+    super::dependencies::check_address(&access.url)?;
+    let charts = if access.url.starts_with("oci://") {
+        Charts::Oci(OciCharts::new(&access, limits)?)
+    } else {
+        Charts::Http(HttpCharts { access, index: None, limits })
+    };
+    let chosen = charts.choose(name, version).await.map_err(|why| {
+        let (NoVersion::Reference(problem) | NoVersion::External(problem)) = why;
+        format!("cannot find chart '{name}' version '{version}' in '{repository}': {problem}")
+    })?;
+    charts.download(&chosen).await
+}
+
 /// An exact match first, then the highest version in range; of equal ones the one made last.
 fn best<'a>(versions: &'a [ListedVersion], name: &str, wanted: &str) -> Result<&'a ListedVersion, String> {
     if versions.is_empty() {

@@ -1,5 +1,6 @@
 //! A build: from a directory with a kustomization to the objects it describes.
 
+mod charts;
 mod crds;
 mod origin;
 mod plugin;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use fl_yaml::{Dialect, Node};
 
+pub use charts::{ChartRelease, ChartSource, Charts};
 pub use remote::Fetcher;
 
 use crate::error::{Error, ErrorKind, Place, Result};
@@ -54,6 +56,8 @@ pub struct Options<'a> {
     pub boundary: Option<PathBuf>,
     /// Fetches content from other machines; without one, remote content is refused.
     pub fetcher: Option<&'a dyn Fetcher>,
+    /// Renders `helmCharts`; without one they are refused.
+    pub charts: Option<&'a dyn Charts>,
     /// Add the label that names the tool to every object.
     pub managed_by_label: bool,
     /// How deep kustomizations may nest; 128 by default. More needs a thread with more stack: allow 32 KiB a level.
@@ -67,6 +71,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("reorder", &self.reorder)
             .field("boundary", &self.boundary)
             .field("fetcher", &self.fetcher.is_some())
+            .field("charts", &self.charts.is_some())
             .field("managed_by_label", &self.managed_by_label)
             .field("max_depth", &self.max_depth)
             .finish()

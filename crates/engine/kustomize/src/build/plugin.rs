@@ -2,6 +2,7 @@
 
 use fl_yaml::{Dialect, Node, SmolStr};
 
+use super::charts;
 use super::origin::{self, Origin};
 use super::session::Session;
 use super::target::Target;
@@ -10,7 +11,7 @@ use crate::decode::{Decoder, Located, Mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generate::{self, IamArgs, Kind};
 use crate::input::{Meant, read_objects};
-use crate::kustomization::{self, Image, Patch, Replacement, Replica};
+use crate::kustomization::{self, HelmChart, Image, Patch, Replacement, Replica};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schemas;
@@ -400,8 +401,8 @@ impl Plugin {
                 as_resources(vec![node], session)
             }
             "HelmChartInflationGenerator" => {
-                let what = "helm charts are not inflated: use a HelmRelease, or render the chart before";
-                return Err(Error::new(target.place.at(self.at), ErrorKind::Refused(what.to_owned())));
+                let chart = HelmChart { at: self.at, ..kustomization::chart_plugin(&d, node)? };
+                charts::inflate(session, target, &chart)?
             }
             other => {
                 let reason = format!("unable to load builtin {other} as a generator");

@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
         Ok(Rc::new(Root { dir, parent: None, depth: 0 }))
     }
 
-    fn inside(&self, path: &Path) -> Result<(), ErrorKind> {
+    pub(super) fn inside(&self, path: &Path) -> Result<(), ErrorKind> {
         match &self.options.boundary {
             Some(boundary) if !path.starts_with(boundary) => Err(ErrorKind::Boundary {
                 path: path.display().to_string(),

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use fl_yaml::Node;
 
+use super::charts;
 use super::origin::{self, Origin};
 use super::plugin::{Plugin, Transformer};
 use super::session::{LoadError, Root, Session};
@@ -39,6 +40,8 @@ pub(super) struct Target {
     pub(super) file: String,
     /// Where it stands, when origins are recorded.
     pub(super) origin: Option<Origin>,
+    /// The namespace of the nearest kustomization above that sets one: charts are rendered for it.
+    namespace_above: String,
 }
 
 impl From<Box<Clash>> for ErrorKind {
@@ -52,11 +55,17 @@ impl Target {
     pub(super) fn load(session: &mut Session<'_>, root: &Rc<Root>) -> Result<Self> {
         let (kustomization, place, file) = session.kustomization(root)?;
         let origin = (!kustomization.build_metadata.is_empty()).then(Origin::default);
-        Ok(Self { root: root.clone(), kustomization, place, file, origin })
+        Ok(Self { root: root.clone(), kustomization, place, file, origin, namespace_above: String::new() })
     }
 
     fn error(&self, at: (u32, u32), kind: impl Into<ErrorKind>) -> Error {
         Error::new(self.place.at(at), kind)
+    }
+
+    /// The namespace that charts are rendered for unless they name one.
+    fn namespace(&self) -> &String {
+        let own = &self.kustomization.namespace;
+        if own.is_empty() { &self.namespace_above } else { own }
     }
 
     /// Carries out the whole kustomization on top of what is there.
@@ -146,6 +155,7 @@ impl Target {
         if self.origin.is_none() {
             below.origin = None;
         }
+        below.namespace_above.clone_from(self.namespace());
         session.choose_schema(root, &below, false)?;
         if component != (below.kustomization.kind == "Component") {
             let expected = if component { "'Component'" } else { "other than 'Component'" };
@@ -237,11 +247,17 @@ impl Target {
                 generated.push((object, args.at));
             }
         }
-        if let Some(at) = k.helm_charts {
-            return Err(self.error(
-                at,
-                ErrorKind::Refused("helmCharts need `--enable-helm`, which this engine does not offer: use a HelmRelease, or render the chart before".to_owned()),
-            ));
+        for chart in &k.helm_charts {
+            let mut chart = chart.clone();
+            if chart.namespace.is_empty() {
+                chart.namespace.clone_from(self.namespace());
+            }
+            for mut object in charts::inflate(session, self, &chart)? {
+                if let Some(origin) = &self.origin {
+                    origin::set(&mut object, &origin.builtin(&self.file, "HelmChartInflationGenerator"));
+                }
+                generated.push((object, chart.at));
+            }
         }
         for plugin in self.plugins(session, &k.generators)? {
             for object in plugin.generate(session, self)? {

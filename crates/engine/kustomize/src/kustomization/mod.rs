@@ -1,10 +1,12 @@
 //! The kustomization file: its fields, typed, with the lines they stand on.
 
+mod helm;
 mod read;
 mod replacement;
 
 use fl_yaml::SmolStr;
 
+pub(crate) use helm::{HelmChart, plugin as chart_plugin};
 pub(crate) use read::{configuration, generator_args, image, patch_options, read, replica, selector};
 pub(crate) use replacement::{FieldOptions, Replacement, Source, Target};
 pub(crate) use replacement::{replacement_entry, replacements};
@@ -145,7 +147,7 @@ pub(crate) struct SortOptions {
 }
 
 /// A kustomization or component.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[allow(missing_docs)] // the fields are those of the file
 pub(crate) struct Kustomization {
     pub(crate) kind: String,
@@ -169,7 +171,7 @@ pub(crate) struct Kustomization {
     pub(crate) crds: Vec<Located<String>>,
     pub(crate) config_map_generator: Vec<GeneratorArgs>,
     pub(crate) secret_generator: Vec<GeneratorArgs>,
-    pub(crate) helm_charts: Option<(u32, u32)>,
+    pub(crate) helm_charts: Vec<HelmChart>,
     pub(crate) generator_options: Option<GeneratorOptions>,
     pub(crate) configurations: Vec<Located<String>>,
     pub(crate) generators: Vec<Located<String>>,

@@ -71,7 +71,6 @@ pub(crate) fn read(root: &Node, place: &Place) -> Result<Kustomization> {
         meta.pairs("labels")?;
         meta.pairs("annotations")?;
     }
-    helm_globals(&d, &f)?;
     let mut resources = f.texts("resources")?;
     resources.extend(f.texts("bases")?);
     let mut images = f.list("images", |n| image(&d, n))?;
@@ -98,7 +97,7 @@ pub(crate) fn read(root: &Node, place: &Place) -> Result<Kustomization> {
         crds: f.texts("crds")?,
         config_map_generator: f.list("configMapGenerator", |n| generator_args(&d, n, false))?,
         secret_generator: f.list("secretGenerator", |n| generator_args(&d, n, true))?,
-        helm_charts: helm_charts(&d, &f)?,
+        helm_charts: super::helm::charts(&d, &f)?,
         generator_options: f.part("generatorOptions", |n| generator_options(&d, n))?,
         configurations: f.texts("configurations")?,
         generators: f.texts("generators")?,
@@ -301,65 +300,6 @@ pub(crate) fn generator_args(d: &Decoder, node: &Node, secret: bool) -> Result<G
         kind: if secret { f.text("type")? } else { String::new() },
         at: (node.line(), node.column()),
     })
-}
-
-/// Charts are not inflated, but their fields are checked: a typing error should not hide behind the refusal.
-fn helm_charts(d: &Decoder, f: &Fields<'_>) -> Result<Option<(u32, u32)>> {
-    let mut first = None;
-    for (list, known) in [
-        (
-            "helmCharts",
-            &[
-                "name",
-                "version",
-                "repo",
-                "releaseName",
-                "namespace",
-                "additionalValuesFiles",
-                "valuesFile",
-                "valuesInline",
-                "valuesMerge",
-                "includeCRDs",
-                "skipHooks",
-                "apiVersions",
-                "kubeVersion",
-                "nameTemplate",
-                "skipTests",
-                "debug",
-                "devel",
-            ][..],
-        ),
-        (
-            "helmChartInflationGenerator",
-            &[
-                "chartName",
-                "chartVersion",
-                "chartRepoUrl",
-                "chartHome",
-                "chartRepoName",
-                "helmBin",
-                "helmHome",
-                "values",
-                "valuesLocal",
-                "valuesMerge",
-                "releaseName",
-                "releaseNamespace",
-                "extraArgs",
-            ][..],
-        ),
-    ] {
-        for at in f.list(list, |n| d.fields(n, known).map(|_| (n.line(), n.column())))? {
-            first.get_or_insert(at);
-        }
-    }
-    Ok(first)
-}
-
-fn helm_globals(d: &Decoder, f: &Fields<'_>) -> Result<()> {
-    if let Some(node) = f.get("helmGlobals") {
-        d.fields(node, &["chartHome", "configHome"])?;
-    }
-    Ok(())
 }
 
 /// Reads a transformer configuration (`configurations`).

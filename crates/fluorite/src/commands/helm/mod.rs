@@ -1,8 +1,12 @@
 //! `fluorite helm …`: the commands of `helm` that need no cluster.
 
+mod inflate;
 mod output_dir;
 mod outside;
+mod source;
 mod template;
+
+pub(crate) use inflate::Inflator;
 
 /// Work with Helm charts
 #[derive(Debug, clap::Args)]

@@ -13,6 +13,7 @@ use fl_helm::{
 
 use super::output_dir::OutputDir;
 use super::outside::LocalWorld;
+use super::source;
 use crate::output;
 
 /// Render the templates of a chart locally, without a cluster.
@@ -20,9 +21,20 @@ use crate::output;
 /// NAME can be left out: `fluorite helm template CHART` renders a release named `release-name`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Name of the release, and the chart: a directory or a .tgz archive
+    /// Name of the release, and the chart: a directory, a .tgz archive, oci://REGISTRY/CHART, an address of an archive, or with --repo
+    /// a name
     #[arg(value_name = "[NAME] CHART", required = true, num_args = 1..=2)]
     name_and_chart: Vec<String>,
+
+    /// The repository that holds the chart
+    #[arg(long, value_name = "URL")]
+    repo: Option<String>,
+    /// Version of a chart that is fetched, or a range; the newest by default
+    #[arg(long = "version", value_name = "VERSION")]
+    chart_version: Option<String>,
+    /// Let versions in development count when a chart is fetched
+    #[arg(long)]
+    devel: bool,
 
     /// Values in a YAML file, `-` for standard input (can be repeated or separated by commas)
     #[arg(short = 'f', long = "values", value_name = "FILE", value_delimiter = ',')]
@@ -121,8 +133,6 @@ struct WithoutEffect {
     render_subchart_notes: bool,
     #[arg(short, long, hide = true)]
     labels: Vec<String>,
-    #[arg(long, hide = true)]
-    devel: bool,
 }
 
 /// Flags of `helm template` that need what this command does not do; they are answered with the reason.
@@ -140,10 +150,6 @@ struct Refused {
     dependency_update: bool,
     #[arg(long, hide = true)]
     enable_dns: bool,
-    #[arg(long, hide = true)]
-    repo: Option<String>,
-    #[arg(long = "version", hide = true)]
-    chart_version: Option<String>,
     #[arg(long, hide = true)]
     verify: bool,
 }
@@ -168,7 +174,6 @@ impl Refused {
                 self.enable_dns,
                 "--enable-dns lets templates look up names in the network, which fluorite never does",
             ),
-            (self.repo.is_some(), "--repo fetches a chart; give a directory or an archive instead"),
             (self.verify, "--verify is for fetched charts; give a directory or an archive you trust"),
         ];
         match refusals.iter().find(|(given, _)| *given) {
@@ -189,7 +194,7 @@ impl Args {
         let capabilities = self.capabilities()?;
         let (name, path) = self.name_and_path()?;
         let overrides = self.overrides()?;
-        let chart = load(path)?;
+        let chart = self.chart(path)?;
         if chart.metadata.deprecated {
             say("WARNING: This chart is deprecated");
         }
@@ -227,6 +232,20 @@ impl Args {
         Ok(release.printed(&options)?)
     }
 
+    fn chart(&self, path: &str) -> anyhow::Result<Chart> {
+        let version = self.chart_version.clone().unwrap_or_default();
+        let wanted = source::Wanted {
+            reference: path,
+            repository: self.repo.as_deref(),
+            version: &version,
+            devel: self.devel,
+        };
+        match wanted.fetch()? {
+            Some(archive) => load_archive(&archive),
+            None => load(Path::new(path)),
+        }
+    }
+
     fn capabilities(&self) -> anyhow::Result<Capabilities> {
         let mut capabilities = Capabilities::default();
         if let Some(version) = self.kube_version.as_deref().filter(|version| !version.is_empty()) {
@@ -236,13 +255,13 @@ impl Args {
         Ok(capabilities)
     }
 
-    fn name_and_path(&self) -> anyhow::Result<(String, &Path)> {
+    fn name_and_path(&self) -> anyhow::Result<(String, &str)> {
         match self.name_and_chart.as_slice() {
             [_, _] if self.generate_name => bail!("cannot set --generate-name and also specify a name"),
             [_, _] if self.name_template.is_some() => {
                 bail!("cannot set --name-template and also specify a name")
             }
-            [name, chart] => Ok((name.clone(), Path::new(chart.trim()))),
+            [name, chart] => Ok((name.clone(), chart.trim())),
             [chart, ..] => {
                 let name = match &self.name_template {
                     Some(template) => {
@@ -250,7 +269,7 @@ impl Args {
                     }
                     None => "release-name".to_owned(),
                 };
-                Ok((name, Path::new(chart.trim())))
+                Ok((name, chart.trim()))
             }
             [] => bail!("\"helm template\" requires at least 1 argument"),
         }
@@ -278,23 +297,29 @@ impl Args {
     }
 }
 
-fn load(path: &Path) -> anyhow::Result<Chart> {
+pub(super) fn load(path: &Path) -> anyhow::Result<Chart> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => anyhow::anyhow!(
-            "path {:?} not found; charts from repositories and registries are not fetched here",
+            "path {:?} not found; name a directory, an archive, oci://REGISTRY/CHART, or a chart of a --repo",
             path.display().to_string()
         ),
         _ => anyhow::anyhow!("cannot read {}: {error}", path.display()),
     })?;
-    let mut loader = Loader::new();
-    let chart = if meta.is_dir() {
-        loader.directory(&DiskFiles::open(path)?)?
-    } else {
+    if !meta.is_dir() {
         let data =
             std::fs::read(path).with_context(|| format!("file '{}' cannot be read", path.display()))?;
         check_archive(path, &data)?;
-        loader.archive(&data)?
-    };
+        return load_archive(&data);
+    }
+    let mut loader = Loader::new();
+    let chart = loader.directory(&DiskFiles::open(path)?)?;
+    loader.notices().iter().for_each(|notice| say(notice));
+    Ok(chart)
+}
+
+fn load_archive(data: &[u8]) -> anyhow::Result<Chart> {
+    let mut loader = Loader::new();
+    let chart = loader.archive(data)?;
     loader.notices().iter().for_each(|notice| say(notice));
     Ok(chart)
 }

@@ -1,0 +1,258 @@
+//! What the controller does, in a whole world: apply, prune, drift, failures and deaths at every request.
+
+mod lab;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fl_runtime::{Kind, Patch, Write};
+use fl_sim::{Action, NAMESPACE, Rule, When, World, condition};
+use lab::{add, applied, kustomization, map, push, revision, run, world};
+use serde_json::{Value, json};
+
+#[test]
+fn applies_prunes_and_reports() {
+    run(async {
+        let world = world(1, &[("a.yaml", map("a", "one")), ("b.yaml", map("b", "one"))]).await;
+        kustomization(&world, "app", "./").await;
+        let ready = world.ready("Kustomization", "app").await;
+        assert_eq!(ready["status"]["inventory"]["entries"].as_array().map(Vec::len), Some(2));
+        assert_eq!(world.get("ConfigMap", "a").await.expect("applied")["data"]["key"], "one");
+        push(&world, &[("a.yaml", map("a", "two"))]);
+        let revision = revision(&world, "t1").await;
+        applied(&world, "app", &revision).await;
+        assert_eq!(world.get("ConfigMap", "a").await.expect("applied")["data"]["key"], "two");
+        assert!(world.get("ConfigMap", "b").await.is_none(), "pruned");
+        let events = world.events().await;
+        for wanted in [
+            "Progressing: ConfigMap/default/a created\nConfigMap/default/b created",
+            "Progressing: ConfigMap/default/a configured",
+            "Progressing: ConfigMap/default/b deleted",
+        ] {
+            assert!(events.iter().any(|e| e == wanted), "{wanted} is not in {events:#?}");
+        }
+    });
+}
+
+/// Drift is corrected in under a second, without anybody asking.
+#[test]
+fn drift_is_corrected_at_once() {
+    run(async {
+        let world = world(2, &[("a.yaml", map("a", "one"))]).await;
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let patch = json!({"data": {"key": "edited", "extra": "x"}});
+        let write = Write::by("kubectl-edit");
+        world
+            .user
+            .patch(&Kind::config_map(), Some(NAMESPACE), "a", Patch::Merge, &patch, &write)
+            .await
+            .expect("edited");
+        let start = tokio::time::Instant::now();
+        world.until("ConfigMap", "a", |o| o["data"] == json!({"key": "one"})).await;
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        let delete = fl_runtime::Delete::default();
+        world.user.delete(&Kind::config_map(), Some(NAMESPACE), "a", &delete).await.expect("deleted");
+        world.until("ConfigMap", "a", |o| o["data"] == json!({"key": "one"})).await;
+    });
+}
+
+/// An interval in which nothing changed costs no request; installing costs few.
+#[test]
+fn a_quiet_interval_costs_nothing() {
+    run(async {
+        let files = [
+            ("a.yaml", map("a", "1")),
+            ("b.yaml", map("b", "1")),
+            ("c.yaml", map("c", "1")),
+            ("d.yaml", map("d", "1")),
+        ];
+        let world = world(3, &files).await;
+        world.ready("GitRepository", "app").await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.faults.take_requests();
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let install: Vec<String> = world
+            .faults
+            .take_requests()
+            .into_iter()
+            .filter(|r| !r.contains("watch=true") && !r.contains("?limit"))
+            .collect();
+        assert!(install.len() <= 14, "{install:#?}");
+        tokio::time::sleep(Duration::from_secs(25 * 60)).await;
+        let quiet: Vec<String> = world
+            .faults
+            .take_requests()
+            .into_iter()
+            .filter(|r| r.contains("kustomizations") || r.contains("configmaps") || r.contains("events"))
+            .filter(|r| !r.contains("watch=true"))
+            .collect();
+        assert!(quiet.is_empty(), "{quiet:#?}");
+    });
+}
+
+/// Threat L01: what cannot be read is not gone.
+#[test]
+fn failures_never_prune() {
+    run(async {
+        let world = world(4, &[("a.yaml", map("a", "one"))]).await;
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        // A build that fails.
+        push(&world, &[("bad.yaml", "a: [".to_owned())]);
+        revision(&world, "t1").await;
+        let failed = world.failed("Kustomization", "app").await;
+        assert_eq!(condition(&failed, "Ready")["reason"], "BuildFailed");
+        assert!(world.get("ConfigMap", "a").await.is_some());
+        // A source that is gone.
+        let source = Kind::of::<fl_api::source::GitRepository>();
+        world
+            .user
+            .delete(&source, Some(NAMESPACE), "app", &fl_runtime::Delete::default())
+            .await
+            .expect("deleted");
+        world.until("Kustomization", "app", |o| condition(o, "Ready")["reason"] == "ArtifactFailed").await;
+        tokio::time::sleep(Duration::from_secs(1800)).await;
+        assert!(world.get("ConfigMap", "a").await.is_some());
+    });
+}
+
+/// Threat L03: an object that moves to another Kustomization is handed over, in whatever order they run.
+#[test]
+fn objects_are_handed_over() {
+    run(async {
+        let world = world(5, &[("one/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))]).await;
+        kustomization(&world, "one", "one").await;
+        kustomization(&world, "two", "two").await;
+        world.ready("Kustomization", "one").await;
+        world.ready("Kustomization", "two").await;
+        push(
+            &world,
+            &[("one/c.yaml", map("c", "1")), ("two/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))],
+        );
+        let revision = revision(&world, "t1").await;
+        applied(&world, "one", &revision).await;
+        applied(&world, "two", &revision).await;
+        tokio::time::sleep(Duration::from_secs(1500)).await;
+        let after = world.get("ConfigMap", "a").await.expect("still there");
+        assert_eq!(after["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"], "two");
+    });
+}
+
+/// Everything a run leaves behind that anybody could see.
+async fn end_of(world: &World, done: &Value) -> BTreeMap<&'static str, Value> {
+    let a = world.get("ConfigMap", "a").await.expect("applied");
+    BTreeMap::from([
+        ("data", a["data"].clone()),
+        ("labels", a["metadata"]["labels"].clone()),
+        ("inventory", done["status"]["inventory"].clone()),
+        ("b", json!(world.get("ConfigMap", "b").await.is_some())),
+    ])
+}
+
+fn is_ours(method: &http::Method, path: &str) -> bool {
+    *method != http::Method::GET && (path.contains("configmaps") || path.contains("kustomizations"))
+}
+
+async fn deliver(world: &World) {
+    let spec = json!({"interval": "1m", "retryInterval": "10s", "prune": true,
+        "sourceRef": {"kind": "GitRepository", "name": "app"}});
+    world.source("Kustomization", "app", spec).await;
+}
+
+/// Threats K01, K04, K05: any single write is refused, unsent, or done with its answer lost; the end is the same.
+#[test]
+fn every_request_may_fail() {
+    let outcome = |fault: Option<(u64, Action)>| {
+        let mut end = BTreeMap::new();
+        let mut writes = 0;
+        run(async {
+            let world = world(6, &[("a.yaml", map("a", "one")), ("b.yaml", map("b", "one"))]).await;
+            world.ready("GitRepository", "app").await;
+            if let Some((nth, action)) = fault.clone() {
+                world.faults.add(Rule::new(is_ours, When::Nth(nth), action));
+            }
+            world.faults.take_requests();
+            deliver(&world).await;
+            let first = world.ready("GitRepository", "app").await["status"]["artifact"]["revision"].clone();
+            applied(&world, "app", first.as_str().expect("a revision")).await;
+            push(&world, &[("a.yaml", map("a", "two"))]);
+            let revision = revision(&world, "t1").await;
+            let done = applied(&world, "app", &revision).await;
+            world.gone("ConfigMap", "b").await;
+            end = end_of(&world, &done).await;
+            writes = count_writes(&world);
+        });
+        (end, writes)
+    };
+    let (want, writes) = outcome(None);
+    assert!(writes >= 7, "{writes}");
+    for nth in 1..=u64::try_from(writes).expect("few") {
+        for action in [Action::LoseAnswer, Action::Fail(500, "InternalError"), Action::Disconnect] {
+            let (end, _) = outcome(Some((nth, action.clone())));
+            assert_eq!(end, want, "request {nth}, {action:?}");
+        }
+    }
+}
+
+fn count_writes(world: &World) -> usize {
+    let is_write = |r: &&String| {
+        let (method, path) = r.split_once(' ').unwrap_or_default();
+        method.parse().is_ok_and(|method| is_ours(&method, path))
+    };
+    world.faults.take_requests().iter().filter(is_write).count()
+}
+
+/// Threat K01: the process dies at every write of apply, prune and status, before or after it took effect; a new one on the same
+/// cluster and the same artifacts comes to the same end.
+#[test]
+fn the_process_may_die_at_every_request() {
+    let outcome = |fault: Option<(u64, bool)>| {
+        let mut end = BTreeMap::new();
+        let mut writes = 0;
+        run(async {
+            let world = world(7, &[("a.yaml", map("a", "one")), ("b.yaml", map("b", "one"))]).await;
+            world.ready("GitRepository", "app").await;
+            deliver(&world).await;
+            let first = world.ready("GitRepository", "app").await["status"]["artifact"]["revision"].clone();
+            applied(&world, "app", first.as_str().expect("a revision")).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            world.faults.take_requests();
+            if let Some((nth, served)) = fault {
+                world.faults.add(Rule::new(is_ours, When::Nth(nth), Action::Die { served }));
+            }
+            push(&world, &[("a.yaml", map("a", "two"))]);
+            world.request("GitRepository", "app", "t1").await;
+            let world = if fault.is_some() {
+                let start = tokio::time::Instant::now();
+                while !world.faults.dead() && start.elapsed() < Duration::from_secs(120) {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                assert!(world.faults.dead(), "the request never came");
+                world.restart(8, add).await
+            } else {
+                world
+            };
+            let wanted = |o: &Value| o["status"]["lastHandledReconcileAt"] == "t1";
+            let source = world.until("GitRepository", "app", wanted).await;
+            let revision = source["status"]["artifact"]["revision"].as_str().expect("a revision").to_owned();
+            let done = applied(&world, "app", &revision).await;
+            world.gone("ConfigMap", "b").await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            end = end_of(&world, &done).await;
+            writes = count_writes(&world);
+        });
+        (end, writes)
+    };
+    let (want, writes) = outcome(None);
+    assert!(writes >= 3, "{writes}");
+    for nth in 1..=u64::try_from(writes).expect("few") {
+        for served in [false, true] {
+            let (end, _) = outcome(Some((nth, served)));
+            assert_eq!(end, want, "death at request {nth}, served: {served}");
+        }
+    }
+}
