@@ -1,6 +1,7 @@
 //! Tasks of the repository, run as `cargo xtask TASK`. Each task is one file.
 
 mod conformance;
+mod generate;
 mod kubeschema;
 mod layers;
 mod oracles;
@@ -13,6 +14,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   layers                 check that crates depend only downwards and that pure engines stay pure
   oracles [NAME…]        build the real tools that end-to-end tests and benchmarks compare with (needs Go)
   conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
+  generate               write the files that the program makes: docs/reference, deploy/manifests, the chart's CRDs
   size                   print the release binary's size and the number of dependencies
   kubeschema             write the tables of built-in types: --reference DIR (documents of a real API server; needs Go)";
 
@@ -23,6 +25,7 @@ fn main() -> anyhow::Result<()> {
         Some("layers") => layers::check(),
         Some("oracles") => oracles::build(rest),
         Some("conformance") => conformance::run(rest),
+        Some("generate") => generate::write(),
         Some("size") => size::print(),
         Some("kubeschema") => kubeschema::run(rest),
         _ => bail!("{USAGE}"),

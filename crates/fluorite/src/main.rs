@@ -31,9 +31,8 @@ fn called_as() -> &'static str {
     }
 }
 
-/// The command-line definition under the name the user typed; shell completion and docs use it too.
-fn definition() -> clap::Command {
-    let name = called_as();
+/// The command-line definition under a name; shell completion and docs use it too.
+fn definition(name: &'static str) -> clap::Command {
     let version =
         Arg::new("version").short('v').long("version").action(ArgAction::Version).help("Print version");
     let own = Cli::command().name(name).bin_name(name).disable_version_flag(true).arg(version);
@@ -43,7 +42,7 @@ fn definition() -> clap::Command {
 }
 
 fn main() -> ExitCode {
-    let definition = definition();
+    let definition = definition(called_as());
     let args: Vec<_> = std::env::args_os().collect();
     if let Some(code) = fl_cli::run_plugin(&args, &|name| definition.find_subcommand(name).is_some()) {
         return code;

@@ -31,6 +31,10 @@ pub enum ArtifactError {
     Io(#[from] std::io::Error),
 }
 
+fn client(timeout: Duration) -> Result<fl_http::Client, fl_http::Error> {
+    fl_http::Client::new(fl_http::Settings { timeout, ..Default::default() })
+}
+
 /// A file that holds an artifact, checked. A fetched one is removed when this is dropped.
 #[derive(Debug)]
 pub struct ArtifactFile {
@@ -58,11 +62,17 @@ pub struct ArtifactFetcher {
 impl ArtifactFetcher {
     /// `retries` is `--http-retry`.
     pub fn new(local: Option<Store>, retries: u32, host: Option<String>) -> Result<Self, fl_http::Error> {
-        let client = fl_http::Client::new(fl_http::Settings {
-            timeout: Duration::from_secs(15 * 60),
-            ..Default::default()
-        })?;
+        let client = client(Duration::from_secs(15 * 60))?;
         Ok(ArtifactFetcher { local, client, tries: retries + 1, host })
+    }
+
+    /// The same with another limit for the time of one download (`--http-timeout`).
+    ///
+    /// # Errors
+    /// The client cannot be set up.
+    pub fn with_timeout(mut self, timeout: Duration) -> Result<Self, fl_http::Error> {
+        self.client = client(timeout)?;
+        Ok(self)
     }
 
     /// The checked file of an artifact.

@@ -307,8 +307,6 @@ const RETURNING: Duration = Duration::from_secs(15);
 pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
     while let Some(key) = driver.queue().next().await {
         let started = Instant::now();
-        let (ready, _, running) = driver.queue().sizes();
-        runtime.metrics().queue(driver.controller(), ready, running);
         let outcome = driver.run(&runtime, &key).await;
         let result = match (&outcome.error, outcome.next) {
             (Some(_), _) | (None, Next::Backoff | Next::Returning) => "error",

@@ -11,12 +11,14 @@ use crate::kind::Kind;
 use crate::log::Log;
 use crate::stop::Stop;
 
-/// How long a lease holds without being renewed, and how often it is.
+/// How long a lease holds without being renewed, how often it is, and what becomes of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     pub lease: Duration,
     pub renew: Duration,
     pub retry: Duration,
+    /// Give the lease back in the end, so that nobody has to wait for it to run out.
+    pub release: bool,
 }
 
 impl Default for Times {
@@ -25,6 +27,7 @@ impl Default for Times {
             lease: Duration::from_secs(35),
             renew: Duration::from_secs(30),
             retry: Duration::from_secs(5),
+            release: true,
         }
     }
 }
@@ -85,7 +88,7 @@ impl Election {
         }
     }
 
-    /// Renews until that fails for too long or we are told to stop; then gives the lease back. After this nothing may be
+    /// Renews until that fails for too long or we are told to stop; then gives the lease back if it should. After this nothing may be
     /// written any more.
     pub async fn hold(mut self, stop: &Stop) {
         let mut renewed = Instant::now();
@@ -110,7 +113,9 @@ impl Election {
                 return;
             }
         }
-        let _ = self.release().await;
+        if self.times.release {
+            let _ = self.release().await;
+        }
     }
 
     /// Takes or renews the lease; `false` while somebody else has it.

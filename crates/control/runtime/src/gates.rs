@@ -8,39 +8,45 @@ use std::str::FromStr;
 struct Gate {
     name: &'static str,
     default: bool,
+    acts: bool,
 }
 
 const fn gate(name: &'static str, default: bool) -> Gate {
-    Gate { name, default }
+    Gate { name, default, acts: true }
+}
+
+/// A gate of Flux's that chooses between two ways of which this engine has one.
+const fn idle(name: &'static str, default: bool) -> Gate {
+    Gate { name, default, acts: false }
 }
 
 /// All gates of the controllers Fluorite stands in for.
 const GATES: &[Gate] = &[
     gate("ObjectLevelWorkloadIdentity", false),
-    gate("CacheSecretsAndConfigMaps", false),
+    idle("CacheSecretsAndConfigMaps", false),
     gate("DisableConfigWatchers", false),
-    gate("DirectSourceFetch", false),
+    idle("DirectSourceFetch", false),
     gate("AdditiveCELDependencyCheck", false),
     gate("ExternalArtifact", false),
     gate("CancelHealthCheckOnNewRevision", false),
     gate("StrictPostBuildSubstitutions", true),
-    gate("DisableStatusPollerCache", true),
+    idle("DisableStatusPollerCache", true),
     gate("DisableFailFastBehavior", false),
     gate("GroupChangeLog", false),
     gate("MigrateAPIVersion", false),
-    gate("DetectDrift", false),
-    gate("CorrectDrift", false),
-    gate("AllowDNSLookups", false),
+    idle("DetectDrift", false),
+    idle("CorrectDrift", false),
+    idle("AllowDNSLookups", false),
     gate("OOMWatch", false),
-    gate("AdoptLegacyReleases", false),
+    idle("AdoptLegacyReleases", false),
     gate("DisableChartDigestTracking", false),
     gate("UseHelm3Defaults", false),
     gate("DefaultToRetryOnFailure", false),
-    gate("GitForcePushBranch", true),
-    gate("GitShallowClone", true),
-    gate("GitAllBranchReferences", true),
-    gate("GitSparseCheckout", false),
-    gate("FluxStorage", false),
+    idle("GitForcePushBranch", true),
+    idle("GitShallowClone", true),
+    idle("GitAllBranchReferences", true),
+    idle("GitSparseCheckout", false),
+    idle("FluxStorage", false),
 ];
 
 /// Why a list of gates cannot be used.
@@ -67,6 +73,13 @@ impl FeatureGates {
     pub fn enabled(&self, name: &str) -> bool {
         let default = || GATES.iter().find(|g| g.name == name).is_some_and(|g| g.default);
         self.set.get(name).copied().unwrap_or_else(default)
+    }
+
+    /// Gates that were set to something else than their default and change nothing here; people should be told.
+    pub fn without_effect(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let idle =
+            |name: &str, value: bool| GATES.iter().any(|g| g.name == name && !g.acts && g.default != value);
+        self.set.iter().filter(move |(name, value)| idle(name, **value)).map(|(name, _)| *name)
     }
 
     /// Takes over everything the other one sets.
@@ -112,6 +125,8 @@ mod tests {
         assert!(!gates.enabled("StrictPostBuildSubstitutions"));
         assert!(gates.enabled("GitShallowClone"));
         assert!(!gates.enabled("Nonsense"));
+        let told: FeatureGates = "GitShallowClone=false,OOMWatch=true,DetectDrift=false".parse().unwrap();
+        assert_eq!(told.without_effect().collect::<Vec<_>>(), ["GitShallowClone"]);
         assert!(matches!("Nonsense=true".parse::<FeatureGates>(), Err(GateError::Unknown(_))));
         assert!(matches!("OOMWatch=maybe".parse::<FeatureGates>(), Err(GateError::Shape(_))));
     }

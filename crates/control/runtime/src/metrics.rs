@@ -23,6 +23,83 @@ const DURATION_BUCKETS: [f64; 10] = [
 /// Buckets of controller-runtime for the time of a pass.
 const CONTROLLER_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0];
 
+/// What a family of numbers is called and means.
+#[derive(Debug)]
+pub struct Described {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+}
+
+const RECONCILE_DURATION: Described = Described {
+    name: "gotk_reconcile_duration_seconds",
+    help: "The duration in seconds of a GitOps Toolkit resource reconciliation.",
+    kind: "histogram",
+};
+const RECONCILE_TIME: Described = Described {
+    name: "controller_runtime_reconcile_time_seconds",
+    help: "Length of time per reconciliation per controller",
+    kind: "histogram",
+};
+const RECONCILE_TOTAL: Described = Described {
+    name: "controller_runtime_reconcile_total",
+    help: "Total number of reconciliations per controller",
+    kind: "counter",
+};
+const RECONCILE_ERRORS: Described = Described {
+    name: "controller_runtime_reconcile_errors_total",
+    help: "Total number of reconciliation errors per controller",
+    kind: "counter",
+};
+const ACTIVE_WORKERS: Described = Described {
+    name: "controller_runtime_active_workers",
+    help: "Number of currently used workers per controller",
+    kind: "gauge",
+};
+const MAX_WORKERS: Described = Described {
+    name: "controller_runtime_max_concurrent_reconciles",
+    help: "Maximum number of concurrent reconciles per controller",
+    kind: "gauge",
+};
+const QUEUE_DEPTH: Described =
+    Described { name: "workqueue_depth", help: "Current depth of workqueue", kind: "gauge" };
+const REQUESTS: Described = Described {
+    name: "rest_client_requests_total",
+    help: "Number of HTTP requests, partitioned by status code, method, and host.",
+    kind: "counter",
+};
+pub(crate) const RESOURCE_INFO: Described = Described {
+    name: "gotk_resource_info",
+    help: "The current state of a GitOps Toolkit resource.",
+    kind: "gauge",
+};
+pub(crate) const CPU_SECONDS: Described = Described {
+    name: "process_cpu_seconds_total",
+    help: "Total user and system CPU time spent in seconds.",
+    kind: "counter",
+};
+pub(crate) const RESIDENT_MEMORY: Described = Described {
+    name: "process_resident_memory_bytes",
+    help: "Resident memory size in bytes.",
+    kind: "gauge",
+};
+
+/// Every family there is; dashboards and alerts may name these and no others.
+pub const FAMILIES: [&Described; 11] = [
+    &RECONCILE_DURATION,
+    &RECONCILE_TIME,
+    &RECONCILE_TOTAL,
+    &RECONCILE_ERRORS,
+    &ACTIVE_WORKERS,
+    &MAX_WORKERS,
+    &QUEUE_DEPTH,
+    &REQUESTS,
+    &RESOURCE_INFO,
+    &CPU_SECONDS,
+    &RESIDENT_MEMORY,
+];
+
 #[derive(Debug)]
 enum Value {
     Number(f64),
@@ -31,8 +108,7 @@ enum Value {
 
 #[derive(Debug)]
 struct Family {
-    help: &'static str,
-    kind: &'static str,
+    described: &'static Described,
     /// By rendered labels.
     series: BTreeMap<String, Value>,
 }
@@ -43,7 +119,13 @@ pub struct Metrics {
     families: Arc<Mutex<BTreeMap<&'static str, Family>>>,
 }
 
-fn labels(pairs: &[(&str, &str)]) -> String {
+/// The lines before the numbers of a family.
+pub(crate) fn head(out: &mut String, described: &Described) {
+    let Described { name, help, kind } = described;
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (i, (name, value)) in pairs.iter().enumerate() {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -53,20 +135,15 @@ fn labels(pairs: &[(&str, &str)]) -> String {
 }
 
 impl Metrics {
-    fn family<R>(
-        &self,
-        name: &'static str,
-        help: &'static str,
-        kind: &'static str,
-        act: impl FnOnce(&mut Family) -> R,
-    ) -> R {
+    fn family<R>(&self, described: &'static Described, act: impl FnOnce(&mut Family) -> R) -> R {
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
-        act(families.entry(name).or_insert_with(|| Family { help, kind, series: BTreeMap::new() }))
+        let empty = || Family { described, series: BTreeMap::new() };
+        act(families.entry(described.name).or_insert_with(empty))
     }
 
     /// Adds to a counter.
-    pub fn add(&self, name: &'static str, help: &'static str, by: f64, pairs: &[(&str, &str)]) {
-        self.family(name, help, "counter", |f| {
+    fn add(&self, described: &'static Described, by: f64, pairs: &[(&str, &str)]) {
+        self.family(described, |f| {
             if let Value::Number(n) = f.series.entry(labels(pairs)).or_insert(Value::Number(0.0)) {
                 *n += by;
             }
@@ -74,22 +151,21 @@ impl Metrics {
     }
 
     /// Sets a gauge.
-    pub fn set(&self, name: &'static str, help: &'static str, to: f64, pairs: &[(&str, &str)]) {
-        self.family(name, help, "gauge", |f| {
+    fn set(&self, described: &'static Described, to: f64, pairs: &[(&str, &str)]) {
+        self.family(described, |f| {
             f.series.insert(labels(pairs), Value::Number(to));
         });
     }
 
     /// Records into a histogram.
-    pub fn observe(
+    fn observe(
         &self,
-        name: &'static str,
-        help: &'static str,
+        described: &'static Described,
         bounds: &'static [f64],
         value: f64,
         pairs: &[(&str, &str)],
     ) {
-        self.family(name, help, "histogram", |f| {
+        self.family(described, |f| {
             let empty = || Value::Histogram { bounds, counts: vec![0; bounds.len()], sum: 0.0, count: 0 };
             if let Value::Histogram { counts, sum, count, .. } =
                 f.series.entry(labels(pairs)).or_insert_with(empty)
@@ -113,62 +189,33 @@ impl Metrics {
     /// The time a pass over an object took, and how it ended.
     pub(crate) fn pass(&self, controller: &str, key: &Key, took: Duration, result: &str, failed: bool) {
         let seconds = took.as_secs_f64();
-        self.observe(
-            "gotk_reconcile_duration_seconds",
-            "The duration in seconds of a GitOps Toolkit resource reconciliation.",
-            &DURATION_BUCKETS,
-            seconds,
-            &[("kind", key.kind()), ("name", key.name()), ("namespace", key.namespace())],
-        );
-        self.observe(
-            "controller_runtime_reconcile_time_seconds",
-            "Length of time per reconciliation per controller",
-            &CONTROLLER_BUCKETS,
-            seconds,
-            &[("controller", controller)],
-        );
-        self.add(
-            "controller_runtime_reconcile_total",
-            "Total number of reconciliations per controller",
-            1.0,
-            &[("controller", controller), ("result", result)],
-        );
-        if failed {
-            self.add(
-                "controller_runtime_reconcile_errors_total",
-                "Total number of reconciliation errors per controller",
-                1.0,
-                &[("controller", controller)],
-            );
-        }
+        let object = [("kind", key.kind()), ("name", key.name()), ("namespace", key.namespace())];
+        self.observe(&RECONCILE_DURATION, &DURATION_BUCKETS, seconds, &object);
+        let controller = ("controller", controller);
+        self.observe(&RECONCILE_TIME, &CONTROLLER_BUCKETS, seconds, &[controller]);
+        self.add(&RECONCILE_TOTAL, 1.0, &[controller, ("result", result)]);
+        self.add(&RECONCILE_ERRORS, f64::from(u8::from(failed)), &[controller]);
     }
 
     /// An object is gone; so are its numbers.
     pub(crate) fn forget(&self, key: &Key) {
         self.remove(
-            "gotk_reconcile_duration_seconds",
+            RECONCILE_DURATION.name,
             &[("kind", key.kind()), ("name", key.name()), ("namespace", key.namespace())],
         );
     }
 
+    pub(crate) fn workers(&self, controller: &str, most: usize) {
+        self.set(&MAX_WORKERS, most as f64, &[("controller", controller)]);
+    }
+
     pub(crate) fn queue(&self, controller: &str, ready: usize, running: usize) {
-        let pairs = [("controller", controller), ("name", controller)];
-        self.set("workqueue_depth", "Current depth of workqueue", ready as f64, &pairs);
-        self.set(
-            "controller_runtime_active_workers",
-            "Number of currently used workers per controller",
-            running as f64,
-            &[("controller", controller)],
-        );
+        self.set(&QUEUE_DEPTH, ready as f64, &[("controller", controller), ("name", controller)]);
+        self.set(&ACTIVE_WORKERS, running as f64, &[("controller", controller)]);
     }
 
     pub(crate) fn count_request(&self, method: &str, code: u16) {
-        self.add(
-            "rest_client_requests_total",
-            "Number of HTTP requests, partitioned by status code, method, and host.",
-            1.0,
-            &[("code", &code.to_string()), ("method", method)],
-        );
+        self.add(&REQUESTS, 1.0, &[("code", &code.to_string()), ("method", method)]);
     }
 
     /// The text Prometheus reads.
@@ -176,7 +223,7 @@ impl Metrics {
         let families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
         for (name, family) in families.iter() {
-            let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {}", family.help, family.kind);
+            head(&mut out, family.described);
             for (labels, value) in &family.series {
                 match value {
                     Value::Number(n) => {
@@ -215,6 +262,7 @@ mod tests {
         assert!(text.contains(
             "controller_runtime_reconcile_total{controller=\"gitrepository\",result=\"success\"} 1"
         ));
+        assert!(text.contains("# TYPE controller_runtime_reconcile_errors_total counter"), "{text}");
         metrics.forget(&key);
         assert!(!metrics.render().contains("a\\\"b"));
     }

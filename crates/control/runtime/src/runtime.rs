@@ -15,6 +15,7 @@ use crate::kind::Kind;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::scrape;
 use crate::stop::Stop;
 use crate::wake;
 
@@ -108,6 +109,20 @@ impl Runtime {
         &self.inner.metrics
     }
 
+    /// Everything Prometheus asks for, as of now.
+    pub fn scrape(&self) -> String {
+        let drivers = self.inner.drivers.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let stores: Vec<_> = drivers.iter().filter_map(|d| self.hub().store(d.kind())).collect();
+        for driver in &drivers {
+            let (ready, _, running) = driver.queue().sizes();
+            self.metrics().queue(driver.controller(), ready, running);
+        }
+        let mut out = self.metrics().render();
+        scrape::objects(&mut out, stores.iter().map(AsRef::as_ref));
+        scrape::process(&mut out);
+        out
+    }
+
     pub fn log(&self) -> &Log {
         &self.inner.log
     }
@@ -134,6 +149,7 @@ impl Runtime {
                 }
             }),
         );
+        self.metrics().workers(driver.controller(), concurrent);
         self.inner.drivers.write().unwrap_or_else(PoisonError::into_inner).push(driver);
         controller.watch();
     }

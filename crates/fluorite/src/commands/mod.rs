@@ -1,6 +1,7 @@
 //! The commands, one file each: arguments and a thin `run`. The work is done by the library crates.
 
 mod apiserver;
+mod docgen;
 mod helm;
 mod kustomize;
 mod run;
@@ -10,6 +11,9 @@ mod run;
 pub(crate) enum Command {
     /// Run a Kubernetes API server
     Apiserver(apiserver::Args),
+    /// Write the reference of commands and flags
+    #[command(hide = true)]
+    Docgen(docgen::Args),
     /// Work with Helm charts
     Helm(helm::Args),
     /// Build kustomizations as `kustomize` does
@@ -22,6 +26,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {
             Command::Apiserver(args) => args.run(),
+            Command::Docgen(args) => args.run(),
             Command::Helm(args) => args.run(),
             Command::Kustomize(args) => args.run(),
             Command::Run(args) => args.run(),

@@ -20,6 +20,7 @@ mod resolve;
 mod session;
 mod snapshot;
 mod ssh;
+mod ssh_algorithms;
 mod submodules;
 mod tunnel;
 
@@ -31,3 +32,4 @@ pub use known_hosts::KnownHosts;
 pub use reference::{Reference, Resolved};
 pub use remote::{Checkout, Commit, FetchOptions, Remote, RemoteOptions, Tag};
 pub use snapshot::{Entry, Kind, Snapshot};
+pub use ssh_algorithms::{SshAlgorithmError, SshAlgorithms};

@@ -11,7 +11,7 @@ use crate::resolve::{Wording, resolve};
 use crate::session::{Scratch, Session};
 use crate::snapshot::{self, Snapshot, Store};
 use crate::ssh::SshSession;
-use crate::{Address, Auth, Error, Failure, Reference, Resolved, Scheme, submodules};
+use crate::{Address, Auth, Error, Failure, Reference, Resolved, Scheme, SshAlgorithms, submodules};
 
 /// How a repository is reached.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct RemoteOptions {
     /// Bytes of one pack.
     pub pack_bytes: u64,
     pub limits: Limits,
+    /// What connections over SSH may use.
+    pub ssh: SshAlgorithms,
 }
 
 impl Default for RemoteOptions {
@@ -34,6 +36,7 @@ impl Default for RemoteOptions {
             scratch: std::env::temp_dir(),
             pack_bytes: 8 << 30,
             limits: Limits::default(),
+            ssh: SshAlgorithms::default(),
         }
     }
 }
@@ -213,7 +216,7 @@ impl Remote {
         let Self { address, auth, options } = self;
         match (address.scheme, auth) {
             (Scheme::Ssh, Auth::Ssh { .. }) => {
-                Ok(Session::Ssh(Box::new(SshSession::open(address, auth, options.proxy.as_ref()).await?)))
+                Ok(Session::Ssh(Box::new(SshSession::open(address, auth, options).await?)))
             }
             (Scheme::Ssh, Auth::Http { .. }) => {
                 Err(Failure::Ssh("no key and known_hosts were given for an address with ssh".to_owned()))

@@ -1,18 +1,17 @@
 //! Git over SSH: a channel that runs `git-upload-pack`, and nothing else.
 
-use std::borrow::Cow;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_git::{Advertisement, PacketReader};
-use fl_http::{BodyReader, Proxy};
+use fl_http::BodyReader;
 use russh::client::{self, Handle, Msg};
-use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
+use russh::keys::{HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey};
 use russh::{Channel, ChannelMsg, ChannelWriteHalf};
 use tokio::net::TcpStream;
 
 use crate::session::blocking;
-use crate::{Address, Auth, Failure, KnownHosts, tunnel};
+use crate::{Address, Auth, Failure, KnownHosts, RemoteOptions, tunnel};
 
 /// Bytes of a server's complaint that are kept.
 const COMPLAINT: usize = 4096;
@@ -75,7 +74,11 @@ fn rsa_bits(modulus: &[u8]) -> usize {
 }
 
 impl SshSession {
-    pub(crate) async fn open(address: &Address, auth: &Auth, proxy: Option<&Proxy>) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        address: &Address,
+        auth: &Auth,
+        options: &RemoteOptions,
+    ) -> Result<Self, Failure> {
         let Auth::Ssh { user, identity, passphrase, known_hosts } = auth else {
             return Err(Failure::Ssh("no key was given".to_owned()));
         };
@@ -83,7 +86,7 @@ impl SshSession {
             .map_err(Failure::Ssh)?;
         let known = KnownHosts::parse(known_hosts).map_err(Failure::Ssh)?;
         let port = address.port.unwrap_or(22);
-        let connection = connect(address, port, known, proxy).await?;
+        let connection = connect(address, port, known, options).await?;
         let connection = log_in(connection, user, key).await?;
         let command = format!("git-upload-pack {}", quoted(&address.path));
         let (writer, mut reader, complaint) = run(&connection, &command).await?;
@@ -105,21 +108,16 @@ async fn connect(
     address: &Address,
     port: u16,
     known: KnownHosts,
-    proxy: Option<&Proxy>,
+    options: &RemoteOptions,
 ) -> Result<Handle<HostCheck>, Failure> {
     let host = address.host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let algorithms = algorithms(&known.kinds(&host, port));
-    if algorithms.is_empty() {
+    let Some(preferred) = options.ssh.preferred(&known.kinds(&host, port)) else {
         return Err(Failure::Ssh("handshake failed: knownhosts: key is unknown".to_owned()));
-    }
-    let config = client::Config {
-        preferred: russh::Preferred { key: Cow::Owned(algorithms), ..russh::Preferred::DEFAULT },
-        nodelay: true,
-        ..client::Config::default()
     };
+    let config = client::Config { preferred, nodelay: true, ..client::Config::default() };
     let refusal = Arc::new(Mutex::new(None));
     let check = HostCheck { known, host: host.clone(), port, refusal: refusal.clone() };
-    let stream = match proxy {
+    let stream = match &options.proxy {
         None => TcpStream::connect((host.as_str(), port)).await,
         Some(proxy) => tunnel::connect(proxy, &host, port).await,
     };
@@ -128,25 +126,6 @@ async fn connect(
         let refusal = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
         Failure::Ssh(format!("handshake failed: {}", refusal.unwrap_or_else(|| e.to_string())))
     })
-}
-
-/// The server is asked for a key of a kind that is known, or it would show another and be refused.
-fn algorithms(kinds: &[&str]) -> Vec<Algorithm> {
-    let mut all = Vec::new();
-    for kind in kinds {
-        match *kind {
-            "ssh-ed25519" => all.push(Algorithm::Ed25519),
-            "ecdsa-sha2-nistp256" => all.push(Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 }),
-            "ecdsa-sha2-nistp384" => all.push(Algorithm::Ecdsa { curve: EcdsaCurve::NistP384 }),
-            "ecdsa-sha2-nistp521" => all.push(Algorithm::Ecdsa { curve: EcdsaCurve::NistP521 }),
-            "ssh-rsa" => all.extend([
-                Algorithm::Rsa { hash: Some(HashAlg::Sha512) },
-                Algorithm::Rsa { hash: Some(HashAlg::Sha256) },
-            ]),
-            _ => {}
-        }
-    }
-    all
 }
 
 async fn log_in(

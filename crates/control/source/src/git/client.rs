@@ -4,7 +4,9 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fl_gitfetch::{Auth, Commit, FetchOptions, Reference, Remote, RemoteOptions, Resolved, Snapshot};
+use fl_gitfetch::{
+    Auth, Commit, FetchOptions, Reference, Remote, RemoteOptions, Resolved, Snapshot, SshAlgorithms,
+};
 use fl_http::Proxy;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -60,6 +62,8 @@ pub trait GitClient: Send + Sync {
 pub struct NetworkGit {
     /// Where packs are kept while they are read.
     pub scratch: PathBuf,
+    /// What connections over SSH may use.
+    pub ssh: SshAlgorithms,
 }
 
 impl GitClient for NetworkGit {
@@ -68,6 +72,7 @@ impl GitClient for NetworkGit {
             proxy: request.proxy.clone(),
             timeout: request.timeout,
             scratch: self.scratch.clone(),
+            ssh: self.ssh.clone(),
             ..RemoteOptions::default()
         };
         let remote = Remote::new(&request.url, request.auth.clone(), options).map_err(|e| e.to_string())?;

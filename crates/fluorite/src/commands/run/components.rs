@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fl_gitfetch::SshAlgorithms;
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
 use fl_source::git::{GitRepositories, NetworkGit};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
@@ -39,12 +40,48 @@ pub(super) const COMPONENTS: &[Component] = &[
     Component { name: "helm", controller: "helm-controller", add: helm },
 ];
 
-/// Flux's other components; told at start, so that nobody waits for them.
-pub(super) const ABSENT: &[&str] = &["notification", "image-reflector", "image-automation", "source-watcher"];
+/// Flux's other components and those of Fluorite that are to come; told at start, so that nobody waits for them.
+pub(super) const ABSENT: &[&str] = &[
+    "notification",
+    "image-reflector",
+    "image-automation",
+    "source-watcher",
+    "flux-operator",
+    "open-flux",
+    "open-mcp",
+    "flagger",
+];
+
+/// The components that names stand for, and the names of those this build does not have.
+///
+/// # Errors
+/// A name nobody knows, or nothing left to run.
+pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component>, Vec<&'static str>)> {
+    if names.is_empty() {
+        return Ok((COMPONENTS.iter().collect(), ABSENT.to_vec()));
+    }
+    // Installations name components as Flux does its controllers.
+    let short = |name: &str| name.strip_suffix("-controller").unwrap_or(name).to_owned();
+    let wanted: Vec<String> = names.iter().map(|n| short(n.trim())).collect();
+    let known = |name: &&String| {
+        COMPONENTS.iter().any(|c| c.name == **name) || ABSENT.iter().any(|absent| absent == *name)
+    };
+    if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = COMPONENTS.iter().map(|c| c.name).collect();
+        anyhow::bail!("`{unknown}` is no component; known are {}", names.join(", "));
+    }
+    let chosen: Vec<_> = COMPONENTS.iter().filter(|c| wanted.iter().any(|w| w == c.name)).collect();
+    let missing: Vec<_> = ABSENT.iter().copied().filter(|a| wanted.iter().any(|w| w == a)).collect();
+    if chosen.is_empty() {
+        anyhow::bail!("the component `{}` is not part of this build", missing.join("`, `"));
+    }
+    Ok((chosen, missing))
+}
 
 fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);
-    let git = Arc::new(NetworkGit { scratch: std::env::temp_dir() });
+    let ssh = SshAlgorithms::new(&setup.args.ssh_kex_algos, &setup.args.ssh_hostkey_algos)?;
+    let git = Arc::new(NetworkGit { scratch: std::env::temp_dir(), ssh });
     setup.runtime.add(GitRepositories::new(setup.store.clone(), git), concurrent);
     setup.runtime.add(OciRepositories::new(setup.store.clone(), Arc::new(NetworkOci)), concurrent);
     let limits = HelmLimits {
@@ -89,8 +126,49 @@ fn helm(setup: &Setup<'_>) -> anyhow::Result<()> {
         },
     };
     let (runtime, resolver) = (&setup.runtime, setup.resolver.clone());
-    let controller =
-        fl_helmrelease::HelmReleaseController::new(runtime, resolver, setup.artifacts.clone(), settings);
+    let artifacts = setup.artifacts.clone().with_timeout(args.http_timeout.into_std()?)?;
+    let controller = fl_helmrelease::HelmReleaseController::new(runtime, resolver, artifacts, settings);
     runtime.add(controller, args.concurrent.unwrap_or(4));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> anyhow::Result<(Vec<&'static str>, Vec<&'static str>)> {
+        let list: Vec<String> = list.iter().map(|n| (*n).to_owned()).collect();
+        choose(&list).map(|(chosen, missing)| (chosen.iter().map(|c| c.name).collect(), missing))
+    }
+
+    #[test]
+    fn both_names_of_a_component_are_understood() {
+        assert_eq!(names(&["helm", "source-controller"]).unwrap(), (vec!["source", "helm"], vec![]));
+        assert_eq!(
+            names(&["kustomize-controller", "notification-controller"]).unwrap(),
+            (vec!["kustomize"], vec!["notification"])
+        );
+        assert_eq!(names(&[]).unwrap().0.len(), COMPONENTS.len());
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused() {
+        assert_eq!(
+            names(&["notification"]).unwrap_err().to_string(),
+            "the component `notification` is not part of this build"
+        );
+        assert_eq!(
+            names(&["sauce"]).unwrap_err().to_string(),
+            "`sauce` is no component; known are source, kustomize, helm"
+        );
+    }
+
+    #[test]
+    fn every_component_of_an_installation_has_a_name_here() {
+        for component in fl_install::Component::ALL {
+            let name = component.name();
+            let short = name.strip_suffix("-controller").unwrap_or(name);
+            assert!(COMPONENTS.iter().any(|c| c.name == short) || ABSENT.contains(&short), "{name}");
+        }
+    }
 }

@@ -2,9 +2,12 @@
 
 mod args;
 mod components;
+mod memory;
+mod refusals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,7 +22,7 @@ use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
 
 pub(crate) use args::Args;
-use components::{COMPONENTS, Component, Setup};
+use components::{Component, Setup};
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -40,6 +43,7 @@ impl Args {
     async fn control(self) -> anyhow::Result<()> {
         let log = Log::default();
         let chosen = self.chosen(&log)?;
+        refusals::check(&self)?;
         let stop = Stop::default();
         let interrupted = stop.clone();
         tokio::spawn(async move {
@@ -51,12 +55,19 @@ impl Args {
         let connection = Connection::open(&connect).await?;
         let cluster =
             connection.cluster(&Identity::Own)?.throttled(self.kube_api_qps, self.kube_api_burst).await;
-        let runtime = Runtime::new(cluster, Some(connection), self.options()?, stop.clone(), log.clone());
+        let options = self.options()?;
+        refusals::tell(&self, &options.gates, &log);
+        if options.gates.enabled("OOMWatch") {
+            let watch = memory::Watch::new(&self)?;
+            tokio::spawn(watch.run(stop.clone(), log.clone()));
+        }
+        let runtime = Runtime::new(cluster, Some(connection), options, stop.clone(), log.clone());
         if let Some(address) = self.events_addr.as_deref().filter(|a| !a.is_empty()) {
             let sink = HttpSink::start(address, log.clone()).context("--events-addr cannot be used")?;
             runtime.recorder().add_sink(Arc::new(sink));
         }
-        self.serve_endpoints(&runtime, &log).await;
+        let working = Arc::new(AtomicBool::new(false));
+        self.serve_endpoints(&runtime, &working, &log).await;
 
         let mut lost = Vec::new();
         if self.enable_leader_election {
@@ -85,6 +96,7 @@ impl Args {
             (component.add)(&setup)?;
         }
         runtime.watch_configs();
+        working.store(true, Ordering::Relaxed);
         log.with([("components", chosen.iter().map(|c| c.name).collect::<Vec<_>>().into())]).info("starting");
         // Without its lease a process must not write.
         for election in lost {
@@ -101,24 +113,12 @@ impl Args {
 
     /// The components to run: all of this build, or those that were asked for.
     fn chosen(&self, log: &Log) -> anyhow::Result<Vec<&'static Component>> {
-        for name in components::ABSENT {
-            if self.components.iter().any(|c| c == name) {
-                anyhow::bail!("the component `{name}` is not part of this build");
-            }
+        let (chosen, missing) = components::choose(&self.components)?;
+        for name in missing {
+            let log = log.with([("component", name.into())]);
+            log.info("component is not part of this build: nothing acts on its objects");
         }
-        let known = |name: &String| COMPONENTS.iter().any(|c| c.name == *name);
-        if let Some(unknown) = self.components.iter().find(|name| !known(name)) {
-            let names: Vec<&str> = COMPONENTS.iter().map(|c| c.name).collect();
-            anyhow::bail!("`{unknown}` is no component; known are {}", names.join(", "));
-        }
-        if self.components.is_empty() {
-            for name in components::ABSENT {
-                log.with([("component", (*name).into())]).info("component is not part of this build");
-            }
-        }
-        let wanted =
-            |c: &&Component| self.components.is_empty() || self.components.iter().any(|n| n == c.name);
-        Ok(COMPONENTS.iter().filter(wanted).collect())
+        Ok(chosen)
     }
 
     fn options(&self) -> anyhow::Result<Options> {
@@ -190,20 +190,25 @@ impl Args {
     }
 
     /// Health, readiness and metrics. A port that is taken is told, and costs only the endpoint.
-    async fn serve_endpoints(&self, runtime: &Runtime, log: &Log) {
+    ///
+    /// A process that waits for its lease is alive but not ready: it has no artifacts to serve.
+    async fn serve_endpoints(&self, runtime: &Runtime, working: &Arc<AtomicBool>, log: &Log) {
         let metrics = runtime.clone();
         let answers: [(&str, serve::Answer); 2] = [
             (
                 &self.metrics_addr,
                 Arc::new(move |path| match path {
-                    "/metrics" => (StatusCode::OK, metrics.metrics().render()),
+                    "/metrics" => (StatusCode::OK, metrics.scrape()),
                     _ => (StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
                 }),
             ),
             (&self.health_addr, {
-                let runtime = runtime.clone();
+                let (runtime, working) = (runtime.clone(), working.clone());
                 Arc::new(move |path| match path {
                     "/healthz" => (StatusCode::OK, "ok".to_owned()),
+                    "/readyz" if !working.load(Ordering::Relaxed) => {
+                        (StatusCode::INTERNAL_SERVER_ERROR, "waiting for the lease\n".to_owned())
+                    }
                     "/readyz" if runtime.ready() => (StatusCode::OK, "ok".to_owned()),
                     "/readyz" => {
                         (StatusCode::INTERNAL_SERVER_ERROR, "not all kinds have been seen yet\n".to_owned())
@@ -236,6 +241,7 @@ impl Args {
             lease: self.leader_election_lease_duration.into_std().ok()?,
             renew: self.leader_election_renew_deadline.into_std().ok()?,
             retry: self.leader_election_retry_period.into_std().ok()?,
+            release: self.leader_election_release_on_cancel,
         };
         let namespace = &runtime.options().runtime_namespace;
         let mut election =

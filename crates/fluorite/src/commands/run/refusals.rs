@@ -1,0 +1,41 @@
+//! Flags of Flux's controllers that ask for something this engine does not have: refused when that would matter, told when
+//! nothing depends on it.
+
+use fl_runtime::FeatureGates;
+use fl_runtime::log::Log;
+
+use super::Args;
+
+/// Refuses to start with settings that cannot be kept.
+pub(super) fn check(args: &Args) -> anyhow::Result<()> {
+    if !args.sops_vault_configmap.is_empty() {
+        anyhow::bail!(
+            "--sops-vault-configmap cannot be used: this engine decrypts with age keys and speaks to no Vault"
+        );
+    }
+    if !args.default_decryption_service_account.is_empty() {
+        anyhow::bail!(
+            "--default-decryption-service-account cannot be used: this engine decrypts with age keys and logs in to no cloud"
+        );
+    }
+    if args.snapshot_digest_algo != "sha256" {
+        anyhow::bail!(
+            "--snapshot-digest-algo={} cannot be used: snapshots of releases are digested with sha256",
+            args.snapshot_digest_algo
+        );
+    }
+    if args.receiver_addr.is_some() {
+        anyhow::bail!("--receiverAddr cannot be used: the component notification is not part of this build");
+    }
+    Ok(())
+}
+
+/// Says which settings change nothing.
+pub(super) fn tell(args: &Args, gates: &FeatureGates, log: &Log) {
+    for gate in gates.without_effect() {
+        log.with([("gate", gate.into())]).info("this feature gate changes nothing in this engine");
+    }
+    if args.helm_cache_max_size > 0 {
+        log.info("--helm-cache-max-size changes nothing: indexes are read where they are stored");
+    }
+}
