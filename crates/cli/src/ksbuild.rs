@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fl_ignore::{IGNORE_FILE, Rules};
+use fl_kustomization::{KUSTOMIZATION_FILES, SubstituteSettings, substitute_object};
 use fl_kustomize::{Disk, Files, LoadRestrictor, Reorder};
-use fl_subst::Missing;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,6 @@ use crate::commands::variables;
 use crate::kinds::KUSTOMIZATION;
 use crate::text::{self, go_io_error};
 
-const KUSTOMIZATION_FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 const MASK: &str = "**SOPS**";
 
 /// What to build and how.
@@ -67,7 +66,7 @@ impl Builder {
         let mut objects = Vec::new();
         let variables = self.variables(&kustomization).await;
         for node in nodes {
-            let mut object = self.substituted(&kustomization, &variables, &node)?;
+            let mut object = self.substituted(&kustomization, &variables, node)?;
             own(&mut object, &kustomization);
             mask(&mut object)?;
             objects.extend(listed(object));
@@ -241,6 +240,7 @@ impl Builder {
             bail!("error unmarshaling JSON: the kustomization file holds no map");
         }
         let map = content.as_object_mut().expect("checked above");
+        fl_kustomization::drop_unknown(map);
         map.entry("apiVersion").or_insert_with(|| json!("kustomize.config.k8s.io/v1beta1"));
         map.entry("kind").or_insert_with(|| json!("Kustomization"));
         if own.is_some() && map.get("resources").and_then(Value::as_array).is_none_or(Vec::is_empty) {
@@ -249,7 +249,8 @@ impl Builder {
         for key in ["resources", "components", "crds"] {
             filter_entries(map, key, folder, &rules)?;
         }
-        add_spec(map, &kustomization["spec"], folder)?;
+        let exists = |component: &str| folder.join(component).exists();
+        fl_kustomization::add_overrides(map, &kustomization["spec"], &exists).map_err(anyhow::Error::msg)?;
         Ok((own.unwrap_or(KUSTOMIZATION_FILES[0]), content))
     }
 
@@ -270,42 +271,21 @@ impl Builder {
         &self,
         kustomization: &Value,
         variables: &anyhow::Result<BTreeMap<String, String>>,
-        node: &Node,
+        node: Node,
     ) -> anyhow::Result<Value> {
-        let plain = || -> anyhow::Result<Value> {
-            let json = fl_yaml::to_json(node, Dialect::V3, JsonStyle::default())?;
-            Ok(serde_json::from_str(&json)?)
+        let name = node.at(&["metadata", "name"]).and_then(Node::as_text).unwrap_or_default().to_owned();
+        let node = match kustomization.pointer("/spec/postBuild") {
+            None => node,
+            Some(post_build) => {
+                let always = text_at(post_build, "/substituteStrategy") == "Always";
+                let settings = SubstituteSettings { strict: self.strict, always };
+                let variables = variables.as_ref().map_err(|e| format!("{e:#}"));
+                substitute_object(node, variables, &settings)
+                    .map_err(|why| anyhow::anyhow!("var substitution failed for '{name}': {why}"))?
+            }
         };
-        let object = plain()?;
-        let Some(post_build) = kustomization.pointer("/spec/postBuild") else { return Ok(object) };
-        let key = "kustomize.toolkit.fluxcd.io~1substitute";
-        let off = |part: &str| text_at(&object, &format!("/metadata/{part}/{key}")) == "disabled";
-        if off("labels") || off("annotations") {
-            return Ok(object);
-        }
-        let failed =
-            |why: String| anyhow::anyhow!("var substitution failed for '{}': {why}", name_of(&object));
-        let variables = variables.as_ref().map_err(|e| failed(format!("{e:#}")))?;
-        let always = text_at(post_build, "/substituteStrategy") == "Always";
-        if variables.is_empty() && !always {
-            return Ok(object);
-        }
-        if let Some(bad) = variables.keys().find(|name| !fl_subst::is_valid_name(name)) {
-            let rule = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
-            return Err(failed(format!("envsubst error: '{bad}' var name is invalid, must match '{rule}'")));
-        }
-        let yaml = fl_yaml::to_sigs_yaml(node, Dialect::V3)?;
-        let missing = if self.strict { Missing::Refuse } else { Missing::Empty };
-        let expanded =
-            fl_subst::expand_bytes(&yaml, missing, |name| variables.get(name).cloned()).map_err(|e| {
-                failed(format!("envsubst error: variable substitution failed: {}", e.flux_text()))
-            })?;
-        let mut documents =
-            text::documents(&expanded).map_err(|e| failed(format!("envsubst error: YAMLToJSON: {e:#}")))?;
-        if documents.is_empty() {
-            return Err(failed("envsubst error: nothing is left of it".to_owned()));
-        }
-        Ok(documents.swap_remove(0))
+        let json = fl_yaml::to_json(&node, Dialect::V3, JsonStyle::default())?;
+        Ok(serde_json::from_str(&json)?)
     }
 }
 
@@ -412,79 +392,6 @@ fn filter_entries(
     Ok(())
 }
 
-fn append(map: &mut Map<String, Value>, key: &str, more: Vec<Value>) {
-    if more.is_empty() {
-        return;
-    }
-    match map.get_mut(key).and_then(Value::as_array_mut) {
-        Some(list) => list.extend(more),
-        None => {
-            map.insert(key.to_owned(), Value::Array(more));
-        }
-    }
-}
-
-/// What the Kustomization's spec adds to the kustomization file.
-fn add_spec(map: &mut Map<String, Value>, spec: &Value, folder: &Path) -> anyhow::Result<()> {
-    for (field, key) in
-        [("targetNamespace", "namespace"), ("namePrefix", "namePrefix"), ("nameSuffix", "nameSuffix")]
-    {
-        if let Some(value) = spec[field].as_str().filter(|v| !v.is_empty()) {
-            map.insert(key.to_owned(), json!(value));
-        }
-    }
-    let list = |field: &str| spec[field].as_array().cloned().unwrap_or_default();
-    append(map, "patches", list("patches"));
-    let mut components = Vec::new();
-    let skip_missing = spec["ignoreMissingComponents"].as_bool().unwrap_or(false);
-    for component in list("components") {
-        let path = component.as_str().unwrap_or_default();
-        let lower = path.to_lowercase();
-        let remote = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
-        if remote.iter().any(|p| lower.starts_with(p))
-            || path.starts_with('/')
-            || lower.starts_with("file:///")
-        {
-            bail!("component path '{path}' must be local and relative");
-        }
-        if !skip_missing || folder.join(path).exists() {
-            components.push(component.clone());
-        }
-    }
-    append(map, "components", components);
-    append(
-        map,
-        "patchesStrategicMerge",
-        list("patchesStrategicMerge").iter().map(|p| json!(p.to_string())).collect(),
-    );
-    let json6902 = list("patchesJson6902");
-    append(
-        map,
-        "patchesJson6902",
-        json6902.iter().map(|p| json!({"patch": p["patch"].to_string(), "target": p["target"]})).collect(),
-    );
-    for image in list("images") {
-        let images = map.entry("images").or_insert_with(|| json!([]));
-        let Some(images) = images.as_array_mut() else { continue };
-        match images.iter_mut().find(|i| i["name"] == image["name"]) {
-            Some(known) => {
-                if !text_at(&image, "/newName").is_empty() {
-                    known["newName"] = image["newName"].clone();
-                }
-                if !text_at(&image, "/newTag").is_empty() || !text_at(&image, "/digest").is_empty() {
-                    known["newTag"] = json!(text_at(&image, "/newTag"));
-                    known["digest"] = json!(text_at(&image, "/digest"));
-                }
-            }
-            None => images.push(image),
-        }
-    }
-    if let Some(metadata) = spec["buildMetadata"].as_array().filter(|m| !m.is_empty()) {
-        map.insert("buildMetadata".to_owned(), json!(metadata));
-    }
-    Ok(())
-}
-
 fn own(object: &mut Value, kustomization: &Value) {
     for (key, value) in [("name", name_of(kustomization)), ("namespace", namespace_of(kustomization))] {
         object["metadata"]["labels"][format!("{}/{key}", KUSTOMIZATION.group)] = json!(value);
@@ -580,23 +487,6 @@ mod tests {
         mask(&mut plain).unwrap();
         assert_eq!(plain["data"]["k"], "eA==");
         assert!(plain.get("stringData").is_none());
-    }
-
-    #[test]
-    fn the_spec_adds_to_the_kustomization_file() {
-        let mut map = json!({"resources": ["a.yaml"], "images": [{"name": "app", "newTag": "1"}]})
-            .as_object()
-            .cloned()
-            .unwrap();
-        let spec = json!({"targetNamespace": "prod", "images": [{"name": "app", "newTag": "2"}, {"name": "b", "digest": "d"}], "patches": [{"patch": "p"}]});
-        add_spec(&mut map, &spec, Path::new(".")).unwrap();
-        assert_eq!(map["namespace"], "prod");
-        assert_eq!(map["images"][0]["newTag"], "2");
-        assert_eq!(
-            (map["images"].as_array().unwrap().len(), map["patches"].as_array().unwrap().len()),
-            (2, 1)
-        );
-        assert!(add_spec(&mut map, &json!({"components": ["https://x"]}), Path::new(".")).is_err());
     }
 
     #[test]

@@ -82,6 +82,15 @@ impl Node {
         self
     }
 
+    /// Examples for the command below of this name.
+    pub(crate) fn child_examples(mut self, child: &str, examples: &[(&'static str, &str)]) -> Node {
+        let examples = examples.iter().map(|(remark, command)| (*remark, (*command).to_owned()));
+        if let Some(child) = self.children.iter_mut().find(|c| c.name == child) {
+            child.examples.extend(examples);
+        }
+        self
+    }
+
     pub(crate) fn example(mut self, remark: &'static str, command: &str) -> Node {
         self.examples.push((remark, command.to_owned()));
         self

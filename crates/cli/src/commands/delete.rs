@@ -4,8 +4,9 @@ use anyhow::bail;
 
 use crate::call::{Call, Outcome, action};
 use crate::cluster::Cluster;
+use crate::commands::per_kind;
 use crate::flag::switch;
-use crate::kinds::{self, Kind};
+use crate::kinds::Kind;
 use crate::node::Node;
 use crate::{prompt, say};
 
@@ -15,41 +16,12 @@ pub(crate) fn node() -> Node {
         Node::leaf(name, &about, action(move |call: Call| async move { delete(&call, kind).await }))
             .takes("NAME")
     };
-    Node::group(
-        "delete",
-        "Delete objects",
-        vec![
-            one("kustomization", &kinds::KUSTOMIZATION)
-                .alias(&["ks"])
-                .example("Ask first", "delete kustomization apps")
-                .example("In a script", "delete ks apps --silent"),
-            one("helmrelease", &kinds::HELM_RELEASE).alias(&["hr"]),
-            one("receiver", &kinds::RECEIVER),
-            one("alert", &kinds::ALERT),
-            one("alert-provider", &kinds::PROVIDER),
-            Node::group(
-                "source",
-                "Delete sources",
-                vec![
-                    one("git", &kinds::GIT),
-                    one("oci", &kinds::OCI),
-                    one("helm", &kinds::HELM),
-                    one("chart", &kinds::CHART),
-                    one("bucket", &kinds::BUCKET),
-                ],
-            ),
-            Node::group(
-                "image",
-                "Delete image automation objects",
-                vec![
-                    one("repository", &kinds::IMAGE_REPOSITORY),
-                    one("policy", &kinds::IMAGE_POLICY),
-                    one("update", &kinds::IMAGE_UPDATE),
-                ],
-            ),
-        ],
-    )
-    .shared(&[switch("silent", "Do not ask for confirmation").short('s')])
+    Node::group("delete", "Delete objects", per_kind::tree("Delete", &one))
+        .child_examples(
+            "kustomization",
+            &[("Ask first", "delete kustomization apps"), ("In a script", "delete ks apps --silent")],
+        )
+        .shared(&[switch("silent", "Do not ask for confirmation").short('s')])
 }
 
 async fn delete(call: &Call, kind: &'static Kind) -> Outcome {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome, action};
 use crate::cluster::{Cluster, Resource, Select, namespace_of, text_at};
+use crate::commands::per_kind;
 use crate::flag::switch;
 use crate::go_shape;
 use crate::kinds::{self, Kind};
@@ -17,48 +18,22 @@ pub(crate) fn node() -> Node {
         Node::leaf(name, &about, action(move |call: Call| async move { run(&call, kind).await }))
             .takes("NAME")
     };
-    Node::group(
-        "export",
-        "Print objects as YAML",
-        vec![
-            one("kustomization", &kinds::KUSTOMIZATION)
-                .alias(&["ks"])
-                .example("All of a namespace", "export kustomization --all > kustomizations.yaml"),
-            one("helmrelease", &kinds::HELM_RELEASE).alias(&["hr"]),
-            one("receiver", &kinds::RECEIVER),
-            one("alert", &kinds::ALERT),
-            one("alert-provider", &kinds::PROVIDER),
-            Node::group(
-                "source",
-                "Print sources as YAML",
-                vec![
-                    one("git", &kinds::GIT)
-                        .example("With its secret", "export source git fleet --with-credentials"),
-                    one("oci", &kinds::OCI),
-                    one("helm", &kinds::HELM),
-                    one("chart", &kinds::CHART),
-                    one("bucket", &kinds::BUCKET),
-                    one("external", &kinds::EXTERNAL),
-                ],
-            )
-            .shared(&[switch("with-credentials", "Print the secrets they name, too")]),
-            Node::group(
-                "image",
-                "Print image automation objects as YAML",
-                vec![
-                    one("repository", &kinds::IMAGE_REPOSITORY),
-                    one("policy", &kinds::IMAGE_POLICY),
-                    one("update", &kinds::IMAGE_UPDATE),
-                ],
-            ),
-            Node::group(
-                "artifact",
-                "Print artifact objects as YAML",
-                vec![one("generator", &kinds::GENERATOR)],
-            ),
-        ],
-    )
-    .shared(&[switch("all", "All objects of the namespace")])
+    let mut children = per_kind::tree("Print", &one);
+    if let Some(sources) = children.iter_mut().find(|c| c.name == "source") {
+        sources.children.push(one("external", &kinds::EXTERNAL));
+        sources.shared.push(switch("with-credentials", "Print the secrets they name, too"));
+    }
+    children.push(Node::group(
+        "artifact",
+        "Print artifact objects",
+        vec![one("generator", &kinds::GENERATOR)],
+    ));
+    Node::group("export", "Print objects as YAML", children)
+        .child_examples(
+            "kustomization",
+            &[("All of a namespace", "export kustomization --all > kustomizations.yaml")],
+        )
+        .shared(&[switch("all", "All objects of the namespace")])
 }
 
 async fn run(call: &Call, kind: &'static Kind) -> Outcome {

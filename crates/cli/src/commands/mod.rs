@@ -12,6 +12,7 @@ mod get;
 mod install;
 mod logs;
 mod migrate;
+mod per_kind;
 pub(crate) mod plugin;
 mod reconcile;
 mod shell;

@@ -6,44 +6,11 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome, action};
 use crate::cluster::{Cluster, Select, name_of};
+use crate::commands::per_kind;
 use crate::flag::switch;
 use crate::kinds::{self, Kind};
 use crate::node::Node;
 use crate::say;
-
-/// The same tree for both verbs.
-fn tree(verb: &'static str, one: impl Fn(&'static str, &'static Kind) -> Node) -> Vec<Node> {
-    vec![
-        one("kustomization", &kinds::KUSTOMIZATION)
-            .alias(&["ks"])
-            .example("One or more by name", &format!("{verb} kustomization apps infra"))
-            .example("All of a namespace", &format!("{verb} ks --all -n team-a")),
-        one("helmrelease", &kinds::HELM_RELEASE).alias(&["hr"]),
-        one("receiver", &kinds::RECEIVER),
-        one("alert", &kinds::ALERT),
-        one("alert-provider", &kinds::PROVIDER),
-        Node::group(
-            "source",
-            "Sources",
-            vec![
-                one("git", &kinds::GIT),
-                one("oci", &kinds::OCI),
-                one("helm", &kinds::HELM),
-                one("chart", &kinds::CHART),
-                one("bucket", &kinds::BUCKET),
-            ],
-        ),
-        Node::group(
-            "image",
-            "Image automation objects",
-            vec![
-                one("repository", &kinds::IMAGE_REPOSITORY),
-                one("policy", &kinds::IMAGE_POLICY),
-                one("update", &kinds::IMAGE_UPDATE),
-            ],
-        ),
-    ]
-}
 
 pub(crate) fn suspend_node() -> Node {
     let one = |name, kind: &'static Kind| {
@@ -51,7 +18,14 @@ pub(crate) fn suspend_node() -> Node {
         Node::leaf(name, &about, action(move |call: Call| async move { suspend(&call, kind).await }))
             .takes("NAME")
     };
-    Node::group("suspend", "Stop the reconciliation of objects", tree("suspend", one))
+    Node::group("suspend", "Stop the reconciliation of objects", per_kind::tree("Suspend", &one))
+        .child_examples(
+            "kustomization",
+            &[
+                ("One or more by name", "suspend kustomization apps infra"),
+                ("All of a namespace", "suspend ks --all -n team-a"),
+            ],
+        )
         .shared(&[switch("all", "All objects of the namespace")])
 }
 
@@ -61,10 +35,16 @@ pub(crate) fn resume_node() -> Node {
         Node::leaf(name, &about, action(move |call: Call| async move { resume(&call, kind).await }))
             .takes("NAME")
     };
-    Node::group("resume", "Go on with the reconciliation of objects", tree("resume", one)).shared(&[
-        switch("all", "All objects of the namespace"),
-        switch("wait", "Wait until each is reconciled"),
-    ])
+    let examples = [
+        ("One or more by name", "resume kustomization apps infra"),
+        ("All of a namespace", "resume ks --all -n team-a"),
+    ];
+    Node::group("resume", "Go on with the reconciliation of objects", per_kind::tree("Resume", &one))
+        .child_examples("kustomization", &examples)
+        .shared(&[
+            switch("all", "All objects of the namespace"),
+            switch("wait", "Wait until each is reconciled"),
+        ])
 }
 
 /// The names once each, in the order given.

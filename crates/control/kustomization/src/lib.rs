@@ -5,6 +5,9 @@
 //! `status` (conditions, history, events). `delete` lets a Kustomization go; `drift` watches what was applied and wakes a
 //! Kustomization when somebody else changed it.
 //!
+//! What a build does to a kustomization file and to the objects ([`add_overrides`], [`drop_unknown`], [`substitute_object`]) is
+//! open to the command line, whose `build` must not come to other results.
+//!
 //! Builds and applies are remembered: with the same files, variables and spec nothing is built, and objects whose metadata is watched
 //! and unchanged cost no request.
 
@@ -19,6 +22,7 @@ mod status;
 mod target;
 mod validate;
 
+pub use build::{KUSTOMIZATION_FILES, SubstituteSettings, add_overrides, drop_unknown, substitute_object};
 pub use controller::KustomizationController;
 pub use options::Options;
 

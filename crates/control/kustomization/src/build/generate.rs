@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use fl_api::kustomize::KustomizationSpec;
-use fl_api::kustomize::kustomization::BuildMetadata;
-use fl_api::meta::kustomize::{Image, PatchTarget};
 use fl_yaml::{Dialect, JsonStyle};
 use serde_json::{Map, Value, json};
 
 use super::known_fields::drop_unknown;
+use super::overrides::add_overrides;
 use super::tree::{View, clean};
 
 /// Names kustomize knows, in the order in which they are looked for.
-pub(super) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// What was found on the way.
 #[derive(Debug, Default)]
@@ -49,7 +48,12 @@ pub(super) fn generate(
             (directory.join(NAMES[0]), kustomization, true)
         }
     };
-    changed |= overrides(view, directory, spec, &mut kustomization)?;
+    let spec = serde_json::to_value(spec).map_err(|e| e.to_string())?;
+    let exists = |component: &str| {
+        let path = clean(&directory.join(component));
+        view.file(&path).is_some() || view.is_directory(&path)
+    };
+    changed |= add_overrides(&mut kustomization, &spec, &exists)?;
     if changed {
         kustomization.entry("apiVersion").or_insert_with(|| json!("kustomize.config.k8s.io/v1beta1"));
         kustomization.entry("kind").or_insert_with(|| json!("Kustomization"));
@@ -113,125 +117,4 @@ fn walk(view: &View, base: &Path, directory: &Path, resources: &mut Vec<String>,
             resources.push(listed());
         }
     }
-}
-
-/// What the spec changes. Answers whether it changes anything.
-fn overrides(
-    view: &View,
-    directory: &Path,
-    spec: &KustomizationSpec,
-    kustomization: &mut Map<String, Value>,
-) -> Result<bool, String> {
-    let mut changed = false;
-    let texts = [
-        ("namespace", &spec.target_namespace),
-        ("namePrefix", &spec.name_prefix),
-        ("nameSuffix", &spec.name_suffix),
-    ];
-    for (field, value) in texts {
-        if let Some(value) = value {
-            kustomization.insert(field.to_owned(), json!(value));
-            changed = true;
-        }
-    }
-    for patch in spec.patches.iter().flatten() {
-        push(
-            kustomization,
-            "patches",
-            json!({"patch": patch.patch, "target": patch.target.as_ref().map(target)}),
-        );
-        changed = true;
-    }
-    for component in spec.components.iter().flatten() {
-        if !is_local(component) {
-            return Err(format!("component path '{component}' must be local and relative"));
-        }
-        let path = clean(&directory.join(component));
-        let missing = view.file(&path).is_none() && !view.is_directory(&path);
-        if !(missing && spec.ignore_missing_components.unwrap_or_default()) {
-            push(kustomization, "components", json!(component));
-            changed = true;
-        }
-    }
-    for patch in spec.patches_strategic_merge.iter().flatten() {
-        push(
-            kustomization,
-            "patchesStrategicMerge",
-            json!(serde_json::to_value(patch).unwrap_or_default().to_string()),
-        );
-        changed = true;
-    }
-    for patch in spec.patches_json6902.iter().flatten() {
-        let text = serde_json::to_string(&patch.patch).unwrap_or_default();
-        push(kustomization, "patchesJson6902", json!({"patch": text, "target": target(&patch.target)}));
-        changed = true;
-    }
-    for image in spec.images.iter().flatten() {
-        merge_image(kustomization, image);
-        changed = true;
-    }
-    let metadata: Vec<&str> = spec
-        .build_metadata
-        .iter()
-        .flatten()
-        .map(|m| match m {
-            BuildMetadata::OriginAnnotations => "originAnnotations",
-            BuildMetadata::TransformerAnnotations => "transformerAnnotations",
-        })
-        .collect();
-    if !metadata.is_empty() {
-        kustomization.insert("buildMetadata".to_owned(), json!(metadata));
-        changed = true;
-    }
-    Ok(changed)
-}
-
-fn push(kustomization: &mut Map<String, Value>, field: &str, mut value: Value) {
-    if let Value::Object(map) = &mut value {
-        map.retain(|_, v| !v.is_null());
-    }
-    let list = kustomization.entry(field).or_insert_with(|| json!([]));
-    if !list.is_array() {
-        *list = json!([]);
-    }
-    if let Value::Array(items) = list {
-        items.push(value);
-    }
-}
-
-fn target(target: &PatchTarget) -> Value {
-    serde_json::to_value(target).unwrap_or_default()
-}
-
-/// A tag and a digest name the version together: setting one clears the other.
-fn merge_image(kustomization: &mut Map<String, Value>, image: &Image) {
-    let filled = |text: &Option<String>| text.as_deref().is_some_and(|t| !t.is_empty());
-    let known = kustomization
-        .get_mut("images")
-        .and_then(Value::as_array_mut)
-        .and_then(|images| images.iter_mut().find(|i| i["name"] == image.name.as_str()))
-        .and_then(Value::as_object_mut);
-    let Some(known) = known else {
-        push(kustomization, "images", serde_json::to_value(image).unwrap_or_default());
-        return;
-    };
-    if filled(&image.new_name) {
-        known.insert("newName".to_owned(), json!(image.new_name));
-    }
-    if filled(&image.new_tag) || filled(&image.digest) {
-        for (field, value) in [("newTag", &image.new_tag), ("digest", &image.digest)] {
-            known.remove(field);
-            if filled(value) {
-                known.insert(field.to_owned(), json!(value));
-            }
-        }
-    }
-}
-
-fn is_local(path: &str) -> bool {
-    let lower = path.to_ascii_lowercase();
-    let remote = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
-    !remote.iter().any(|prefix| lower.len() > prefix.len() && lower.starts_with(prefix))
-        && !path.starts_with('/')
-        && !lower.trim_start_matches("file://").starts_with('/')
 }

@@ -94,7 +94,7 @@ const KUSTOMIZATION: &[(&str, Known)] = &[
 ];
 
 /// Drops what a kustomization does not have. Answers whether something was dropped.
-pub(super) fn drop_unknown(kustomization: &mut Map<String, Value>) -> bool {
+pub fn drop_unknown(kustomization: &mut Map<String, Value>) -> bool {
     prune(kustomization, KUSTOMIZATION)
 }
 

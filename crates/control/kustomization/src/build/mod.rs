@@ -4,6 +4,7 @@ mod cache;
 mod decrypt;
 mod generate;
 mod known_fields;
+mod overrides;
 mod substitute;
 mod tree;
 
@@ -13,12 +14,17 @@ use std::sync::Arc;
 use fl_api::kustomize::Kustomization;
 use fl_api::kustomize::kustomization::SubstituteStrategy;
 use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
+use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use cache::{BuildCache, Built};
 pub(crate) use decrypt::{Decryptor, KeyMaterial, is_encrypted_secret};
+pub use generate::NAMES as KUSTOMIZATION_FILES;
+pub use known_fields::drop_unknown;
+pub use overrides::add_overrides;
+pub use substitute::{Settings as SubstituteSettings, object as substitute_object};
 pub(crate) use tree::{Tree, Trees, View};
 
 use crate::dereference::Variables;
@@ -97,7 +103,8 @@ fn finish(mut node: Node, request: &Request<'_>, decryptor: Option<&Decryptor<'_
     if let Some(post_build) = &request.object.spec.post_build {
         let always = post_build.substitute_strategy == Some(SubstituteStrategy::Always);
         let settings = substitute::Settings { strict: request.strict, always };
-        node = substitute::object(node, &request.variables, &settings)
+        let variables = request.variables.as_ref().map(Secret::expose).map_err(Clone::clone);
+        node = substitute::object(node, variables, &settings)
             .map_err(|e| format!("post build failed for '{}': {e}", subject()))?;
     }
     Ok(node)

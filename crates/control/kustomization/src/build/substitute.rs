@@ -1,24 +1,30 @@
 //! Variables in built objects.
 
+use std::collections::BTreeMap;
+
 use fl_subst::Missing;
 use fl_yaml::{Dialect, JsonStyle, Node};
-
-use crate::dereference::Variables;
 
 const KEY: &str = "kustomize.toolkit.fluxcd.io/substitute";
 const PATTERN: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
 
-pub(super) struct Settings {
+/// How variables are replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
     /// A variable without value and default is an error.
-    pub(super) strict: bool,
+    pub strict: bool,
     /// Also without any variable.
-    pub(super) always: bool,
+    pub always: bool,
 }
 
-/// Replaces the variables in one object.
-pub(super) fn object(
+/// Replaces the variables in one object; `variables` may be why they could not be read, which only matters where they are
+/// needed.
+///
+/// # Errors
+/// The text of Flux: a name that is none, a variable that is not set, or a text that is no object any more.
+pub fn object(
     node: Node,
-    variables: &Result<Variables, String>,
+    variables: Result<&BTreeMap<String, String>, String>,
     settings: &Settings,
 ) -> Result<Node, String> {
     let marked = |field: &str| {
@@ -28,7 +34,7 @@ pub(super) fn object(
     if marked("labels") || marked("annotations") {
         return Ok(node);
     }
-    let variables = variables.as_ref().map_err(Clone::clone)?.expose();
+    let variables = variables?;
     if variables.is_empty() && !settings.always {
         return Ok(node);
     }

@@ -190,7 +190,7 @@ pub(crate) struct Args {
     /// Account for decryption with a cloud's keys; refused, as this engine logs in to no cloud
     #[arg(long, value_name = "NAME", default_value = "", help_heading = "Kustomizations")]
     pub(super) default_decryption_service_account: String,
-    /// ConfigMap with the Vaults trusted for decryption; refused, as this engine speaks to no Vault
+    /// ConfigMap with the Vaults trusted for decryption; refused, as this engine logs in to Vaults with a token only
     #[arg(long, value_name = "NAME", default_value = "", help_heading = "Kustomizations")]
     pub(super) sops_vault_configmap: String,
     /// Secret with age keys for Kustomizations that name none

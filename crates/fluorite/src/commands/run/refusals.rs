@@ -10,12 +10,12 @@ use super::Args;
 pub(super) fn check(args: &Args) -> anyhow::Result<()> {
     if !args.sops_vault_configmap.is_empty() {
         anyhow::bail!(
-            "--sops-vault-configmap cannot be used: this engine decrypts with age keys and speaks to no Vault"
+            "--sops-vault-configmap cannot be used: this engine logs in to a Vault with a token only (`sops.vault-token` of the decryption Secret)"
         );
     }
     if !args.default_decryption_service_account.is_empty() {
         anyhow::bail!(
-            "--default-decryption-service-account cannot be used: this engine decrypts with age keys and logs in to no cloud"
+            "--default-decryption-service-account cannot be used: this engine logs in to no cloud; use age keys or a Vault"
         );
     }
     if args.snapshot_digest_algo != "sha256" {

@@ -1,0 +1,141 @@
+//! What a Kustomization's spec changes in the kustomization file it builds. The controller and `build kustomization` of the
+//! command line both go through here.
+
+use serde_json::{Map, Value, json};
+
+/// Adds to a kustomization file what the spec (as JSON) asks for. `exists` says whether a path relative to the file is there.
+/// Answers whether anything changed.
+///
+/// # Errors
+/// A component that is not below the source.
+pub fn add_overrides(
+    kustomization: &mut Map<String, Value>,
+    spec: &Value,
+    exists: &dyn Fn(&str) -> bool,
+) -> Result<bool, String> {
+    let mut changed = false;
+    for (field, ours) in
+        [("namespace", "targetNamespace"), ("namePrefix", "namePrefix"), ("nameSuffix", "nameSuffix")]
+    {
+        if let Some(value) = spec[ours].as_str().filter(|v| !v.is_empty()) {
+            kustomization.insert(field.to_owned(), json!(value));
+            changed = true;
+        }
+    }
+    let list = |field: &str| spec[field].as_array().cloned().unwrap_or_default();
+    for patch in list("patches") {
+        push(kustomization, "patches", json!({"patch": patch["patch"], "target": patch["target"]}));
+        changed = true;
+    }
+    let skip_missing = spec["ignoreMissingComponents"].as_bool().unwrap_or_default();
+    for component in list("components") {
+        let path = component.as_str().unwrap_or_default();
+        if !is_local(path) {
+            return Err(format!("component path '{path}' must be local and relative"));
+        }
+        if !skip_missing || exists(path) {
+            push(kustomization, "components", component);
+            changed = true;
+        }
+    }
+    for patch in list("patchesStrategicMerge") {
+        push(kustomization, "patchesStrategicMerge", json!(patch.to_string()));
+        changed = true;
+    }
+    for patch in list("patchesJson6902") {
+        let entry = json!({"patch": patch["patch"].to_string(), "target": patch["target"]});
+        push(kustomization, "patchesJson6902", entry);
+        changed = true;
+    }
+    for image in list("images") {
+        merge_image(kustomization, image);
+        changed = true;
+    }
+    let metadata = list("buildMetadata");
+    if !metadata.is_empty() {
+        kustomization.insert("buildMetadata".to_owned(), json!(metadata));
+        changed = true;
+    }
+    Ok(changed)
+}
+
+fn push(kustomization: &mut Map<String, Value>, field: &str, mut value: Value) {
+    if let Value::Object(map) = &mut value {
+        map.retain(|_, v| !v.is_null());
+    }
+    let list = kustomization.entry(field).or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    if let Value::Array(items) = list {
+        items.push(value);
+    }
+}
+
+/// A tag and a digest name the version together: setting one clears the other.
+fn merge_image(kustomization: &mut Map<String, Value>, image: Value) {
+    let text = |field: &str| image[field].as_str().filter(|t| !t.is_empty());
+    let known = kustomization
+        .get_mut("images")
+        .and_then(Value::as_array_mut)
+        .and_then(|images| images.iter_mut().find(|i| i["name"] == image["name"]))
+        .and_then(Value::as_object_mut);
+    let Some(known) = known else {
+        push(kustomization, "images", image);
+        return;
+    };
+    if let Some(name) = text("newName") {
+        known.insert("newName".to_owned(), json!(name));
+    }
+    if text("newTag").is_some() || text("digest").is_some() {
+        for field in ["newTag", "digest"] {
+            known.remove(field);
+            if let Some(value) = text(field) {
+                known.insert(field.to_owned(), json!(value));
+            }
+        }
+    }
+}
+
+fn is_local(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let remote = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
+    !remote.iter().any(|prefix| lower.len() > prefix.len() && lower.starts_with(prefix))
+        && !path.starts_with('/')
+        && !lower.trim_start_matches("file://").starts_with('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spec_adds_to_the_kustomization_file() {
+        let mut value =
+            json!({"resources": ["a.yaml"], "images": [{"name": "app", "newTag": "1", "digest": "old"}]});
+        let map = value.as_object_mut().expect("a map");
+        let spec = json!({
+            "targetNamespace": "prod",
+            "images": [{"name": "app", "newTag": "2"}, {"name": "b", "digest": "d"}],
+            "patches": [{"patch": "p"}],
+            "components": ["here", "gone"],
+            "ignoreMissingComponents": true,
+        });
+        assert_eq!(add_overrides(map, &spec, &|path| path == "here"), Ok(true));
+        assert_eq!(
+            value,
+            json!({
+                "resources": ["a.yaml"],
+                "namespace": "prod",
+                "images": [{"name": "app", "newTag": "2"}, {"name": "b", "digest": "d"}],
+                "patches": [{"patch": "p"}],
+                "components": ["here"],
+            })
+        );
+        let map = value.as_object_mut().expect("a map");
+        assert_eq!(add_overrides(map, &json!({}), &|_| true), Ok(false));
+        for remote in ["https://x/y", "/etc", "file:///x", "git@host:x"] {
+            assert!(add_overrides(map, &json!({"components": [remote]}), &|_| true).is_err(), "{remote}");
+        }
+    }
+}
