@@ -25,7 +25,7 @@ fn documents(text: &[u8]) -> Vec<Value> {
 fn template(sets: &[&str]) -> Result<Vec<Value>, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fluorite"));
     command.args(["helm", "template", "fluorite"]).arg(deploy("chart/fluorite"));
-    command.args(["--namespace", "gitops", "--include-crds"]);
+    command.args(["--namespace", "gitops", "--kube-version", "1.34.0"]);
     for set in sets {
         command.args(["--set", set]);
     }
