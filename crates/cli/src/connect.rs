@@ -97,7 +97,7 @@ pub(crate) async fn config(call: &Call) -> anyhow::Result<Config> {
                 )
             })?
         } else {
-            Config::new(server.parse().context("--server")?)
+            Config::new(address(call, server)?)
         }
     } else {
         let options = KubeConfigOptions {
@@ -113,7 +113,10 @@ pub(crate) async fn config(call: &Call) -> anyhow::Result<Config> {
         Config::from_custom_kubeconfig(file, &options).await?
     };
     if !server.is_empty() {
-        config.cluster_url = server.parse().context("--server")?;
+        config.cluster_url = address(call, server)?;
+    } else if config.cluster_url.scheme().is_none() {
+        let secure = config.root_cert.is_some() || config.accept_invalid_certs;
+        config.cluster_url = with_scheme(&config.cluster_url.to_string(), secure)?;
     }
     if call.on("insecure-skip-tls-verify") {
         config.accept_invalid_certs = true;
@@ -133,6 +136,21 @@ pub(crate) async fn config(call: &Call) -> anyhow::Result<Config> {
     // A watch or a log may be silent for longer than a reply takes; the command's own deadline ends it.
     config.read_timeout = None;
     Ok(config)
+}
+
+/// The API server that --server names.
+fn address(call: &Call, server: &str) -> anyhow::Result<http::Uri> {
+    let secure = call.on("insecure-skip-tls-verify") || given(call.text("certificate-authority")).is_some();
+    with_scheme(server, secure).context("--server")
+}
+
+/// An address without a scheme is one of plain HTTP, unless something about certificates was said.
+fn with_scheme(text: &str, secure: bool) -> anyhow::Result<http::Uri> {
+    let text = text.trim_end_matches('/');
+    if text.contains("://") {
+        return Ok(text.parse()?);
+    }
+    Ok(format!("{}://{text}", if secure { "https" } else { "http" }).parse()?)
 }
 
 fn certificates(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {
@@ -173,5 +191,19 @@ fn authenticate(call: &Call, auth: &mut AuthInfo) {
             extra.entry(key.to_owned()).or_default().push(value.to_owned());
         }
         auth.impersonate_user_extra = Some(extra);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_get_a_scheme() {
+        let text = |text: &str, secure| with_scheme(text, secure).unwrap().to_string();
+        assert_eq!(text("10.0.0.1:6443", false), "http://10.0.0.1:6443/");
+        assert_eq!(text("api.example.com", true), "https://api.example.com/");
+        assert_eq!(text("https://api.example.com/", false), "https://api.example.com/");
+        assert!(with_scheme("a b", false).is_err());
     }
 }

@@ -78,6 +78,11 @@ impl Discovery {
         self.served.iter().filter(in_group).find(|s| fits(s, name)).map(|s| &s.resource)
     }
 
+    /// Whether the server has this group and version at all.
+    pub(crate) async fn serves(cluster: &Cluster, api_version: &str) -> bool {
+        !group_version(cluster, api_version).await.is_err_and(|error| error.is_not_found())
+    }
+
     /// The resource of a kind in a group, in the preferred version.
     pub(crate) fn kind(&self, group: &str, kind: &str) -> Option<&Resource> {
         self.served.iter().map(|s| &s.resource).find(|r| r.group == group && r.kind == kind)

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::cluster::{Cluster, name_of, namespace_of, text_at};
 use crate::commands::variables;
 use crate::kinds::KUSTOMIZATION;
+use crate::say;
 use crate::text::{self, go_io_error};
 
 const MASK: &str = "**SOPS**";
@@ -207,7 +208,10 @@ impl Builder {
             ..fl_kustomize::Options::default()
         };
         match fl_kustomize::build(&files, &folder, &options) {
-            Ok(output) => Ok(output.objects),
+            Ok(output) => {
+                output.warnings.iter().filter_map(|w| deprecation(w)).for_each(|w| say::note(&w));
+                Ok(output.objects)
+            }
             Err(error) => bail!("kustomize build failed: {error}"),
         }
     }
@@ -224,7 +228,7 @@ impl Builder {
             Some(file) => {
                 let path = folder.join(file);
                 let bytes = std::fs::read(&path)?;
-                text::documents(&bytes)?.into_iter().next().unwrap_or_else(|| json!({}))
+                first_document(&bytes)?
             }
             None => {
                 let mut found = Vec::new();
@@ -237,7 +241,15 @@ impl Builder {
             }
         };
         if !content.is_object() {
-            bail!("error unmarshaling JSON: the kustomization file holds no map");
+            let found = match content {
+                Value::Array(_) => "array",
+                Value::String(_) => "string",
+                Value::Bool(_) => "bool",
+                _ => "number",
+            };
+            bail!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type types.Kustomization"
+            );
         }
         let map = content.as_object_mut().expect("checked above");
         fl_kustomization::drop_unknown(map);
@@ -286,6 +298,35 @@ impl Builder {
         };
         let json = fl_yaml::to_json(&node, Dialect::V3, JsonStyle::default())?;
         Ok(serde_json::from_str(&json)?)
+    }
+}
+
+/// The notice of a deprecated field as kustomize prints it on the way; other remarks it keeps to itself.
+fn deprecation(warning: &str) -> Option<String> {
+    let (_, rest) = warning.split_once(": '")?;
+    let (old, rest) = rest.split_once("' is deprecated, use '")?;
+    let new = rest.strip_suffix("' instead")?;
+    let command = match old {
+        "vars" => "[EXPERIMENTAL] Run 'kustomize edit fix'",
+        _ => "Run 'kustomize edit fix'",
+    };
+    Some(format!(
+        "# Warning: '{old}' is deprecated. Please use '{new}' instead. {command} to update your Kustomization automatically.\n"
+    ))
+}
+
+/// A kustomization file as JSON, with Go's words where it is none.
+fn first_document(bytes: &[u8]) -> anyhow::Result<Value> {
+    let wrong = |e: fl_yaml::Error| {
+        anyhow::anyhow!("error converting YAML to JSON: {}", e.go_text(fl_yaml::Dialect::Sigs))
+    };
+    let Some(node) = fl_yaml::parse_first(bytes, &fl_yaml::Options::sigs()).map_err(wrong)? else {
+        return Ok(json!({}));
+    };
+    let json = fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default()).map_err(wrong)?;
+    match serde_json::from_str(&json)? {
+        Value::Null => Ok(json!({})),
+        value => Ok(value),
     }
 }
 

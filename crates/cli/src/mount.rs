@@ -205,9 +205,52 @@ fn ended(error: &anyhow::Error) -> ExitCode {
     }
 }
 
+/// The one-letter flags of an argument from the unknown one on, as they were typed.
+fn shorthands(letter: char) -> String {
+    let typed = std::env::args().find_map(|arg| {
+        let letters = arg.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
+        letters.find(letter).map(|at| letters[at..].to_owned())
+    });
+    typed.unwrap_or_else(|| letter.to_string())
+}
+
+/// Names what was typed, and commands that look like it.
+fn unknown_command(typed: &str, definition: &Command) -> String {
+    let mut text = format!("unknown command {} for \"flux\"", quoted(typed));
+    let lower = typed.to_lowercase();
+    let mut close: Vec<&str> = definition
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set())
+        .map(Command::get_name)
+        .filter(|name| name.starts_with(&lower) || distance(name, &lower) <= 2)
+        .collect();
+    close.sort_unstable();
+    if !close.is_empty() {
+        text.push_str("\n\nDid you mean this?\n");
+        close.iter().for_each(|name| text.push_str(&format!("\t{name}\n")));
+    }
+    text
+}
+
+/// How many letters differ between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
 /// Bad usage in flux's words and with its exit code; help and version as clap prints them.
 #[must_use]
-pub fn usage_error(error: &clap::Error, program: &str) -> ExitCode {
+pub fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
@@ -224,24 +267,29 @@ pub fn usage_error(error: &clap::Error, program: &str) -> ExitCode {
             say::failure(match arg.strip_prefix("--") {
                 Some(name) => format!("unknown flag: --{name}"),
                 None => match arg.strip_prefix('-').and_then(|rest| rest.chars().next()) {
-                    Some(letter) => format!("unknown shorthand flag: '{letter}' in {arg}"),
-                    None => format!("unknown command {} for {}", quoted(&arg), quoted(program)),
+                    Some(letter) => {
+                        format!("unknown shorthand flag: '{letter}' in -{}", shorthands(letter))
+                    }
+                    None => unknown_command(&arg, definition),
                 },
             });
             ExitCode::FAILURE
         }
         ErrorKind::InvalidSubcommand => {
-            say::failure(format!(
-                "unknown command {} for {}",
-                quoted(&context(ContextKind::InvalidSubcommand)),
-                quoted(program)
-            ));
+            say::failure(unknown_command(&context(ContextKind::InvalidSubcommand), definition));
             ExitCode::FAILURE
         }
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
             let arg = context(ContextKind::InvalidArg);
             let name = arg.split_whitespace().next().unwrap_or_default();
-            say::failure(format!("flag needs an argument: {name}"));
+            let last = std::env::args().next_back().unwrap_or_default();
+            say::failure(match last.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
+                Some(letters) => {
+                    let letter = letters.chars().next_back().unwrap_or_default();
+                    format!("flag needs an argument: '{letter}' in -{letter}")
+                }
+                None => format!("flag needs an argument: {name}"),
+            });
             ExitCode::FAILURE
         }
         _ => {
@@ -255,4 +303,22 @@ pub fn usage_error(error: &clap::Error, program: &str) -> ExitCode {
 #[must_use]
 pub fn run_plugin(args: &[OsString], builtin: &dyn Fn(&str) -> bool) -> Option<ExitCode> {
     commands::plugin::run(args, builtin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_commands_are_suggested() {
+        assert_eq!((distance("logs", "bogus"), distance("get", "get"), distance("", "abc")), (2, 0, 3));
+        let program = ["get", "logs", "reconcile"]
+            .iter()
+            .fold(Command::new("flux"), |program, name| program.subcommand(Command::new(*name)));
+        assert_eq!(
+            unknown_command("bogus", &program),
+            "unknown command \"bogus\" for \"flux\"\n\nDid you mean this?\n\tlogs\n"
+        );
+        assert_eq!(unknown_command("frobnicate", &program), "unknown command \"frobnicate\" for \"flux\"");
+    }
 }

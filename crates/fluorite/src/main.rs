@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
     let matches = match definition.clone().try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return fl_cli::usage_error(&error, called_as()),
+        Err(error) => return fl_cli::usage_error(&error, &definition),
     };
     if let Some(flux) = fl_cli::Flux::from_matches(&matches) {
         return flux.run(definition);

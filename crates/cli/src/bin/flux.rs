@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         return code;
     }
     match definition.clone().try_get_matches_from(args) {
-        Err(error) => fl_cli::usage_error(&error, "flux"),
+        Err(error) => fl_cli::usage_error(&error, &definition),
         Ok(matches) => match Flux::from_matches(&matches) {
             Some(flux) => flux.run(definition),
             None => ExitCode::FAILURE,

@@ -194,6 +194,8 @@ impl View {
 /// Labels as Kubernetes' objects select them: `!=` and comparisons are not among its operators.
 fn check_labels(text: &str) -> anyhow::Result<()> {
     let selector: Selector = text.parse().map_err(|error: fl_types::SelectorError| {
+        // The client's library says what the name is for, the API server's does not.
+        let error = error.to_string().replace("a qualified name must", "a valid label key must");
         anyhow::anyhow!(
             "unable to parse label selector: couldn't parse the selector string {}: {error}",
             quoted(text)

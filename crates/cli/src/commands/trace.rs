@@ -1,6 +1,6 @@
 //! `trace`: from an object to what delivers it and where that comes from.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::call::{Call, Outcome, action};
@@ -68,7 +68,12 @@ async fn one_object(call: &Call, cluster: &Cluster) -> anyhow::Result<Value> {
         let resource = Discovery::resource(cluster, api_version, call.text("kind")).await?;
         cluster.get(&resource, call.namespace(), name).await
     };
-    found.await.map_err(|error| anyhow::Error::from(error).context("failed to find object"))
+    match found.await {
+        Err(error) if error.is_no_match() && !Discovery::serves(cluster, api_version).await => bail!(
+            "failed to find object: unable to retrieve the complete list of server APIs: {api_version}: no matches for {api_version}, Resource="
+        ),
+        found => found.context("failed to find object"),
+    }
 }
 
 async fn named_objects(call: &Call, cluster: &Cluster) -> anyhow::Result<Vec<Value>> {

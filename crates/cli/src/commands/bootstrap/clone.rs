@@ -50,7 +50,15 @@ impl Clone {
         say::action(format!("cloning branch {:?} from Git repository {:?}", self.branch, self.url));
         self.run(&["init", "-q", "-b", &self.branch])?;
         self.run(&["remote", "add", "origin", &self.url])?;
-        let refs = self.run(&["ls-remote", "--heads", "origin"]).context("failed to clone repository")?;
+        let refs = match self.run(&["ls-remote", "--heads", "origin"]) {
+            Ok(refs) => refs,
+            // A host may need a moment for a repository it has just made.
+            Err(error) => {
+                say::warning(format!(" clone failure: {error:#}"));
+                std::thread::sleep(std::time::Duration::from_secs(2));
+                self.run(&["ls-remote", "--heads", "origin"]).context("failed to clone repository")?
+            }
+        };
         let reference = format!("refs/heads/{}", self.branch);
         if refs.lines().any(|line| line.ends_with(&format!("\t{reference}"))) {
             self.run(&["fetch", "-q", "origin", &reference]).context("failed to clone repository")?;

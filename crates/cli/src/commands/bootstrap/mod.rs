@@ -187,8 +187,7 @@ fn bitbucket_node() -> Node {
 fn visibility(text: &str) -> Result<String, String> {
     match text {
         "public" | "internal" | "private" => Ok(text.to_owned()),
-        "" => Err("no visibility given, must be one of: public, internal, private".to_owned()),
-        _ => Err(format!("unsupported visibility '{text}', must be one of: public, internal, private")),
+        _ => Err(format!("unsupported visibility '{text}'")),
     }
 }
 

@@ -27,6 +27,13 @@ pub(super) fn reference(text: &str) -> Reference<'_> {
     }
 }
 
+/// The parts of a value that a check here has given its kind; further slashes belong to the name.
+pub(super) fn spelled_reference(text: &str) -> Reference<'_> {
+    let (kind, name) = text.split_once('/').unwrap_or(("", text));
+    let (name, namespace) = name.rsplit_once('.').unwrap_or((name, ""));
+    Reference { kind, name, namespace }
+}
+
 /// The spelling of a kind as the API has it.
 pub(super) fn spelled<'a>(known: &[&'a str], kind: &str) -> Option<&'a str> {
     known.iter().find(|k| k.eq_ignore_ascii_case(kind)).copied()

@@ -204,8 +204,8 @@ fn print(object: &Value) -> Outcome {
 fn depends_on(names: &[String]) -> Option<Value> {
     let one = |name: &String| {
         let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) if !name.contains('/') => (namespace, name),
-            _ => ("", name.as_str()),
+            Some((namespace, name)) => (namespace, name),
+            None => ("", name.as_str()),
         };
         Fields::default().text("name", name).text("namespace", namespace).build()
     };

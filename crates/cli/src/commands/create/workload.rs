@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::checks::{
     chart_source, crds_policy, decryption_provider, kind_name, kustomization_source, reference, safe_path,
-    spelled,
+    spelled, spelled_reference,
 };
 use super::{Fields, depends_on, generating, labels, leaf, object, print, upsert};
 use crate::call::{Call, Outcome, action};
@@ -54,7 +54,7 @@ async fn kustomization(call: &Call) -> Outcome {
     if path.is_empty() {
         bail!("path is required");
     }
-    let source = reference(call.text("source"));
+    let source = spelled_reference(call.text("source"));
     if source.name.is_empty() {
         bail!("source is required");
     }

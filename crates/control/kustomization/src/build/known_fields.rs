@@ -93,9 +93,33 @@ const KUSTOMIZATION: &[(&str, Known)] = &[
     ("buildMetadata", Any),
 ];
 
-/// Drops what a kustomization does not have. Answers whether something was dropped.
+/// Drops what a kustomization does not have, and writes labels and annotations as texts. Answers whether something changed.
 pub fn drop_unknown(kustomization: &mut Map<String, Value>) -> bool {
-    prune(kustomization, KUSTOMIZATION)
+    prune(kustomization, KUSTOMIZATION) | texts(kustomization)
+}
+
+/// Flux's types hold labels and annotations as texts, and its reader makes texts of what YAML takes for something else (`y`).
+fn texts(kustomization: &mut Map<String, Value>) -> bool {
+    let mut changed = false;
+    let mut fix = |map: &mut Value| {
+        for value in map.as_object_mut().into_iter().flat_map(|m| m.values_mut()) {
+            if value.is_boolean() || value.is_number() {
+                *value = Value::String(value.to_string());
+                changed = true;
+            }
+        }
+    };
+    for field in ["commonLabels", "commonAnnotations"] {
+        if let Some(map) = kustomization.get_mut(field) {
+            fix(map);
+        }
+    }
+    for entry in kustomization.get_mut("labels").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(pairs) = entry.get_mut("pairs") {
+            fix(pairs);
+        }
+    }
+    changed
 }
 
 fn prune(map: &mut Map<String, Value>, known: &'static [(&'static str, Known)]) -> bool {
@@ -128,6 +152,9 @@ mod tests {
         let map = value.as_object_mut().expect("a map");
         assert!(drop_unknown(map));
         assert!(!drop_unknown(map));
+        map.insert("commonLabels".to_owned(), json!({"a": true, "b": 1, "c": "d"}));
+        assert!(drop_unknown(map));
+        assert_eq!(map.remove("commonLabels"), Some(json!({"a": "true", "b": "1", "c": "d"})));
         assert_eq!(value, json!({"resources": ["a"], "patches": [{"patch": "x", "target": {"kind": "A"}}]}));
     }
 }

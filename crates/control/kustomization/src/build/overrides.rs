@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// Adds to a kustomization file what the spec (as JSON) asks for. `exists` says whether a path relative to the file is there.
+/// Adds to a kustomization file what the spec (as JSON) asks for. The two older kinds of patches are fields of versions before
+/// `v1` and have no effect any more. `exists` says whether a path relative to the file is there.
 /// Answers whether anything changed.
 ///
 /// # Errors
@@ -37,15 +38,6 @@ pub fn add_overrides(
             push(kustomization, "components", component);
             changed = true;
         }
-    }
-    for patch in list("patchesStrategicMerge") {
-        push(kustomization, "patchesStrategicMerge", json!(patch.to_string()));
-        changed = true;
-    }
-    for patch in list("patchesJson6902") {
-        let entry = json!({"patch": patch["patch"].to_string(), "target": patch["target"]});
-        push(kustomization, "patchesJson6902", entry);
-        changed = true;
     }
     for image in list("images") {
         merge_image(kustomization, image);
@@ -118,6 +110,7 @@ mod tests {
             "targetNamespace": "prod",
             "images": [{"name": "app", "newTag": "2"}, {"name": "b", "digest": "d"}],
             "patches": [{"patch": "p"}],
+            "patchesStrategicMerge": [{"kind": "Deployment"}],
             "components": ["here", "gone"],
             "ignoreMissingComponents": true,
         });
