@@ -76,6 +76,11 @@ pub(crate) fn context_namespace(call: &Call) -> Option<String> {
     context.namespace.filter(|ns| !ns.is_empty())
 }
 
+/// The names of all contexts.
+pub(crate) fn contexts(call: &Call) -> Option<Vec<String>> {
+    Some(kubeconfig(call).ok()?.contexts.into_iter().map(|c| c.name).collect())
+}
+
 fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }

@@ -15,6 +15,7 @@
 mod call;
 mod cluster;
 mod commands;
+mod complete;
 mod connect;
 mod discovery;
 mod dyff;
@@ -38,4 +39,5 @@ pub const VERSION: &str = "v2.9.5";
 /// What `flux --version` says behind the program's name.
 pub const VERSION_LINE: &str = "version 2.9.5";
 
+pub use complete::complete;
 pub use mount::{Flux, run_plugin, usage_error};

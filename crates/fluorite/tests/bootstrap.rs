@@ -49,7 +49,6 @@ impl Cluster {
         let server = start(&[
             "apiserver",
             "--listen=127.0.0.1:0",
-            "--insecure-http",
             "--simulate-workloads=20",
             "--kubeconfig-out",
             config,

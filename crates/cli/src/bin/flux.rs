@@ -15,6 +15,11 @@ fn main() -> ExitCode {
         .arg_required_else_help(true);
     let definition = Flux::augment(program, "flux");
     let args: Vec<_> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|word| word == "__complete") {
+        let words: Vec<String> = args[2..].iter().map(|w| w.to_string_lossy().into_owned()).collect();
+        fl_cli::complete(&definition, &words);
+        return ExitCode::SUCCESS;
+    }
     if let Some(code) = fl_cli::run_plugin(&args, &|name| definition.find_subcommand(name).is_some()) {
         return code;
     }

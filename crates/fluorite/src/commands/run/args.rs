@@ -222,11 +222,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "500ms", help_heading = "Helm releases")]
     pub(super) oom_watch_interval: Span,
     /// File with the memory limit; the control group's when absent
-    #[arg(long, value_name = "FILE", default_value = "", help_heading = "Helm releases")]
-    pub(super) oom_watch_max_memory_path: PathBuf,
+    #[arg(long, value_name = "FILE", help_heading = "Helm releases")]
+    pub(super) oom_watch_max_memory_path: Option<PathBuf>,
     /// File with the memory in use; the control group's when absent
-    #[arg(long, value_name = "FILE", default_value = "", help_heading = "Helm releases")]
-    pub(super) oom_watch_current_memory_path: PathBuf,
+    #[arg(long, value_name = "FILE", help_heading = "Helm releases")]
+    pub(super) oom_watch_current_memory_path: Option<PathBuf>,
 
     /// Tokens of clouds kept in memory; this engine logs in to no cloud, so every limit holds
     #[arg(long, value_name = "COUNT", default_value_t = 100, help_heading = "Clouds")]
@@ -345,6 +345,12 @@ mod tests {
         ("concurrent", ""),
         ("storage-addr", ""),
     ];
+
+    #[test]
+    fn the_defaults_can_be_read() {
+        let command = super::Args::augment_args(clap::Command::new("run"));
+        assert!(command.try_get_matches_from(["run"]).is_ok());
+    }
 
     #[test]
     fn every_flag_of_flux_is_here_with_its_default() {

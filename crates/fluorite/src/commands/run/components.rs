@@ -52,13 +52,16 @@ pub(super) const ABSENT: &[&str] = &[
     "flagger",
 ];
 
+/// How many of them a Flux has; whoever asks for nothing in particular is told about these.
+const FLUX_ABSENT: usize = 4;
+
 /// The components that names stand for, and the names of those this build does not have.
 ///
 /// # Errors
 /// A name nobody knows, or nothing left to run.
 pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component>, Vec<&'static str>)> {
     if names.is_empty() {
-        return Ok((COMPONENTS.iter().collect(), ABSENT.to_vec()));
+        return Ok((COMPONENTS.iter().collect(), ABSENT[..FLUX_ABSENT].to_vec()));
     }
     // Installations name components as Flux does its controllers.
     let short = |name: &str| name.strip_suffix("-controller").unwrap_or(name).to_owned();

@@ -22,9 +22,9 @@ pub(super) struct Watch {
     interval: Duration,
 }
 
-fn find(given: &Path, places: [&str; 2], what: &str, flag: &str) -> anyhow::Result<PathBuf> {
-    if !given.as_os_str().is_empty() {
-        return Ok(given.to_owned());
+fn find(given: Option<&PathBuf>, places: [&str; 2], what: &str, flag: &str) -> anyhow::Result<PathBuf> {
+    if let Some(given) = given {
+        return Ok(given.clone());
     }
     let found = places.iter().map(PathBuf::from).find(|p| p.exists());
     found.with_context(|| format!("no file tells the {what}; name one with {flag}"))
@@ -50,10 +50,14 @@ impl Watch {
         );
         let interval = args.oom_watch_interval.into_std()?;
         anyhow::ensure!(interval >= Duration::from_millis(50), "--oom-watch-interval must be at least 50ms");
-        let limit =
-            find(&args.oom_watch_max_memory_path, LIMITS, "memory limit", "--oom-watch-max-memory-path")?;
+        let limit = find(
+            args.oom_watch_max_memory_path.as_ref(),
+            LIMITS,
+            "memory limit",
+            "--oom-watch-max-memory-path",
+        )?;
         let current = find(
-            &args.oom_watch_current_memory_path,
+            args.oom_watch_current_memory_path.as_ref(),
             USES,
             "memory in use",
             "--oom-watch-current-memory-path",
