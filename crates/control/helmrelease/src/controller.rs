@@ -31,6 +31,8 @@ pub struct Settings {
     pub override_managers: Vec<String>,
     /// What kubeconfigs of Secrets may do.
     pub kube_config: RemoteOptions,
+    /// `--default-kubeconfig-service-account`: for remote clusters whose ConfigMap names no account.
+    pub default_kube_config_account: String,
 }
 
 /// Reconciles HelmReleases.
@@ -69,7 +71,7 @@ impl HelmReleaseController {
         Self {
             fetcher,
             resolver,
-            targets: Targets::new(runtime, settings.kube_config),
+            targets: Targets::new(runtime, settings.kube_config, settings.default_kube_config_account),
             charts: Charts::default(),
             applied: AppliedCharts::default(),
             shared: Shared { defaults, override_managers: settings.override_managers, ..Shared::default() },

@@ -33,6 +33,8 @@ pub(crate) enum TargetError {
 pub(crate) struct Targets {
     own: Cluster,
     policy: RemoteOptions,
+    /// For remote clusters whose ConfigMap names no account.
+    default_account: String,
     remote: Mutex<HashMap<String, Cluster>>,
 }
 
@@ -42,8 +44,9 @@ const KEPT: usize = 256;
 const TOKEN_SECONDS: u64 = 3600;
 
 impl Targets {
-    pub(crate) fn new(runtime: &Runtime, policy: RemoteOptions) -> Self {
-        Self { own: Cluster::new(runtime.cluster().client().clone()), policy, remote: Mutex::default() }
+    pub(crate) fn new(runtime: &Runtime, policy: RemoteOptions, default_account: String) -> Self {
+        let own = Cluster::new(runtime.cluster().client().clone());
+        Self { own, policy, default_account, remote: Mutex::default() }
     }
 
     /// The engine's own cluster in its own name.
@@ -142,9 +145,7 @@ impl Targets {
         let address = text("address").ok_or_else(|| refuse("it has no key 'address'".to_owned()))?;
         let account = text("serviceAccountName")
             .map(str::to_owned)
-            .or_else(|| {
-                Some(runtime.options().default_service_account.clone()).filter(|name| !name.is_empty())
-            })
+            .or_else(|| Some(self.default_account.clone()).filter(|name| !name.is_empty()))
             .ok_or_else(|| refuse("it names no ServiceAccount".to_owned()))?;
         let audiences: Vec<String> = match text("audiences") {
             Some(list) => {

@@ -127,6 +127,7 @@ fn helm(setup: &Setup<'_>) -> anyhow::Result<()> {
             allow_exec: args.insecure_kubeconfig_exec,
             allow_insecure_tls: args.insecure_kubeconfig_tls,
         },
+        default_kube_config_account: args.default_kubeconfig_service_account.clone(),
     };
     let (runtime, resolver) = (&setup.runtime, setup.resolver.clone());
     let artifacts = setup.artifacts.clone().with_timeout(args.http_timeout.into_std()?)?;
