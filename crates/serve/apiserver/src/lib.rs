@@ -37,6 +37,7 @@ pub mod builtin;
 mod builtin_types;
 mod controllers;
 mod crd;
+mod cron;
 mod discovery;
 pub mod names;
 mod negotiate;
@@ -53,6 +54,7 @@ mod special;
 mod status;
 pub mod store;
 mod verbs;
+mod webhook;
 mod wire;
 mod yaml;
 

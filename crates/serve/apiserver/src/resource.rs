@@ -26,6 +26,8 @@ pub struct ResourceType {
     /// Version objects are stored in; all versions of a resource share one place in the store.
     pub storage: StorageKey,
     pub behaviour: Arc<dyn Behaviour>,
+    /// Who converts between the versions, where it takes more than changing `apiVersion`.
+    pub(crate) conversion: Option<Arc<crate::crd::convert::Webhook>>,
 }
 
 /// Where the objects of a resource live and in which form.
@@ -208,11 +210,6 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
 
     /// Why no new objects can be made, if so.
     fn refuses_creation(&self) -> Option<String> {
-        None
-    }
-
-    /// Why the type cannot be served at all, if so.
-    fn unavailable(&self) -> Option<&str> {
         None
     }
 

@@ -65,8 +65,9 @@ fn track(inner: &Inner, call: &Call, target: &Target, object: &mut Value) -> Out
         options: &options,
         subresource: &target.subresource,
         now: &now,
+        conversions: &call.conversions,
     };
-    tracker.track(&crate::verbs::fields::zero(&target.rt), object);
+    tracker.track_now(&crate::verbs::fields::zero(&target.rt), object);
     Ok(())
 }
 

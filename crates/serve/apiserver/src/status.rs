@@ -176,7 +176,7 @@ impl ApiError {
 
     #[must_use]
     pub fn too_large(message: &str) -> Self {
-        Self::new(413, "RequestEntityTooLarge", message)
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {message}"))
     }
 
     /// The `Status` object.
@@ -201,6 +201,9 @@ impl ApiError {
 
 impl From<crate::store::StoreError> for ApiError {
     fn from(error: crate::store::StoreError) -> Self {
+        if matches!(error, crate::store::StoreError::TooLarge) {
+            return Self::new(500, "", error.to_string());
+        }
         Self::internal(error.to_string())
     }
 }

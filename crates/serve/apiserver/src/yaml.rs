@@ -3,11 +3,23 @@
 use fl_yaml::{Dialect, JsonStyle, Options};
 use serde_json::Value;
 
+/// The first document; JSON, the usual case, is read as such.
+pub(crate) fn read(text: &[u8]) -> Result<Value, String> {
+    if starts_like_json(text)
+        && let Ok(value) = serde_json::from_slice(text)
+    {
+        return Ok(value);
+    }
+    serde_json::from_slice(&to_json(text)?).map_err(|e| e.to_string())
+}
+
+fn starts_like_json(text: &[u8]) -> bool {
+    text.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
+}
+
 /// The first document as JSON text.
 pub(crate) fn to_json(text: &[u8]) -> Result<Vec<u8>, String> {
-    // JSON is the usual case and needs no conversion.
-    let start = text.iter().find(|b| !b.is_ascii_whitespace());
-    if start == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok() {
+    if starts_like_json(text) && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok() {
         return Ok(text.to_vec());
     }
     let node = fl_yaml::parse_first(text, &Options::sigs()).map_err(|e| e.to_string())?;

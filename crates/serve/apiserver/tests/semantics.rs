@@ -202,3 +202,124 @@ async fn dependents_follow_and_namespaces_empty() {
     client.send("DELETE", "/api/v1/namespaces/n", "application/json", &Value::Null).await;
     client.until("/api/v1/namespaces/n", |code, _| code == 404).await;
 }
+
+/// A schema of several hundred kilobytes, as the largest definitions in use have.
+fn large_definition() -> Value {
+    fn below(depth: usize) -> Value {
+        let text = "What this field is for, at the length such texts have in definitions that people really install. "
+            .repeat(2);
+        let mut properties = serde_json::Map::new();
+        for i in 0..5 {
+            properties.insert(
+                format!("text{i}"),
+                json!({"type": "string", "maxLength": 64, "description": text, "pattern": "^[a-z0-9-]*$"}),
+            );
+        }
+        properties.insert("count".into(), json!({"type": "integer", "minimum": 0, "default": 1}));
+        let labels =
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "description": text});
+        properties.insert("labels".into(), labels);
+        if depth > 0 {
+            for i in 0..3 {
+                properties.insert(format!("part{i}"), below(depth - 1));
+            }
+            properties.insert(
+                "items".into(),
+                json!({"type": "array", "maxItems": 16, "items": below(depth - 1), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["text0"]}),
+            );
+        }
+        json!({"type": "object", "description": text, "properties": properties,
+            "required": if depth == 0 { json!(["text0"]) } else { json!([]) }})
+    }
+    json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "issuers.large.example.com"},
+        "spec": {"group": "large.example.com", "scope": "Namespaced",
+        "names": {"plural": "issuers", "singular": "issuer", "kind": "Issuer", "listKind": "IssuerList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": below(4), "status": {"type": "object"}}}}}]}})
+}
+
+#[tokio::test]
+async fn large_definitions_install_and_validate() {
+    let client = Client::new(Options::default()).await;
+    let definition = large_definition();
+    let size = definition.to_string().len();
+    assert!((400_000..1_400_000).contains(&size), "{size} bytes");
+    let started = std::time::Instant::now();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldManager=me";
+    let (code, made) = client
+        .send(
+            "PATCH",
+            &path.replace('?', "/issuers.large.example.com?"),
+            "application/apply-patch+yaml",
+            &definition,
+        )
+        .await;
+    assert_eq!(code, 201, "{}", made["message"]);
+    let issuers = "/apis/large.example.com/v1/namespaces/default/issuers";
+    client.until(issuers, |code, _| code == 200).await;
+    let issuer = |name: &str, spec: Value| json!({"kind": "Issuer", "apiVersion": "large.example.com/v1", "metadata": {"name": name}, "spec": spec});
+    let leaf = json!({"part0": {"part1": {"part2": {"items": [{"text0": "a"}]}}}});
+    let (code, made) = client.post(issuers, &issuer("good", leaf)).await;
+    assert_eq!(code, 201, "{}", made["message"]);
+    let at = "/spec/part0/part1/part2/items/0/count";
+    assert_eq!(made.pointer(at), Some(&json!(1)), "defaults reach the leaves");
+    let bad = json!({"part0": {"part1": {"part2": {"part0": {"text1": "UPPER"}}}}});
+    let (code, refused) = client.post(issuers, &issuer("bad", bad)).await;
+    assert_eq!(code, 422);
+    let message = refused["message"].as_str().expect("a message");
+    assert!(message.contains("spec.part0.part1.part2.part0.text0: Required value"), "{message}");
+    assert!(message.contains("spec.part0.part1.part2.part0.text1: Invalid value: \"UPPER\""), "{message}");
+    println!("{size} bytes of definition, installed and used in {:?}", started.elapsed());
+}
+
+/// I02: an object that etcd would not take.
+#[tokio::test]
+async fn objects_are_bounded() {
+    let client = Client::new(Options::default()).await;
+    let secret = |name: &str, size: usize| json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "data": {"k": "AAAA".repeat(size / 4)}});
+    let path = "/api/v1/namespaces/default/secrets";
+    let (code, refused) = client.post(path, &secret("a", 2 << 20)).await;
+    assert_eq!(code, 422, "secrets have a limit of their own: {}", refused["message"]);
+    // Whatever the kind allows, nothing larger than the store's limit is kept.
+    let events = "/api/v1/namespaces/default/replicationcontrollers";
+    let labels: serde_json::Map<String, Value> =
+        (0..110_000).map(|i| (format!("l{i}"), json!("v"))).collect();
+    let large = json!({"kind": "ReplicationController", "apiVersion": "v1", "metadata": {"name": "a", "labels": labels},
+        "spec": {"selector": {"a": "b"}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let (code, refused) = client.post(events, &large).await;
+    assert_eq!((code.as_u16(), &refused["message"]), (500, &json!("etcdserver: request is too large")));
+}
+
+/// CronJobs make Jobs when their time has come, and keep as many as they are told.
+#[tokio::test]
+async fn cron_jobs_start_jobs() {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let simulate = SimulateOptions { ready_after: std::time::Duration::from_millis(10), nodes: 1 };
+    let start: i64 = 1_767_225_570;
+    let offset = std::sync::Arc::new(AtomicI64::new(0));
+    let shared = offset.clone();
+    let clock = std::sync::Arc::new(move || {
+        jiff::Timestamp::from_second(start + shared.load(Ordering::SeqCst)).expect("a time")
+    });
+    let client = Client::new(Options { simulate: Some(simulate), clock, ..Options::default() }).await;
+    let cron = json!({"kind": "CronJob", "apiVersion": "batch/v1", "metadata": {"name": "c"}, "spec": {
+        "schedule": "* * * * *", "successfulJobsHistoryLimit": 1, "jobTemplate": {"spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}}});
+    let path = "/apis/batch/v1/namespaces/default/cronjobs";
+    assert_eq!(client.post(path, &cron).await.0, 201);
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    for minute in 1..=3 {
+        offset.store(minute * 60, Ordering::SeqCst);
+        // Any change makes the simulation look at its clock.
+        client.post(MAPS, &map(&format!("tick{minute}"))).await;
+        let touch = json!({"metadata": {"annotations": {"tick": minute.to_string()}}});
+        client.send("PATCH", &format!("{path}/c"), "application/merge-patch+json", &touch).await;
+        let name = format!("{jobs}/c-{}", (start + minute * 60) / 60);
+        let job = client.until(&name, |_, job| job["status"]["succeeded"] == 1).await;
+        assert_eq!(job["metadata"]["ownerReferences"][0]["kind"], "CronJob");
+        assert!(job["spec"]["selector"]["matchLabels"].is_object(), "a job like any other");
+    }
+    let done = client.until(jobs, |_, list| list["items"].as_array().is_some_and(|l| l.len() == 1)).await;
+    assert!(done["items"][0]["metadata"]["name"].as_str().is_some_and(|n| n.starts_with("c-")));
+    client.until(&format!("{path}/c"), |_, c| c["status"]["lastSuccessfulTime"].is_string()).await;
+}

@@ -1,14 +1,16 @@
 //! One configured webhook: what it wants to see and where it is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Write;
 use crate::object;
+use crate::resource::ResourceType;
 use crate::selector::LabelSelector;
 use crate::server::Inner;
+use crate::webhook::Remote;
 
 #[derive(Debug)]
 struct Rule {
@@ -22,18 +24,18 @@ struct Rule {
 #[derive(Debug)]
 pub(super) struct Hook {
     pub(super) name: String,
-    pub(super) ca: Option<Vec<u8>>,
-    pub(super) server_name: Option<String>,
+    pub(super) remote: Remote,
+    /// The first version of AdmissionReview that both sides know.
+    pub(super) review: Option<&'static str>,
     pub(super) ignore_failure: bool,
     pub(super) reinvoke: bool,
     pub(super) dry_run_safe: bool,
     pub(super) timeout: Duration,
     equivalent: bool,
-    config: Value,
     rules: Vec<Rule>,
     namespaces: LabelSelector,
     objects: LabelSelector,
-    conditions: Vec<Result<fl_cel::Expression, String>>,
+    conditions: Vec<(String, Result<fl_cel::Expression, String>)>,
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
@@ -61,22 +63,19 @@ impl Rule {
         }
     }
 
-    fn matches(&self, write: Write<'_>, equivalent: bool) -> bool {
-        let rt = &write.target.rt;
-        let sub = &write.target.subresource;
+    fn matches(&self, rt: &ResourceType, sub: &str, operation: &str) -> bool {
         let resource = self.resources.iter().any(|r| {
             let (name, wanted) = r.split_once('/').unwrap_or((r, ""));
-            (name == "*" || name == rt.plural)
-                && (wanted == sub || (wanted == "*" && r.contains('/')) || r == "*/*")
+            (name == "*" || name == rt.plural) && (wanted == "*" || wanted == sub)
         });
         let scope = match self.scope.as_str() {
             "Cluster" => !rt.namespaced,
             "Namespaced" => rt.namespaced,
             _ => true,
         };
-        any(&self.operations, write.operation)
+        any(&self.operations, operation)
             && any(&self.groups, &rt.group)
-            && (equivalent || any(&self.versions, &rt.version))
+            && any(&self.versions, &rt.version)
             && resource
             && scope
     }
@@ -92,19 +91,13 @@ impl Hook {
     fn read(hook: &Value) -> Self {
         let text = |pointer: &str| hook.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let selector = |field: &str| hook.get(field).and_then(LabelSelector::from_object).unwrap_or_default();
-        let service = hook.pointer("/clientConfig/service").filter(|s| !s.is_null());
         Self {
             name: text("/name").to_owned(),
-            ca: base64::engine::general_purpose::STANDARD
-                .decode(text("/clientConfig/caBundle"))
-                .ok()
-                .filter(|b| !b.is_empty()),
-            server_name: service.map(|s| {
-                format!(
-                    "{}.{}.svc",
-                    s["name"].as_str().unwrap_or_default(),
-                    s["namespace"].as_str().unwrap_or_default()
-                )
+            remote: Remote::read(hook.get("clientConfig").unwrap_or(&Value::Null)),
+            review: strings(hook.get("admissionReviewVersions")).iter().find_map(|v| match v.as_str() {
+                "v1" => Some("v1"),
+                "v1beta1" => Some("v1beta1"),
+                _ => None,
             }),
             ignore_failure: text("/failurePolicy") == "Ignore",
             reinvoke: text("/reinvocationPolicy") == "IfNeeded",
@@ -129,52 +122,70 @@ impl Hook {
                 .flatten()
                 .filter_map(|c| c.get("expression").and_then(Value::as_str))
                 .map(|e| {
-                    fl_cel::Expression::compile(e, &["object", "oldObject", "request"])
-                        .map_err(|e| e.to_string())
+                    let compiled = fl_cel::Expression::compile(e, &["object", "oldObject", "request"]);
+                    (e.to_owned(), compiled.map_err(|e| e.to_string()))
                 })
                 .collect(),
-            config: hook.get("clientConfig").cloned().unwrap_or_else(|| json!({})),
         }
     }
 
-    /// Whether the hook is to be asked; an error is a match condition that cannot be told.
-    pub(super) fn concerns(
+    /// The version of the written resource that the hook wants to see; `None` when it does not want to see it.
+    pub(super) fn wants(
         &self,
         inner: &Inner,
         write: Write<'_>,
         object: Option<&Value>,
-        request: &Value,
-    ) -> Result<bool, String> {
-        if !self.rules.iter().any(|r| r.matches(write, self.equivalent))
-            || !self.in_namespace(inner, write, object)
-        {
-            return Ok(false);
-        }
+    ) -> Option<Arc<ResourceType>> {
+        let (rt, sub) = (&write.target.rt, write.target.subresource.as_str());
+        let direct = self.rules.iter().any(|r| r.matches(rt, sub, write.operation));
+        let seen = if direct { rt.clone() } else { self.equivalent_of(inner, write)? };
         let labelled =
             |o: Option<&Value>| o.is_some_and(|o| self.objects.matches(o.pointer("/metadata/labels")));
-        if !self.objects.is_empty() && !labelled(object) && !labelled(write.old) {
-            return Ok(false);
+        let selected = self.objects.is_empty() || labelled(object) || labelled(write.old);
+        (selected && self.in_namespace(inner, write, object)).then_some(seen)
+    }
+
+    /// Another version of the same resource that a rule names.
+    fn equivalent_of(&self, inner: &Inner, write: Write<'_>) -> Option<Arc<ResourceType>> {
+        if !self.equivalent {
+            return None;
         }
+        let (rt, sub) = (&write.target.rt, write.target.subresource.as_str());
+        let registry = inner.registry();
+        self.rules.iter().find_map(|rule| {
+            registry
+                .iter()
+                .filter(|other| other.storage.prefix == rt.storage.prefix)
+                .find(|other| rule.matches(other, sub, write.operation))
+                .cloned()
+        })
+    }
+
+    /// Whether the match conditions hold; an error is one that cannot be told.
+    pub(super) fn conditions_hold(
+        &self,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        request: &Value,
+    ) -> Result<bool, String> {
         let none = Value::Null;
-        let mut unclear = None;
-        for condition in &self.conditions {
-            let variables = [
-                ("object", object.unwrap_or(&none)),
-                ("oldObject", write.old.unwrap_or(&none)),
-                ("request", request),
-            ];
-            match condition
-                .as_ref()
-                .map_err(Clone::clone)
-                .and_then(|c| c.eval_bool(&variables).map_err(|e| e.to_string()))
-            {
+        let variables =
+            [("object", object.unwrap_or(&none)), ("oldObject", old.unwrap_or(&none)), ("request", request)];
+        let mut unclear = Vec::new();
+        for (text, condition) in &self.conditions {
+            let held = condition.as_ref().map_err(Clone::clone);
+            match held.and_then(|c| c.eval_bool(&variables).map_err(|e| e.to_string())) {
                 Ok(true) => {}
                 // One condition that says no outweighs any that fail.
                 Ok(false) => return Ok(false),
-                Err(why) => unclear = Some(why),
+                Err(why) => unclear.push(format!("expression '{text}' resulted in error: {why}")),
             }
         }
-        unclear.map_or(Ok(true), Err)
+        match unclear.as_slice() {
+            [] => Ok(true),
+            [one] => Err(one.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
+        }
     }
 
     fn in_namespace(&self, inner: &Inner, write: Write<'_>, object: Option<&Value>) -> bool {
@@ -190,40 +201,5 @@ impl Hook {
         }
         let namespace = inner.store.latest("/namespaces", &object::key("", &write.target.namespace));
         namespace.is_some_and(|n| self.namespaces.matches(n.value().pointer("/metadata/labels")))
-    }
-
-    /// Where the hook listens: its URL, or an endpoint of its service.
-    pub(super) fn url(&self, inner: &Inner) -> Result<String, String> {
-        client_url(inner, &self.config)
-    }
-}
-
-/// The URL of a client configuration.
-pub(crate) fn client_url(inner: &Inner, config: &Value) -> Result<String, String> {
-    if let Some(url) = config.get("url").and_then(Value::as_str) {
-        return Ok(url.to_owned());
-    }
-    let text = |field: &str| {
-        config.pointer(&format!("/service/{field}")).and_then(Value::as_str).unwrap_or_default()
-    };
-    let (namespace, name) = (text("namespace"), text("name"));
-    let path = text("path").trim_start_matches('/');
-    let port = config.pointer("/service/port").and_then(Value::as_u64).unwrap_or(443);
-    let key = object::key(namespace, name);
-    let Some(service) = inner.store.get("/services", &key) else {
-        return Err(format!("service {name:?} not found"));
-    };
-    let service = service.value();
-    if service.pointer("/spec/type").and_then(Value::as_str) == Some("ExternalName") {
-        let host = service.pointer("/spec/externalName").and_then(Value::as_str).unwrap_or_default();
-        return Ok(format!("https://{host}:{port}/{path}"));
-    }
-    // There is no cluster network: an endpoint is addressed directly.
-    let endpoints = inner.store.get("/endpoints", &key).map(|e| e.value()).unwrap_or_default();
-    let address = endpoints.pointer("/subsets/0/addresses/0/ip").and_then(Value::as_str);
-    let target = endpoints.pointer("/subsets/0/ports/0/port").and_then(Value::as_u64);
-    match (address, target) {
-        (Some(ip), Some(target)) => Ok(format!("https://{ip}:{target}/{path}")),
-        _ => Err(format!("no endpoints available for service {name:?}")),
     }
 }

@@ -8,7 +8,7 @@ use crate::object;
 use crate::server::{Inner, rfc3339};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Change, Expect, StoreError};
-use crate::verbs::fields::{Tracker, zero};
+use crate::verbs::fields::{Conversions, Tracker, zero};
 use crate::verbs::options::{FieldValidation, WriteOptions};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -388,8 +388,9 @@ fn own(inner: &Inner, table: &str, object: &mut Value, now: &str) {
         validation: FieldValidation::Ignore,
         force: false,
     };
-    let tracker = Tracker { registry: &registry, rt, options: &options, subresource: "", now };
-    tracker.track(&zero(rt), object);
+    let conversions = &Conversions::default();
+    let tracker = Tracker { registry: &registry, rt, options: &options, subresource: "", now, conversions };
+    tracker.track_now(&zero(rt), object);
 }
 
 /// Writes what is missing, all at once so that the writes share a sync.

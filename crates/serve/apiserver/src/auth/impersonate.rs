@@ -102,6 +102,7 @@ pub(crate) fn resource_named(group: &str, plural: &str) -> ResourceType {
         verbs: Vec::new(),
         subresources: Vec::new(),
         storage: StorageKey { prefix: String::new(), api_version: String::new(), kind: String::new() },
+        conversion: None,
         behaviour: std::sync::Arc::new(Plain),
     }
 }

@@ -97,13 +97,8 @@ pub(crate) async fn delete_with(
         let mut new = old.clone();
         prepare(&mut new);
         let is_definition = table == crate::crd::TABLE;
-        if is_definition
-            && !object::finalizers(&new).contains(&crate::crd::CLEANUP)
-            && !object::is_deleting(&new)
-        {
-            let mut list: Vec<String> = object::finalizers(&new).into_iter().map(str::to_owned).collect();
-            list.push(crate::crd::CLEANUP.to_owned());
-            object::set_finalizers(&mut new, &list);
+        if is_definition && !object::is_deleting(&new) {
+            crate::crd::mark_deleted(&mut new, &rfc3339(inner.now()));
         }
         let held = !object::finalizers(&new).is_empty();
         if held && !object::is_deleting(&new) {

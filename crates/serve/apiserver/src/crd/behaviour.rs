@@ -28,7 +28,6 @@ pub(crate) struct CustomBehaviour {
     selectable: Vec<String>,
     warning: Option<String>,
     terminating: bool,
-    unavailable: Option<String>,
 }
 
 impl CustomBehaviour {
@@ -82,10 +81,6 @@ impl CustomBehaviour {
                 .map(|p| p.trim_start_matches('.').to_owned())
                 .collect(),
             terminating: super::is_terminating(definition),
-            // Conversion needs the webhook; without it another version would show objects it cannot know.
-            unavailable: (name != storage
-                && definition.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook"))
-            .then(|| format!("conversion webhook for {group}/{name}, Kind={kind} failed: this server does not call conversion webhooks, use the storage version {storage}")),
             api_version,
         }
     }
@@ -264,10 +259,6 @@ impl Behaviour for CustomBehaviour {
     fn refuses_creation(&self) -> Option<String> {
         self.terminating
             .then(|| "create not allowed while custom resource definition is terminating".to_owned())
-    }
-
-    fn unavailable(&self) -> Option<&str> {
-        self.unavailable.as_deref()
     }
 
     fn request_warning(&self) -> Option<&str> {

@@ -201,23 +201,29 @@ fn clean_up(inner: &Arc<Inner>, name: String) {
     });
 }
 
-/// Time for requests that are under way when a definition with instances is deleted.
-const SETTLE: Duration = Duration::from_millis(1500);
+/// Marks a definition as deleted: its instances go first.
+pub(crate) fn mark_deleted(definition: &mut Value, now: &str) {
+    let mut finalizers: Vec<String> = object::finalizers(definition).into_iter().map(str::to_owned).collect();
+    if !finalizers.iter().any(|f| f == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+        object::set_finalizers(definition, &finalizers);
+    }
+    object::set_meta(definition, "deletionTimestamp", now);
+    let text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(definition, "Terminating", "True", "InstanceDeletionPending", text, now);
+}
+
+/// From the mark to the first deletion. Upstream's controller gets there through a watch and two more requests (15 to
+/// 30 ms, measured); who deletes a definition sees its instances untouched first, and writes under way find their place.
+const SOON: Duration = Duration::from_millis(100);
 
 async fn work_off(inner: &Arc<Inner>, name: &str) {
     let now = rfc3339(inner.now());
-    let marked = update(inner, name, |definition| {
-        let text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-        if condition(definition, "Terminating").is_none() {
-            set_condition(definition, "Terminating", "True", "InstanceDeletionPending", text, &now);
-        }
-    })
-    .await;
-    let Some(definition) = marked else { return };
-    let (group, plural) = group_and_plural(&definition);
+    let Some(entry) = inner.store.latest(TABLE, &object::key("", name)) else { return };
+    let (group, plural) = group_and_plural(&entry.value());
     let table = format!("{group}/{plural}");
     if !inner.store.list(&table, "", None, 1).1.is_empty() {
-        tokio::time::sleep(SETTLE).await;
+        tokio::time::sleep(SOON).await;
     }
     let text = "CustomResource deletion is in progress";
     update(inner, name, |d| {

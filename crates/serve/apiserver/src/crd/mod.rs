@@ -2,12 +2,13 @@
 
 mod behaviour;
 mod columns;
+pub(crate) mod convert;
 mod establish;
 mod jsonpath;
 mod rules;
 mod types;
 
-pub(crate) use establish::{changed, removed};
+pub(crate) use establish::{changed, mark_deleted, removed};
 pub(crate) use types::types;
 
 use std::collections::HashSet;

@@ -32,6 +32,7 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
     let versions = spec.get("versions").and_then(Value::as_array).cloned().unwrap_or_default();
     let flag = |v: &Value, field: &str| v.get(field).and_then(Value::as_bool).unwrap_or(false);
     let storage = versions.iter().find(|v| flag(v, "storage")).map(|v| text(v, "name")).unwrap_or_default();
+    let conversion = super::convert::Webhook::read(definition).map(Arc::new);
     let behaviours: Vec<(String, Arc<CustomBehaviour>)> = versions
         .iter()
         .map(|v| (text(v, "name"), Arc::new(CustomBehaviour::new(definition, v, &group, &kind, &storage))))
@@ -92,6 +93,7 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
                     kind: kind.clone(),
                 },
                 behaviour,
+                conversion: conversion.clone(),
             }
         })
         .collect()

@@ -34,6 +34,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     pub(crate) now: Timestamp,
     pub(crate) warnings: std::sync::Mutex<Vec<String>>,
+    /// What a webhook converted on behalf of this request.
+    pub(crate) conversions: verbs::fields::Conversions,
 }
 
 impl Call {
@@ -116,7 +118,7 @@ impl ApiServer {
             Ok(collected) => collected.to_bytes(),
             Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
                 let limit = self.inner.options.max_body;
-                return early(&ApiError::too_large(&format!("Request entity too large: limit is {limit}")));
+                return early(&ApiError::too_large(&format!("limit is {limit}")));
             }
             Err(error) => {
                 return early(&ApiError::bad_request(format!("cannot read the request body: {error}")));
@@ -131,6 +133,7 @@ impl ApiServer {
             body,
             now,
             warnings: std::sync::Mutex::default(),
+            conversions: verbs::fields::Conversions::default(),
         };
         let outcome = match (&route, accept) {
             // Discovery, health and metrics do without content negotiation of objects.
@@ -260,9 +263,6 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
         name: path.name.clone(),
         subresource: path.subresource.clone(),
     };
-    if let Some(why) = rt.behaviour.unavailable() {
-        return Err(ApiError::internal(why));
-    }
     if let Some(warning) = rt.behaviour.request_warning() {
         call.warn(warning);
     }

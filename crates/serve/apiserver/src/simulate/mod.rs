@@ -5,6 +5,7 @@
 //! - the annotation `fluorite.dev/simulate` on a workload's pod template or a pod: `fail` (the containers crash),
 //!   `pending` (never scheduled), `slow=5s` (ready after that time).
 
+mod cron;
 mod daemon;
 mod deployment;
 mod job;
@@ -22,12 +23,13 @@ use crate::server::{Inner, SimulateOptions};
 use world::World;
 
 /// The tables a change of which is worth a look.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "apps/deployments",
     "apps/replicasets",
     "apps/statefulsets",
     "apps/daemonsets",
     "batch/jobs",
+    "batch/cronjobs",
     "/pods",
     "/persistentvolumeclaims",
     "/services",
@@ -79,6 +81,7 @@ async fn pass(inner: &Arc<Inner>, options: &SimulateOptions) -> Option<Duration>
     replicas::run(&mut world).await;
     stateful::run(&mut world).await;
     daemon::run(&mut world).await;
+    cron::run(&mut world).await;
     job::run(&mut world).await;
     pods::run(&mut world).await;
     network::run(&mut world).await;

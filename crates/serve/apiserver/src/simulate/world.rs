@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::controllers::{delete_with, modify};
 use crate::object;
+use crate::resource::Hook;
 use crate::server::{Inner, SimulateOptions, rfc3339};
 use crate::store::{Change, Expect};
 
@@ -57,6 +58,30 @@ impl<'a> World<'a> {
         let key = object::key(object::namespace(&object), object::name(&object));
         // Someone else may have been faster; the next look will tell.
         let _ = self.inner.store.commit(table, &key, Expect::Absent, Change::Put(object)).await;
+    }
+
+    /// Creates an object the way the API would, with the defaults and the strategy of its type.
+    pub(super) async fn create_as_client(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        mut object: Value,
+    ) -> Option<Value> {
+        let rt = self.inner.registry().find(group, version, plural)?.clone();
+        let now = self.stamp();
+        let hook = Hook { resource: &rt, subresource: "", now: &now };
+        rt.behaviour.default(&mut object);
+        rt.behaviour.normalize(&mut object);
+        object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
+        object::set_meta(&mut object, "creationTimestamp", now.as_str());
+        object::set_meta(&mut object, "generation", 1);
+        rt.behaviour.prepare_for_create(hook, &mut object);
+        rt.behaviour.normalize(&mut object);
+        let key = object::key(object::namespace(&object), object::name(&object));
+        let table = &rt.storage.prefix;
+        let made = self.inner.store.commit(table, &key, Expect::Absent, Change::Put(object)).await.ok()?;
+        Some(made.value())
     }
 
     pub(super) async fn delete(&self, table: &str, object: &Value) {

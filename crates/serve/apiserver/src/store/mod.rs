@@ -70,6 +70,9 @@ pub enum StoreError {
     Conflict,
     #[error("the store cannot write any more: {0}")]
     Failed(String),
+    /// An object beyond [`MAX_OBJECT`].
+    #[error("etcdserver: request is too large")]
+    TooLarge,
     #[error("revision {wanted} is no longer kept, the oldest is {oldest}")]
     Compacted { wanted: u64, oldest: u64 },
     #[error("revision {wanted} is in the future, the newest is {newest}")]
@@ -84,6 +87,9 @@ pub enum StoreError {
     #[error("{path} is not a store of this program: {detail}")]
     Corrupt { path: String, detail: String },
 }
+
+/// Bytes of one object: the limit that etcd sets, and clients know.
+pub const MAX_OBJECT: usize = 3 << 19;
 
 /// One listed object.
 pub type Item = (Arc<str>, Arc<Entry>);
@@ -486,6 +492,9 @@ impl Store {
             meta.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
         let bytes = crate::answer::to_bytes(&value);
+        if bytes.len() > MAX_OBJECT && !delete {
+            return Err(StoreError::TooLarge);
+        }
         let entry = Arc::new(Entry { revision, bytes });
         let write = Write { table, key, revision, delete, entry: entry.clone() };
         sequencer.last = revision;

@@ -6,7 +6,7 @@ use fl_ssa::patch::PatchError;
 use serde_json::Value;
 
 use super::change::{self, Proposal, Style};
-use super::create::{Tracking, check_namespace};
+use super::create::{Tracking, check_namespace, refuse_other_namespace};
 use super::decode;
 use super::fields::Tracker;
 use super::options::WriteOptions;
@@ -70,11 +70,9 @@ pub(crate) async fn run(
     options: &WriteOptions,
 ) -> Outcome<Answer> {
     let rt = &target.rt;
-    let text = crate::yaml::to_json(&call.body).map_err(|why| {
+    let applied = crate::yaml::read(&call.body).map_err(|why| {
         ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: yaml: {why}"))
     })?;
-    let applied: Value = serde_json::from_slice(&text)
-        .map_err(|e| ApiError::bad_request(format!("error decoding YAML: {e}")))?;
     if !applied.is_object() && !applied.is_null() {
         let what = decode::go_type(&applied);
         let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
@@ -96,12 +94,18 @@ pub(crate) async fn run(
             target.name
         )));
     }
-    check_namespace(&mut applied.clone(), target)?;
+    refuse_other_namespace(&applied, target)?;
     change::run(inner, call, target, options, Style::Patch, |old| {
         let registry = inner.registry();
         let now = call.now_text();
-        let tracker =
-            Tracker { registry: &registry, rt, options, subresource: &target.subresource, now: &now };
+        let tracker = Tracker {
+            registry: &registry,
+            rt,
+            options,
+            subresource: &target.subresource,
+            now: &now,
+            conversions: &call.conversions,
+        };
         let mut object = tracker.apply(old, &applied)?;
         check_namespace(&mut object, target)?;
         let given = object::meta_str(&applied, "resourceVersion");

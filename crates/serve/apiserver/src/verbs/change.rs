@@ -9,6 +9,7 @@ use super::options::{self, WriteOptions};
 use super::{decode, fields, metadata, read};
 use crate::admission;
 use crate::answer::{Answer, to_bytes};
+use crate::crd::convert;
 use crate::object;
 use crate::resource::{Hook, ResourceType};
 use crate::server::{Call, Inner, Target};
@@ -64,8 +65,18 @@ pub(crate) async fn run(
     let key = target.key();
     loop {
         let entry = inner.store.latest(target.table(), &key);
-        let old = entry.as_ref().map(|e| read::served_value(rt, e));
-        let proposal = propose(old.as_ref())?;
+        let old = match &entry {
+            Some(entry) => {
+                let entry = convert::entry(inner, rt, entry.clone()).await?;
+                Some(read::served_value(rt, &entry))
+            }
+            None => None,
+        };
+        let proposal = propose(old.as_ref());
+        if call.conversions.fetch(inner, rt).await? {
+            continue;
+        }
+        let proposal = proposal?;
         let (Some(old), Some(entry)) = (old, entry) else {
             let made = create_instead(inner, call, target, options, style, proposal).await?;
             return Ok(Answer::Object { code: 201, rt: rt.clone(), bytes: to_bytes(&made) });
@@ -100,7 +111,7 @@ pub(crate) async fn run(
         let change = if gone {
             Change::Delete(entry.value())
         } else {
-            Change::Put(rt.behaviour.to_storage(object.clone()))
+            Change::Put(convert::to_storage(inner, rt, object.clone()).await?)
         };
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
             Ok(entry) => {
@@ -108,7 +119,7 @@ pub(crate) async fn run(
                     crate::special::after_delete(inner, target, &object).await;
                     return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
                 }
-                let mut object = round_trip(rt, object, &entry);
+                let mut object = round_trip(inner, rt, object, entry.clone()).await?;
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 crate::special::after_write(inner, target, &object).await;
                 return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
@@ -120,11 +131,17 @@ pub(crate) async fn run(
 }
 
 /// The object as it comes back from the store: a version that is not the storage version may have lost fields.
-pub(crate) fn round_trip(rt: &ResourceType, object: Value, entry: &Entry) -> Value {
+pub(crate) async fn round_trip(
+    inner: &Inner,
+    rt: &ResourceType,
+    object: Value,
+    entry: Arc<Entry>,
+) -> Outcome<Value> {
     if rt.is_custom() && rt.api_version() != rt.storage.api_version {
-        return rt.behaviour.read_from_storage(entry.value());
+        let entry = convert::entry(inner, rt, entry).await?;
+        return Ok(rt.behaviour.read_from_storage(entry.value()));
     }
-    object
+    Ok(object)
 }
 
 /// A deleted pod stays until its grace is over.
@@ -191,9 +208,10 @@ impl Step<'_> {
             options: self.options,
             subresource: &target.subresource,
             now: &now,
+            conversions: &self.call.conversions,
         };
         if tracking == Tracking::Update {
-            tracker.track(old, &mut object);
+            tracker.track(self.inner, old, &mut object).await?;
         }
         let write = admission::Write {
             call: self.call,
@@ -202,10 +220,8 @@ impl Step<'_> {
             old: Some(old),
             dry_run: self.options.dry_run,
         };
-        let mutated = self.inner.webhooks.mutate(self.inner, write, &mut object).await?;
-        if mutated && tracking == Tracking::Update {
-            tracker.track(old, &mut object);
-        }
+        // What webhooks change belongs to nobody.
+        self.inner.webhooks.mutate(self.inner, write, &mut object).await?;
         let status = target.subresource == "status";
         match target.subresource.as_str() {
             "status" => rt.behaviour.prepare_for_status_update(hook, &mut object, old),

@@ -9,6 +9,7 @@ use super::options::{self, WriteOptions};
 use super::{decode, fields, lifecycle, metadata};
 use crate::admission;
 use crate::answer::{Answer, to_bytes};
+use crate::crd::convert;
 use crate::object;
 use crate::resource::Hook;
 use crate::server::{Call, Inner, Target};
@@ -64,16 +65,22 @@ pub(crate) enum Tracking {
 
 /// Checks and completes the namespace of an object against the request's.
 pub(crate) fn check_namespace(object: &mut Value, target: &Target) -> Outcome<()> {
+    refuse_other_namespace(object, target)?;
     let own = object::namespace(object);
     if !target.rt.namespaced {
         if !own.is_empty() {
             object::remove_meta(object, "namespace");
         }
-        return Ok(());
-    }
-    if own.is_empty() {
+    } else if own.is_empty() {
         object::set_meta(object, "namespace", target.namespace.as_str());
-    } else if own != target.namespace {
+    }
+    Ok(())
+}
+
+/// Refuses an object that names another namespace than the request.
+pub(crate) fn refuse_other_namespace(object: &Value, target: &Target) -> Outcome<()> {
+    let own = object::namespace(object);
+    if target.rt.namespaced && !own.is_empty() && own != target.namespace {
         return Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
@@ -109,18 +116,17 @@ pub(crate) async fn store(
     }
 
     let registry = inner.registry();
-    let tracker = fields::Tracker { registry: &registry, rt, options, subresource: "", now: &now };
-    let nothing = fields::zero(rt);
     if tracking == Tracking::Update {
-        tracker.track(&nothing, &mut object);
+        let conversions = &call.conversions;
+        let tracker =
+            fields::Tracker { registry: &registry, rt, options, subresource: "", now: &now, conversions };
+        tracker.track(inner, &fields::zero(rt), &mut object).await?;
     }
     let target = Target { name: name.clone(), ..target.clone() };
     let write =
         admission::Write { call, target: &target, operation: "CREATE", old: None, dry_run: options.dry_run };
-    let mutated = inner.webhooks.mutate(inner, write, &mut object).await?;
-    if mutated && tracking == Tracking::Update {
-        tracker.track(&nothing, &mut object);
-    }
+    // What webhooks change belongs to nobody.
+    inner.webhooks.mutate(inner, write, &mut object).await?;
 
     // Some kinds make names and labels of the UID.
     object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
@@ -154,10 +160,10 @@ pub(crate) async fn store(
     if !object::meta_str(&object, "resourceVersion").is_empty() {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
     }
-    let stored = rt.behaviour.to_storage(object.clone());
+    let stored = convert::to_storage(inner, rt, object.clone()).await?;
     match inner.store.commit(target.table(), &key, Expect::Absent, Change::Put(stored)).await {
         Ok(entry) => {
-            let mut object = super::change::round_trip(rt, object, &entry);
+            let mut object = super::change::round_trip(inner, rt, object, entry.clone()).await?;
             object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
             crate::special::after_write(inner, &target, &object).await;
             Ok(object)

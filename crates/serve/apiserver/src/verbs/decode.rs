@@ -110,7 +110,8 @@ fn not_an_object(text: &[u8]) -> Option<&'static str> {
     serde_json::from_slice::<Value>(text).ok().filter(|v| !v.is_object() && !v.is_null()).map(|v| go_type(&v))
 }
 
-fn not_a_type(what: &str) -> String {
+/// Why a document that is no object has no type.
+pub(crate) fn not_a_type(what: &str) -> String {
     format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )

@@ -10,6 +10,7 @@ use super::options::check_dry_run;
 use super::read::{self, Selection};
 use crate::admission;
 use crate::answer::{Answer, deleted, to_bytes};
+use crate::crd::convert;
 use crate::object;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
@@ -150,7 +151,8 @@ pub(crate) async fn remove(
         let Some(entry) = inner.store.latest(target.table(), &key) else {
             return Err(ApiError::not_found(rt, &target.name));
         };
-        let old = read::served_value(rt, &entry);
+        let in_version = convert::entry(inner, rt, entry.clone()).await?;
+        let old = read::served_value(rt, &in_version);
         check_preconditions(target, &old, options)?;
         if !asked {
             let write = admission::Write {
@@ -160,7 +162,7 @@ pub(crate) async fn remove(
                 old: Some(&old),
                 dry_run: options.dry_run,
             };
-            inner.webhooks.validate(inner, write, None).await?;
+            inner.webhooks.delete(inner, write).await?;
             asked = true;
         }
         let mut object = old.clone();
@@ -171,7 +173,7 @@ pub(crate) async fn remove(
         if !gone && object == old {
             return Ok(Removed::Pending(object));
         }
-        let stored = rt.behaviour.to_storage(object.clone());
+        let stored = convert::to_storage(inner, rt, object.clone()).await?;
         let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
             Ok(entry) => {
@@ -226,14 +228,9 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
         None => rt.behaviour.default_grace_seconds(old).unwrap_or(0),
     };
     set_propagation_finalizers(object, options, rt.behaviour.default_propagation());
-    if target.table() == crate::crd::TABLE
-        && !object::is_deleting(old)
-        && !object::finalizers(object).contains(&crate::crd::CLEANUP)
-    {
-        // Its instances go first.
-        let mut list: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
-        list.push(crate::crd::CLEANUP.to_owned());
-        object::set_finalizers(object, &list);
+    if target.table() == crate::crd::TABLE && !object::is_deleting(old) {
+        crate::crd::mark_deleted(object, &call.now_text());
+        return false;
     }
     let waits = !object::finalizers(object).is_empty() || namespace && has_namespace_finalizer(object);
     let already = object::is_deleting(old);
@@ -306,7 +303,8 @@ pub(crate) async fn collection(inner: &Arc<Inner>, call: &Call, target: &Target)
     let prefix = if rt.namespaced { format!("{}/", target.namespace) } else { String::new() };
     let (revision, items, _) = inner.store.list(target.table(), &prefix, None, 0);
     let mut shown = Vec::new();
-    for (_, entry) in items {
+    let entries = items.into_iter().map(|(_, entry)| entry).collect();
+    for entry in convert::entries(inner, rt, entries).await? {
         let object = read::served_value(rt, &entry);
         if !selection.matches(rt, &object) {
             continue;

@@ -1,20 +1,62 @@
 //! Who manages which field: the glue to the merge engine.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_schema::Schema;
 use fl_ssa::{ApplyError, Request, Set, Versions};
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
+use crate::crd::convert;
 use crate::registry::Registry;
 use crate::resource::ResourceType;
+use crate::server::Inner;
 use crate::status::{ApiError, Outcome};
+
+/// Conversions that merges ask for. A merge asks in the middle of its work and cannot wait for a webhook: what is not
+/// known yet is noted down, fetched, and the merge done again.
+#[derive(Debug, Default)]
+pub(crate) struct Conversions(Mutex<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// Object, version, and the object in that version.
+    known: Vec<(Value, String, Value)>,
+    wanted: Vec<(Value, String)>,
+}
+
+impl Conversions {
+    fn noted(&self) -> std::sync::MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, object: &Value, version: &str) -> Option<Value> {
+        let mut noted = self.noted();
+        let known = noted.known.iter().find(|(o, v, _)| v == version && o == object);
+        if let Some((_, _, converted)) = known {
+            return Some(converted.clone());
+        }
+        noted.wanted.push((object.clone(), version.to_owned()));
+        None
+    }
+
+    /// Fetches what was asked for since; true when that was something.
+    pub(crate) async fn fetch(&self, inner: &Inner, rt: &ResourceType) -> Outcome<bool> {
+        let wanted = std::mem::take(&mut self.noted().wanted);
+        let any = !wanted.is_empty();
+        for (object, version) in wanted {
+            let converted = convert::to_version(inner, rt, object.clone(), &version).await?;
+            self.noted().known.push((object, version, converted));
+        }
+        Ok(any)
+    }
+}
 
 /// The other versions of a resource.
 struct Others<'a> {
     registry: &'a Registry,
     rt: &'a ResourceType,
+    conversions: &'a Conversions,
 }
 
 impl Versions for Others<'_> {
@@ -24,6 +66,13 @@ impl Versions for Others<'_> {
             .iter()
             .find(|t| t.storage.prefix == self.rt.storage.prefix && t.api_version() == api_version)?;
         let schema = other.behaviour.merge_schema()?;
+        if self.rt.conversion.is_some() {
+            // Nothing is nothing in every version.
+            let empty = object.get("metadata").is_none();
+            let converted =
+                if empty { object.clone() } else { self.conversions.find(object, api_version)? };
+            return Some((converted, schema));
+        }
         Some((other.behaviour.read_from_storage(self.rt.behaviour.to_storage(object.clone())), schema))
     }
 }
@@ -55,13 +104,14 @@ pub(crate) struct Tracker<'a> {
     pub(crate) options: &'a WriteOptions,
     pub(crate) subresource: &'a str,
     pub(crate) now: &'a str,
+    pub(crate) conversions: &'a Conversions,
 }
 
 impl Tracker<'_> {
     fn with<T>(&self, run: impl FnOnce(Request<'_>) -> T) -> Option<T> {
         let schema = self.rt.behaviour.merge_schema()?;
         let reset = reset_fields(self.rt, self.subresource);
-        let others = Others { registry: self.registry, rt: self.rt };
+        let others = Others { registry: self.registry, rt: self.rt, conversions: self.conversions };
         let api_version = self.rt.api_version();
         Some(run(Request {
             schema: &schema,
@@ -75,9 +125,25 @@ impl Tracker<'_> {
         }))
     }
 
-    /// Gives what differs from `old` (`null` for a new object) to the caller.
-    pub(crate) fn track(&self, old: &Value, object: &mut Value) {
+    /// Gives what differs from `old` to the caller, for types whose versions need no webhook.
+    pub(crate) fn track_now(&self, old: &Value, object: &mut Value) {
         self.with(|request| fl_ssa::update(request, old, object));
+    }
+
+    /// Gives what differs from `old` (`null` for a new object) to the caller.
+    pub(crate) async fn track(&self, inner: &Inner, old: &Value, object: &mut Value) -> Outcome<()> {
+        if self.rt.conversion.is_none() {
+            self.track_now(old, object);
+            return Ok(());
+        }
+        loop {
+            let mut tracked = object.clone();
+            self.with(|request| fl_ssa::update(request, old, &mut tracked));
+            if !self.conversions.fetch(inner, self.rt).await? {
+                *object = tracked;
+                return Ok(());
+            }
+        }
     }
 
     /// Merges an applied configuration.

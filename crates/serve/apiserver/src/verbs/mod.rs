@@ -43,9 +43,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         return Err(ApiError::method_not_allowed());
     }
     match verb {
-        "get" => read::get(inner, call, target),
-        "list" => read::list(inner, call, target),
-        "watch" => watch::start(inner, call, target),
+        "get" => read::get(inner, call, target).await,
+        "list" => read::list(inner, call, target).await,
+        "watch" => watch::start(inner, call, target).await,
         "create" if reviews::is_review(rt) => reviews::create(inner, call, target),
         "create" => create::run(inner, call, target).await,
         "update" => change::put(inner, call, target).await,
@@ -70,7 +70,7 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         ("eviction", "create") => binding::evict(inner, call, target).await,
         ("log", "get") => binding::log(inner, call, target),
         ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
-            read::get(inner, call, target)
+            read::get(inner, call, target).await
         }
         ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
             change::put(inner, call, target).await

@@ -8,6 +8,7 @@ use fl_schema::FieldError;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, to_bytes};
+use crate::crd::convert;
 use crate::object;
 use crate::resource::ResourceType;
 use crate::selector::{FieldSelector, LabelSelector};
@@ -15,7 +16,7 @@ use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Entry, Item, StoreError};
 
-/// The served bytes of a stored object.
+/// The served bytes of a stored object that is in a version without a converter, or came from it ([`convert::entry`]).
 pub(crate) fn served(rt: &ResourceType, entry: &Entry) -> Bytes {
     if rt.behaviour.stored_as_served() {
         return entry.bytes.clone();
@@ -96,7 +97,7 @@ fn unknown_field(rt: &ResourceType, label: &str) -> String {
     }
 }
 
-pub(crate) fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
+pub(crate) async fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
     let given = call.query.get("resourceVersion");
     let wanted = revision_of(given).map_err(|why| ApiError::new(500, "", why))?;
     let newest = inner.store.revision();
@@ -107,6 +108,7 @@ pub(crate) fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer
         .store
         .get(target.table(), &target.key())
         .ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
+    let entry = convert::entry(inner, &target.rt, entry).await?;
     Ok(Answer::Object { code: 200, rt: target.rt.clone(), bytes: served(&target.rt, &entry) })
 }
 
@@ -244,7 +246,7 @@ fn page(call: &Call) -> Outcome<Page> {
     Ok(Page { limit, from, revision, exact })
 }
 
-pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
+pub(crate) async fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
     let rt = &target.rt;
     let selection = Selection::read(call, target)?;
     let page = page(call)?;
@@ -282,7 +284,17 @@ pub(crate) fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answe
         }
     };
     let start = page.from.as_ref().map_or(0, |from| all.partition_point(|(key, _)| **key <= *from.start));
-    let (items, meta) = cut(rt, &all[start..], &selection, page.limit, revision);
+    let mut rest = all;
+    rest.drain(..start);
+    if rt.conversion.is_some() {
+        // Without a selection no more than the page and a look ahead is converted.
+        let needed = if selection.is_empty() && page.limit > 0 { page.limit } else { rest.len() };
+        let wanted = rest.iter().take(needed).map(|(_, entry)| entry.clone()).collect();
+        for (slot, entry) in rest.iter_mut().zip(convert::entries(inner, rt, wanted).await?) {
+            slot.1 = entry;
+        }
+    }
+    let (items, meta) = cut(rt, &rest, &selection, page.limit, revision);
     Ok(Answer::List { rt: rt.clone(), meta, items, kind: None })
 }
 

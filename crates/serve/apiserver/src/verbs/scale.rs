@@ -10,6 +10,7 @@ use super::create::Tracking;
 use super::patch::{self, Form};
 use super::{apply, decode, options, read};
 use crate::answer::Answer;
+use crate::crd::convert;
 use crate::object;
 use crate::resource::ScalePaths;
 use crate::server::{Call, Inner, Target};
@@ -92,15 +93,14 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
 pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
     let rt = &target.rt;
     let Some(paths) = rt.behaviour.scale_paths() else { return Err(ApiError::no_such_resource()) };
-    let read_now = |inner: &Inner| -> Outcome<Value> {
+    if verb == "get" {
         let entry = inner
             .store
             .get(target.table(), &target.key())
             .ok_or_else(|| ApiError::not_found(rt, &target.name))?;
-        Ok(read::served_value(rt, &entry))
-    };
-    if verb == "get" {
-        return Ok(Answer::document(scale_of(&read_now(inner)?, &paths)));
+        let entry = convert::entry(inner, rt, entry).await?;
+        let object = read::served_value(rt, &entry);
+        return Ok(Answer::document(scale_of(&object, &paths)));
     }
     let form = if verb == "patch" { Some(patch::form(call, target)?) } else { None };
     let kind = if verb == "patch" { "PatchOptions" } else { "UpdateOptions" };

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::read::{self, Selection};
 use crate::answer::{self, Answer};
+use crate::crd::convert;
 use crate::negotiate::{Accept, Form, View};
 use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
@@ -77,7 +78,7 @@ struct Stream {
     ended: bool,
 }
 
-pub(crate) fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
     if call.accept.form == Form::Yaml {
         let message = "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         return Err(ApiError::new(406, "NotAcceptable", message));
@@ -123,7 +124,7 @@ pub(crate) fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome
         inner: inner.clone(),
     };
     if initial || (wanted == 0 && !call.query.has("sendInitialEvents")) {
-        stream.begin_with_everything(target, initial);
+        stream.begin_with_everything(target, initial).await?;
     } else if wanted == 0 {
         stream.revision = newest;
     } else if let Err(error) = inner.store.events(target.table(), wanted, 1) {
@@ -146,11 +147,12 @@ fn gone(error: &StoreError) -> ApiError {
 }
 
 impl Stream {
-    fn begin_with_everything(&mut self, target: &Target, mark_end: bool) {
+    async fn begin_with_everything(&mut self, target: &Target, mark_end: bool) -> Outcome<()> {
         let prefix = self.prefix();
         let (revision, items, _) = self.inner.store.list(target.table(), &prefix, None, 0);
         self.revision = revision;
-        for (_, entry) in items {
+        let entries = items.into_iter().map(|(_, entry)| entry).collect();
+        for entry in convert::entries(&self.inner, &self.rt, entries).await? {
             let bytes = read::served(&self.rt, &entry);
             if self.selection.is_empty() || self.selection.matches(&self.rt, &parse(&bytes)) {
                 self.push("ADDED", &bytes);
@@ -161,6 +163,7 @@ impl Stream {
             object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             self.push_value("BOOKMARK", &object);
         }
+        Ok(())
     }
 
     fn prefix(&self) -> String {
@@ -216,16 +219,35 @@ impl Stream {
     }
 
     /// Reads what happened since; false when there was nothing new for this watch.
-    fn read_events(&mut self) {
+    async fn read_events(&mut self) {
         match self.inner.store.events(&self.rt.storage.prefix, self.revision, BATCH) {
             Ok((seen, events)) => {
                 for event in events {
-                    self.show(&event);
+                    if self.rt.conversion.is_none() {
+                        self.show(&event);
+                        continue;
+                    }
+                    match self.converted(&event).await {
+                        Ok(event) => self.show(&event),
+                        Err(error) => return self.fail(&error),
+                    }
                 }
                 self.revision = seen;
             }
             Err(error) => self.fail(&gone(&error)),
         }
+    }
+
+    /// An event in the version that is watched.
+    async fn converted(&self, event: &Event) -> Outcome<Event> {
+        let mut event = event.clone();
+        if event.key.starts_with(&self.prefix()) {
+            event.object = convert::entry(&self.inner, &self.rt, event.object).await?;
+            if let Some(previous) = event.previous.take() {
+                event.previous = Some(convert::entry(&self.inner, &self.rt, previous).await?);
+            }
+        }
+        Ok(event)
     }
 
     fn show(&mut self, event: &Event) {
@@ -277,7 +299,7 @@ impl Stream {
             }
             // Marked as seen before reading: a change in between wakes us again.
             self.changed.borrow_and_update();
-            self.read_events();
+            self.read_events().await;
             if !self.ready.is_empty() || self.ended {
                 continue;
             }
@@ -298,7 +320,7 @@ impl Stream {
                         return None;
                     }
                     if self.bookmarks && now >= due {
-                        self.read_events();
+                        self.read_events().await;
                         let object = self.bookmark_object();
                         self.push_value("BOOKMARK", &object);
                         self.last_bookmark_sent |= now >= last;

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::{cron, pod};
+use super::pod;
 use crate::builtin::checks::{label_selector, print_selector, selects, to_selector};
 use crate::builtin::field::{Errors, Path, is_set, list, text};
+use crate::cron::Schedule;
 
 pub(in crate::builtin) fn job(errors: &mut Errors, object: &Value) {
     generated_labels(errors, object);
@@ -331,7 +332,7 @@ fn cron_job_spec(errors: &mut Errors, spec: &Value, before: Option<&Value>) {
     if schedule.is_empty() {
         errors.required(&at, "");
     } else {
-        if let Err(why) = cron::check(schedule) {
+        if let Err(why) = Schedule::parse(schedule) {
             errors.invalid(&at, schedule, why);
         }
         let zone_allowed = before.is_some_and(|b| text(b, "schedule").contains("TZ"));

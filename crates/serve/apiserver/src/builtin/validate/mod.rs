@@ -4,7 +4,6 @@ mod access;
 mod batch;
 mod config;
 mod container;
-mod cron;
 mod event;
 mod network;
 mod pod;

@@ -1,0 +1,291 @@
+//! Conversion between the versions of a custom resource by the webhook its definition names.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::object;
+use crate::resource::ResourceType;
+use crate::server::Inner;
+use crate::status::{ApiError, Outcome};
+use crate::store::Entry;
+use crate::webhook::Remote;
+
+/// How long a conversion may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Bytes of converted objects that are kept. A webhook converts the same object the same way each time it is asked.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// The converter of one definition, shared by its versions.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    remote: Remote,
+    /// The first version of ConversionReview that both sides know.
+    review: Option<&'static str>,
+    /// `group/version` of every version of the definition.
+    versions: Vec<String>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: HashMap<(u64, String), Arc<Entry>>,
+    bytes: usize,
+}
+
+impl Webhook {
+    /// The converter of a definition, if it has one.
+    pub(super) fn read(definition: &Value) -> Option<Self> {
+        let conversion = definition.pointer("/spec/conversion")?;
+        if conversion["strategy"] != "Webhook" {
+            return None;
+        }
+        let reviews = conversion.pointer("/webhook/conversionReviewVersions").and_then(Value::as_array);
+        let group = definition.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        Some(Self {
+            remote: Remote::read(conversion.pointer("/webhook/clientConfig").unwrap_or(&Value::Null)),
+            review: reviews.into_iter().flatten().find_map(|v| match v.as_str() {
+                Some("v1") => Some("v1"),
+                Some("v1beta1") => Some("v1beta1"),
+                _ => None,
+            }),
+            versions: versions
+                .into_iter()
+                .flatten()
+                .filter_map(|v| v["name"].as_str())
+                .map(|v| format!("{group}/{v}"))
+                .collect(),
+            kept: Mutex::default(),
+        })
+    }
+
+    /// Converts objects of this definition, each from the version it says it is in.
+    async fn convert(&self, inner: &Inner, objects: &[Value], to: &str) -> Result<Vec<Value>, String> {
+        let Some(first) = objects.first() else { return Ok(Vec::new()) };
+        if let Some(odd) =
+            objects.iter().map(object::api_version).find(|v| !self.versions.iter().any(|k| k == v))
+        {
+            return Err(format!("request to convert CR from an invalid group/version: {odd}"));
+        }
+        let Some(review) = self.review else {
+            return Err("no supported conversion review versions".to_owned());
+        };
+        let subject = format!("{}, Kind={}", object::api_version(first), object::kind(first));
+        let uid = uuid::Uuid::new_v4().to_string();
+        let request = json!({
+            "kind": "ConversionReview", "apiVersion": format!("apiextensions.k8s.io/{review}"),
+            "request": {"uid": uid, "desiredAPIVersion": to, "objects": objects},
+            "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}}
+        });
+        let failed = |why: String| format!("conversion webhook for {subject} failed: {why}");
+        let answer = self.remote.post(inner, &request, LIMIT).await.map_err(failed)?;
+        let converted = read_answer(&answer, review, &uid).map_err(failed)?;
+        if converted.len() != objects.len() {
+            return Err(format!(
+                "conversion webhook for {subject} returned {} objects, expected {}",
+                converted.len(),
+                objects.len()
+            ));
+        }
+        let pairs = objects.iter().zip(converted).enumerate();
+        pairs
+            .map(|(i, (old, new))| {
+                accept(old, new, to).map_err(|why| {
+                    let at = if objects.len() > 1 { format!(" at index {i}") } else { String::new() };
+                    match why {
+                        Refused::Type(why) => format!(
+                            "conversion webhook for {subject} returned invalid object at index {i}: {why}"
+                        ),
+                        Refused::Object(why) => {
+                            format!("conversion webhook for {subject} returned invalid object{at}: {why}")
+                        }
+                        Refused::Metadata(why) => {
+                            format!("conversion webhook for {subject} returned invalid metadata{at}: {why}")
+                        }
+                    }
+                })
+            })
+            .collect()
+    }
+
+    fn kept(&self, revision: u64, version: &str) -> Option<Arc<Entry>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entries.get(&(revision, version.to_owned())).cloned()
+    }
+
+    fn keep(&self, version: &str, entry: &Arc<Entry>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.bytes + entry.bytes.len() > KEPT_BYTES {
+            *kept = Kept::default();
+        }
+        kept.bytes += entry.bytes.len();
+        kept.entries.insert((entry.revision, version.to_owned()), entry.clone());
+    }
+}
+
+/// The converted objects of an answer, if it is one to this request.
+fn read_answer(answer: &Value, review: &str, uid: &str) -> Result<Vec<Value>, String> {
+    let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let response = answer.get("response").filter(|r| !r.is_null());
+    if review == "v1" {
+        let (version, kind) = (text("/apiVersion"), text("/kind"));
+        if version != "apiextensions.k8s.io/v1" || kind != "ConversionReview" {
+            let got = object::split_api_version(version);
+            return Err(format!(
+                "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got {}/{}, Kind={kind}",
+                got.0, got.1
+            ));
+        }
+    }
+    let Some(response) = response else { return Err("no response provided".to_owned()) };
+    if review == "v1" && text("/response/uid") != uid {
+        return Err(format!("expected response.uid={uid:?}, got {:?}", text("/response/uid")));
+    }
+    let status = text("/response/result/status");
+    if status != "Success" {
+        return Err(match text("/response/result/message") {
+            "" => format!("response.result.status was '{status}', not 'Success'"),
+            message => message.to_owned(),
+        });
+    }
+    Ok(response.get("convertedObjects").and_then(Value::as_array).cloned().unwrap_or_default())
+}
+
+/// What is wrong with a converted object.
+enum Refused {
+    Type(String),
+    Object(String),
+    Metadata(String),
+}
+
+/// A converted object, if it still is the same one: of its metadata only labels and annotations may have changed.
+fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
+    if object::api_version(&new) != to {
+        let got = object::api_version(&new);
+        return Err(Refused::Type(format!("invalid groupVersion (expected {to}, received {got})")));
+    }
+    if object::kind(&new) != object::kind(old) {
+        let (expected, got) = (object::kind(old), object::kind(&new));
+        return Err(Refused::Type(format!("invalid kind (expected {expected}, received {got})")));
+    }
+    for (what, before, after) in [
+        ("name", object::name(old), object::name(&new)),
+        ("namespace", object::namespace(old), object::namespace(&new)),
+        ("UID", object::uid(old), object::uid(&new)),
+    ] {
+        if before != after {
+            return Err(Refused::Object(format!("must have the same {what}: {before} != {after}")));
+        }
+    }
+    let mut metadata = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    let Some(given) = new.get("metadata") else {
+        return Err(Refused::Metadata("missing metadata in converted object".to_owned()));
+    };
+    let Some(given) = given.as_object() else {
+        let what = go_type(given);
+        return Err(Refused::Metadata(format!("invalid metadata of type {what} in converted object")));
+    };
+    for field in ["labels", "annotations"] {
+        match given.get(field) {
+            None | Some(Value::Null) => {
+                if let Some(map) = metadata.as_object_mut() {
+                    map.remove(field);
+                }
+            }
+            Some(Value::Object(map)) => {
+                if let Some((key, value)) = map.iter().find(|(_, v)| !v.is_string()) {
+                    let what = go_type(value);
+                    return Err(Refused::Metadata(format!(
+                        "metadata.{field}[{key}] must be a string, but is {what} in converted object"
+                    )));
+                }
+                metadata[field] = Value::Object(map.clone());
+            }
+            Some(other) => {
+                let what = go_type(other);
+                return Err(Refused::Metadata(format!(
+                    "invalid metadata.{field} of type {what} in converted object"
+                )));
+            }
+        }
+    }
+    new["metadata"] = metadata;
+    Ok(new)
+}
+
+/// Go's name of the type a JSON value decodes to.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+fn refused(why: String) -> ApiError {
+    ApiError::new(500, "", why)
+}
+
+/// Stored objects in the version of `rt`, each with the revision it has: all that a webhook must convert go in one call.
+pub(crate) async fn entries(
+    inner: &Inner,
+    rt: &ResourceType,
+    stored: Vec<Arc<Entry>>,
+) -> Outcome<Vec<Arc<Entry>>> {
+    let Some(webhook) = &rt.conversion else { return Ok(stored) };
+    let version = rt.api_version();
+    let mut out = stored;
+    let (mut at, mut objects) = (Vec::new(), Vec::new());
+    for (i, entry) in out.iter_mut().enumerate() {
+        if let Some(kept) = webhook.kept(entry.revision, &version) {
+            *entry = kept;
+            continue;
+        }
+        let value = entry.value();
+        if object::api_version(&value) != version {
+            at.push(i);
+            objects.push(value);
+        }
+    }
+    for (i, value) in at.into_iter().zip(webhook.convert(inner, &objects, &version).await.map_err(refused)?) {
+        let entry = Arc::new(Entry { revision: out[i].revision, bytes: crate::answer::to_bytes(&value) });
+        webhook.keep(&version, &entry);
+        out[i] = entry;
+    }
+    Ok(out)
+}
+
+/// One stored object in the version of `rt`.
+pub(crate) async fn entry(inner: &Inner, rt: &ResourceType, stored: Arc<Entry>) -> Outcome<Arc<Entry>> {
+    if rt.conversion.is_none() {
+        return Ok(stored);
+    }
+    let mut one = entries(inner, rt, vec![stored]).await?;
+    one.pop().ok_or_else(|| ApiError::internal("a conversion lost its object"))
+}
+
+/// A served object as it is stored.
+pub(crate) async fn to_storage(inner: &Inner, rt: &ResourceType, object: Value) -> Outcome<Value> {
+    let object = match &rt.conversion {
+        Some(_) => to_version(inner, rt, object, &rt.storage.api_version).await?,
+        None => object,
+    };
+    Ok(rt.behaviour.to_storage(object))
+}
+
+/// An object of a type with a converter in another version.
+pub(crate) async fn to_version(inner: &Inner, rt: &ResourceType, object: Value, to: &str) -> Outcome<Value> {
+    let Some(webhook) = rt.conversion.as_ref().filter(|_| object::api_version(&object) != to) else {
+        return Ok(object);
+    };
+    let mut one = webhook.convert(inner, &[object], to).await.map_err(refused)?;
+    one.pop().ok_or_else(|| ApiError::internal("a conversion lost its object"))
+}
