@@ -223,9 +223,11 @@ fn large_definition() -> Value {
             for i in 0..3 {
                 properties.insert(format!("part{i}"), below(depth - 1));
             }
+            let mut item = below(depth - 1);
+            item["required"] = json!(["text0"]);
             properties.insert(
                 "items".into(),
-                json!({"type": "array", "maxItems": 16, "items": below(depth - 1), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["text0"]}),
+                json!({"type": "array", "maxItems": 16, "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["text0"]}),
             );
         }
         json!({"type": "object", "description": text, "properties": properties,
@@ -297,9 +299,10 @@ async fn cron_jobs_start_jobs() {
     let simulate = SimulateOptions { ready_after: std::time::Duration::from_millis(10), nodes: 1 };
     let start: i64 = 1_767_225_570;
     let offset = std::sync::Arc::new(AtomicI64::new(0));
-    let shared = offset.clone();
+    let (shared, began) = (offset.clone(), std::time::Instant::now());
     let clock = std::sync::Arc::new(move || {
-        jiff::Timestamp::from_second(start + shared.load(Ordering::SeqCst)).expect("a time")
+        let base = jiff::Timestamp::from_second(start + shared.load(Ordering::SeqCst)).expect("a time");
+        base.saturating_add(jiff::SignedDuration::try_from(began.elapsed()).expect("short")).expect("a time")
     });
     let client = Client::new(Options { simulate: Some(simulate), clock, ..Options::default() }).await;
     let cron = json!({"kind": "CronJob", "apiVersion": "batch/v1", "metadata": {"name": "c"}, "spec": {

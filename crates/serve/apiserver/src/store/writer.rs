@@ -13,6 +13,9 @@ const COMPACT_AT_LEAST: u64 = 32 << 20;
 /// Bytes of one batch; larger ones only add latency.
 const BATCH_BYTES: usize = 8 << 20;
 
+/// How long writes that nobody waits for are gathered: waking this thread for each of them would cost more than they do.
+const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
+
 type Ack = oneshot::Sender<Result<(), String>>;
 
 #[derive(Debug)]
@@ -133,6 +136,9 @@ fn run(mut files: Files, shared: &Shared, sync: Sync, queue: &mpsc::Receiver<Job
     let mut ended = false;
     while !ended {
         let Ok(first) = queue.recv() else { break };
+        if sync == Sync::Relaxed {
+            std::thread::sleep(GATHER);
+        }
         let mut next = Some(first);
         while let Some(job) = next {
             match job {
