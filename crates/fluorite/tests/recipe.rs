@@ -1,0 +1,43 @@
+//! The image recipe cannot be built in a test; what can be known without building it is held here.
+
+use std::path::Path;
+
+fn read(path: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    std::fs::read_to_string(file).expect(path)
+}
+
+/// The lines of the recipe without remarks, continuations joined.
+fn lines() -> Vec<String> {
+    let text = read("deploy/Containerfile").replace("\\\n", " ");
+    text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_image_is_a_static_binary_on_nothing() {
+    let lines = lines();
+    let toolchain = read("rust-toolchain.toml");
+    let channel = toolchain.lines().find_map(|l| l.strip_prefix("channel = ")).expect("a channel");
+    let version: Vec<&str> = channel.trim_matches('"').split('.').take(2).collect();
+    // Alpine's target is musl, and the flag makes a static binary the rule and not the habit.
+    assert!(lines.contains(&format!("FROM rust:{}-alpine AS build", version.join("."))), "{lines:?}");
+    assert!(lines.iter().any(|l| l.starts_with("ENV RUSTFLAGS=") && l.contains("+crt-static")), "{lines:?}");
+    assert!(lines.iter().any(|l| l.contains("--locked") && l.contains("! readelf")), "the link is looked at");
+    let stages: Vec<&String> = lines.iter().filter(|l| l.starts_with("FROM ")).collect();
+    assert_eq!(stages.last().map(|l| l.as_str()), Some("FROM scratch"));
+}
+
+#[test]
+fn it_runs_as_an_ordinary_user() {
+    let lines = lines();
+    let user = lines.iter().find_map(|l| l.strip_prefix("USER ")).expect("a user");
+    let numbers: Vec<u32> = user.split(':').map(|n| n.parse().expect("a number")).collect();
+    assert!(numbers.len() == 2 && numbers.iter().all(|n| *n > 0), "{user}");
+    assert!(
+        lines.contains(&"ENTRYPOINT [\"/fluorite\"]".to_owned())
+            && lines.contains(&"CMD [\"run\"]".to_owned())
+    );
+    for label in ["title", "source", "licenses", "version", "revision"] {
+        assert!(lines.iter().any(|l| l.contains(&format!("org.opencontainers.image.{label}="))), "{label}");
+    }
+}
