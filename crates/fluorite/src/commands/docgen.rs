@@ -117,20 +117,8 @@ fn arguments(page: &mut String, command: &Command) {
     }
     // By heading, in the order they are defined.
     let mut groups: Vec<(&str, Vec<&Arg>)> = Vec::new();
-    for arg in command.get_opts().filter(shown) {
-        let heading = arg.get_help_heading().unwrap_or("Flags");
-        match groups.iter_mut().find(|(known, _)| *known == heading) {
-            Some((_, list)) => list.push(arg),
-            None => groups.push((heading, vec![arg])),
-        }
-    }
-    // Switches of our own commands are flags to clap, not options.
-    let switches: Vec<&Arg> = command
-        .get_arguments()
-        .filter(shown)
-        .filter(|a| !a.get_action().takes_values() && !["help", "version"].contains(&a.get_id().as_str()))
-        .collect();
-    for arg in switches {
+    let own = |arg: &&Arg| !["help", "version"].contains(&arg.get_id().as_str());
+    for arg in command.get_opts().filter(shown).filter(own) {
         let heading = arg.get_help_heading().unwrap_or("Flags");
         match groups.iter_mut().find(|(known, _)| *known == heading) {
             Some((_, list)) => list.push(arg),
