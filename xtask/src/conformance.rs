@@ -27,6 +27,7 @@ const CHECKS: &[Check] = &[
     Check { name: "trees", run: |s, b| kustomize(s, b, "trees"), score: "kustomize: " },
     Check { name: "helm", run: helm, score: "helm: " },
     Check { name: "apiserver", run: apiserver, score: "apiserver: " },
+    Check { name: "cli", run: cli, score: "cli: " },
     Check { name: "flux", run: flux, score: "flux: " },
 ];
 
@@ -88,6 +89,24 @@ fn apiserver(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
     .output();
     let _ = server.kill();
     let _ = server.wait();
+    let _ = std::fs::remove_dir_all(&work);
+    Ok(run?)
+}
+
+/// The commands of `flux`, through a link of that name, on prepared states of a real API server.
+fn cli(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
+    let (corpora, oracles) = (shared.join("corpus"), places::oracles()?);
+    let work = std::env::temp_dir().join(format!("fluorite-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&work)?;
+    let link = work.join("flux");
+    std::os::unix::fs::symlink(binary, &link)?;
+    let mut path = vec![oracles.clone()];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let run = python(&[&corpora.join("check_cli.py"), Path::new("run"), &link, Path::new("--bin"), &oracles])
+        .arg("--cases")
+        .arg(corpora.join("cli"))
+        .env("PATH", std::env::join_paths(path)?)
+        .output();
     let _ = std::fs::remove_dir_all(&work);
     Ok(run?)
 }
