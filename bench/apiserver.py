@@ -2,8 +2,12 @@
 """Throughput, start time and memory of `fluorite apiserver` and of kube-apiserver + etcd, one after the other.
 
 usage: apiserver.py --fluorite BINARY --client BENCH_APISERVER_PY [--reference START_APISERVER_PY --bin-dir DIR] [-n 2000]
+                    [--load LOAD]
 
-The client is the shared `bench_apiserver.py`, the same for every server. Prints one JSON line per server.
+The client is the shared `bench_apiserver.py`, the same for every server. It is one Python process: with 16 connections
+its own work is what is measured once a server answers more than some 2,500 requests a second. LOAD, the example `load`
+of the crate fl-apiserver, sends the same requests and does not have that limit; its figures come under "load". Prints
+one JSON line per server.
 """
 import argparse, json, os, signal, subprocess, sys, tempfile, time, urllib.request
 
@@ -13,6 +17,7 @@ ap.add_argument("--client", required=True)
 ap.add_argument("--reference")
 ap.add_argument("--bin-dir")
 ap.add_argument("-n", type=int, default=2000)
+ap.add_argument("--load")
 a = ap.parse_args()
 TOKEN = "bench-token"
 
@@ -21,6 +26,13 @@ def rss_mb(pid):
     for line in open("/proc/%d/status" % pid):
         if line.startswith("VmRSS"):
             return round(int(line.split()[1]) / 1024, 1)
+
+
+def load(url, token):
+    if not a.load:
+        return {}
+    out = subprocess.run([a.load, url, token, str(2 * a.n), "16"], capture_output=True, text=True)
+    return {"load": json.loads(out.stdout) if out.returncode == 0 else {"error": out.stderr[-300:]}}
 
 
 def client(url, token, pids):
@@ -47,7 +59,7 @@ def fluorite(sync):
             ready = time.time() - started
             time.sleep(1)
             idle = rss_mb(p.pid)
-            result = client(url, TOKEN, "fluorite=%d" % p.pid)
+            result = {**client(url, TOKEN, "fluorite=%d" % p.pid), **load(url, TOKEN)}
             return {"server": "fluorite", "sync": sync, "ready_s": round(ready, 3), "idle_mb": idle, **result}
         finally:
             p.send_signal(signal.SIGTERM)
@@ -64,7 +76,7 @@ def reference():
             idle = sum(rss_mb(pid) or 0 for pid in pids.values())
             named = ",".join("%s=%d" % kv for kv in pids.items())
             return {"server": "kube-apiserver+etcd", "ready_s": info["ready_seconds"], "idle_mb": idle,
-                    **client(info["server"], info["token"], named)}
+                    **client(info["server"], info["token"], named), **load(info["server"], info["token"])}
         finally:
             p.send_signal(signal.SIGTERM)
             p.wait()

@@ -113,6 +113,8 @@ impl<'s> Known<'s> {
         match self {
             Known::Schema(schema) => match (schema.ty, schema.items.as_ref()) {
                 (SchemaType::Array, Some(items)) => Known::Schema(items),
+                // Upstream counts a key as if it had no length; a rule it accepts must not be refused here.
+                (SchemaType::Object, _) => Known::Sized(0, None),
                 _ => Known::Sized(REQUEST - 2, None),
             },
             Known::Sized(_, Some(element)) => (**element).clone(),

@@ -67,6 +67,23 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// Whether every `%` of a path begins an escape.
+pub(crate) fn is_well_escaped(path: &str) -> bool {
+    let mut escapes = path.as_bytes().split(|b| *b == b'%').skip(1);
+    escapes.all(|rest| rest.len() >= 2 && rest[..2].iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Why no object can have this name, whatever its kind.
+pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
+    match name {
+        "." => Some("may not be '.'"),
+        ".." => Some("may not be '..'"),
+        name if name.contains('/') => Some("may not contain '/'"),
+        name if name.contains('%') => Some("may not contain '%'"),
+        _ => None,
+    }
+}
+
 /// A request on a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourcePath {
@@ -104,10 +121,10 @@ pub enum Route {
 /// Splits a path. Every segment is decoded once and on its own, so an encoded slash never makes a new segment.
 #[must_use]
 pub fn route(path: &str) -> Route {
-    let trimmed = path.trim_matches('/');
-    let parts: Vec<String> =
-        if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').map(|s| decode(s, false)).collect() };
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    // Decoded before it is taken apart, as upstream does: an encoded slash is a slash.
+    let decoded = decode(path, false);
+    let trimmed = decoded.trim_matches('/');
+    let parts: Vec<&str> = if trimmed.is_empty() { Vec::new() } else { trimmed.split('/').collect() };
     let (group, version, rest) = match parts.as_slice() {
         ["api"] => return Route::Groups { legacy: true },
         ["apis"] => return Route::Groups { legacy: false },
@@ -120,7 +137,7 @@ pub fn route(path: &str) -> Route {
         }
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
-        _ => return Route::Other(format!("/{}", decode(path.trim_start_matches('/'), false))),
+        _ => return Route::Other(format!("/{}", decoded.trim_start_matches('/'))),
     };
     Route::Resource(resource(group, version, rest))
 }
@@ -179,10 +196,26 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_slash_stays_in_its_segment() {
+    fn an_encoded_slash_is_a_slash_and_nothing_is_decoded_twice() {
         let path = of("/api/v1/namespaces/a%2Fb/configmaps/%2e%2e%2Fc");
-        assert_eq!((path.namespace.as_str(), path.name.as_str()), ("a/b", "../c"));
+        assert_eq!((path.namespace.as_str(), path.resource.as_str()), ("a", "b"));
         assert_eq!(of("/api/v1/namespaces/a/configmaps/%252e").name, "%2e");
+        assert_eq!(of("/api/v1/namespaces/a/configmaps/b%2F").name, "b");
+    }
+
+    #[test]
+    fn broken_escapes_are_told() {
+        assert!(is_well_escaped("/a%2Fb%20"));
+        for broken in ["/%", "/%2", "/%zz", "/%E0%A4%A"] {
+            assert!(!is_well_escaped(broken), "{broken}");
+        }
+    }
+
+    #[test]
+    fn names_that_cannot_be() {
+        assert_eq!(name_problem(".."), Some("may not be '..'"));
+        assert_eq!(name_problem("%2e"), Some("may not contain '%'"));
+        assert_eq!(name_problem("a.b"), None);
     }
 
     #[test]

@@ -103,6 +103,9 @@ impl ApiServer {
         {
             return early(&error);
         }
+        if !crate::path::is_well_escaped(parts.uri.path()) {
+            return early(&ApiError { plain: true, ..ApiError::new(400, "", "400 Bad Request") });
+        }
         let now = self.inner.now();
         let user = match self.inner.user(&parts.headers, peer, now, parts.uri.path()) {
             Ok(user) => user,
@@ -118,7 +121,12 @@ impl ApiServer {
             Ok(collected) => collected.to_bytes(),
             Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
                 let limit = self.inner.options.max_body;
-                return early(&ApiError::too_large(&format!("limit is {limit}")));
+                let mut response = early(&ApiError::too_large(&format!("limit is {limit}")));
+                // The rest of the body is not read: the connection cannot go on.
+                response
+                    .headers_mut()
+                    .insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+                return response;
             }
             Err(error) => {
                 return early(&ApiError::bad_request(format!("cannot read the request body: {error}")));
@@ -248,6 +256,9 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
     let misplaced = !rt.namespaced && inside || (rt.namespaced && !inside && !path.name.is_empty());
     if misplaced || !path.rest.is_empty() {
         return Err(if rt.is_custom() { ApiError::page_not_found() } else { ApiError::no_such_resource() });
+    }
+    if let Some(why) = crate::path::name_problem(&path.name) {
+        return Err(ApiError::bad_request(format!("Name parameter invalid: {:?}: {why}", path.name)));
     }
     let include = call.query.get("includeObject");
     if call.accept.view == crate::negotiate::View::Table

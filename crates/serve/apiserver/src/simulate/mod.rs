@@ -5,6 +5,7 @@
 //! - the annotation `fluorite.dev/simulate` on a workload's pod template or a pod: `fail` (the containers crash),
 //!   `pending` (never scheduled), `slow=5s` (ready after that time).
 
+mod accounts;
 mod cron;
 mod daemon;
 mod deployment;
@@ -75,6 +76,7 @@ async fn run(inner: Weak<Inner>, options: SimulateOptions) {
 /// One look at everything. Returns when the next one is due if nothing changes.
 async fn pass(inner: &Arc<Inner>, options: &SimulateOptions) -> Option<Duration> {
     let mut world = World::new(inner, options);
+    accounts::run(&mut world).await;
     pods::nodes(&mut world).await;
     volume::run(&mut world).await;
     deployment::run(&mut world).await;

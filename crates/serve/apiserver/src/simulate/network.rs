@@ -88,6 +88,15 @@ async fn endpoints(world: &World<'_>, service: &Value, selector: &Value) {
         "name": format!("{name}-sim"), "namespace": namespace, "labels": {"kubernetes.io/service-name": name,
         "endpointslice.kubernetes.io/managed-by": "fluorite"}, "ownerReferences": super::world::controlled_by(service, "v1", "Service")
     });
+    // A slice always names its ports, if only with nothing; clients rely on it.
+    let named = |port: &Value| {
+        let mut port = port.clone();
+        if port.get("name").is_none() {
+            port["name"] = json!("");
+        }
+        port
+    };
+    let ports: Vec<Value> = ports.iter().map(named).collect();
     let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "metadata": meta, "addressType": "IPv4",
         "endpoints": members, "ports": ports});
     put(world, "discovery.k8s.io/endpointslices", slice, "endpoints").await;

@@ -75,7 +75,9 @@ impl<'a> World<'a> {
         rt.behaviour.normalize(&mut object);
         object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
         object::set_meta(&mut object, "creationTimestamp", now.as_str());
-        object::set_meta(&mut object, "generation", 1);
+        if rt.behaviour.has_generation() {
+            object::set_meta(&mut object, "generation", 1);
+        }
         rt.behaviour.prepare_for_create(hook, &mut object);
         rt.behaviour.normalize(&mut object);
         let key = object::key(object::namespace(&object), object::name(&object));
