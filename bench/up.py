@@ -122,9 +122,9 @@ try:
     bar("example delivered, s", result["delivered_s"], a.seconds)
     wait("the mistake is told", lambda: api.ready("newsletter")[0] == "False")
     message = api.ready("newsletter")[1]
-    explained = "sender.yaml" in message and "line 18" in message
+    explained = "newsletter/sender.yaml:18:" in message
     print("the mistake: " + message)
-    if not explained or "newsletter/sender.yaml:18" not in open(log).read():
+    if not explained or "newsletter/sender.yaml:18: image" not in open(log).read():
         missed.append("explained with file and line")
     time.sleep(1)
     peak, now = megabytes(process.pid)

@@ -143,6 +143,3 @@ fn linked(file: &Path, directory: &Path) -> Result<PathBuf, DiskError> {
     })?;
     Ok(directory.join(target))
 }
-
-#[cfg(test)]
-mod tests;

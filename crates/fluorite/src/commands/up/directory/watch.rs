@@ -60,6 +60,10 @@ mod system {
     }
 
     impl Events {
+        #[expect(
+            deprecated,
+            reason = "its successor is `unsafe`; this descriptor is owned here and never handed out"
+        )]
         pub(super) fn new() -> Option<Self> {
             let descriptor = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
             Some(Events { descriptor: AsyncFd::new(descriptor).ok()? })

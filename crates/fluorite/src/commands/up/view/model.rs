@@ -189,7 +189,11 @@ pub(super) fn judge(value: &Value) -> (State, String) {
             Some(now) => (State::Progressing, text(&now["message"])),
             None => (State::Ready, message),
         },
-        Some("False") if reason == "DependencyNotReady" => (State::Waiting, message),
+        Some("False") if matches!(reason, "DependencyNotReady" | "SourceNotReady") => {
+            (State::Waiting, message)
+        }
+        // What Flux says of a source that has just been created, too.
+        Some("False") if message.starts_with("Source artifact not found") => (State::Waiting, message),
         Some("False") => (State::Failed, message),
         _ => {
             let now = condition("Reconciling").map(|c| text(&c["message"]));

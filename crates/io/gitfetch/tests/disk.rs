@@ -1,7 +1,10 @@
+//! Repositories on disk, made by the real `git`.
+
+use std::path::Path;
 use std::process::Command;
 
-use super::*;
-use crate::Reference;
+use fl_git::HashKind;
+use fl_gitfetch::{DiskError, DiskRepository, Head, Reference};
 
 fn git(directory: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
