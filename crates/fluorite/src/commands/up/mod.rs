@@ -129,6 +129,7 @@ impl Args {
                 objects::NAME
             );
         }
+        objects::make_namespace(&target.cluster).await.map_err(engine::refused)?;
         let git = Arc::new(LocalGit::new(&source.served(&self.serve)?));
         let runtime = engine::controllers(&folder, &mut settings, &target, git.clone(), &stop).await?;
         folder.remember(&settings)?;

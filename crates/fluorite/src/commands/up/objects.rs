@@ -79,10 +79,14 @@ async fn apply(cluster: &Cluster, kind: &Kind, object: &Value) -> Result<Value, 
     cluster.patch(kind, namespace, name, Patch::Apply, object, &write).await
 }
 
-/// Puts the namespace, the source and the Kustomization there. Doing it again changes nothing.
-pub(super) async fn deliver(cluster: &Cluster, delivered: &Delivered) -> Result<(), ApiError> {
+/// Makes the namespace of the objects, which is that of the leases too.
+pub(super) async fn make_namespace(cluster: &Cluster) -> Result<(), ApiError> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    apply(cluster, &Kind::namespace(), &namespace).await?;
+    apply(cluster, &Kind::namespace(), &namespace).await.map(|_| ())
+}
+
+/// Puts the source and the Kustomization there. Doing it again changes nothing.
+pub(super) async fn deliver(cluster: &Cluster, delivered: &Delivered) -> Result<(), ApiError> {
     apply(cluster, &git_repository(), &source(delivered)).await?;
     apply(cluster, &kustomization(), &root(delivered)).await?;
     Ok(())
