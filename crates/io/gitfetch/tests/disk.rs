@@ -1,5 +1,7 @@
 //! Repositories on disk, made by the real `git`.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::path::Path;
 use std::process::Command;
 

@@ -109,19 +109,19 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
     })?;
     let url = connection.address();
     let cluster = connection.cluster(&fl_runtime::Identity::Own)?;
-    let version = Kind::namespace();
-    match tokio::time::timeout(Duration::from_secs(10), cluster.list(&version, None, "")).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => {
-            return Err(anyhow::Error::new(error)).with_context(|| {
-                format!(
-                    "the cluster of the context `{context}` ({url}) does not let us in; nothing was changed"
-                )
-            });
-        }
-        Err(_) => bail!(
-            "the cluster of the context `{context}` ({url}) cannot be reached; is it running? Nothing was changed"
-        ),
+    let asked = cluster.list(&Kind::namespace(), None, "");
+    let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(ApiError::Unreachable { problem: "no answer within 10s".to_owned() }),
+    };
+    if let Err(error) = answer {
+        let what = match &error {
+            ApiError::Unreachable { .. } => "cannot be reached; is it running?",
+            _ => "does not let us in;",
+        };
+        return Err(anyhow::Error::new(error)).with_context(|| {
+            format!("the cluster of the context `{context}` ({url}) {what} nothing was changed")
+        });
     }
     Ok(Target { cluster, connection: Some(connection), url, _server: None })
 }

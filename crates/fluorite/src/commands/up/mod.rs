@@ -21,7 +21,7 @@ use fl_runtime::log::{Encoding, Level, configure, redirect};
 use tokio::sync::watch;
 
 use self::directory::LocalGit;
-use self::source::Source;
+use self::source::{Asked, EXAMPLE, Source};
 use self::state::{Folder, Settings};
 use self::view::{Outcome, Until, Watched};
 use crate::output::{data, note};
@@ -95,8 +95,12 @@ impl Args {
         let asked = Source::parse(self.source.as_deref(), self.dirty)?;
         let folder = Folder::open(&root)?;
         let last = folder.settings()?;
+        if asked == Asked::Example {
+            // Nothing is written to a folder that delivers something else.
+            self.settings(EXAMPLE, last.as_ref(), &folder)?;
+        }
         let source = asked.open(&folder.path("example"))?;
-        let mut settings = self.settings(&source, last.as_ref(), &folder)?;
+        let mut settings = self.settings(&source.id(), last.as_ref(), &folder)?;
         let chosen = source.choose(self.path.as_deref())?;
         if last.is_none() {
             source.reach(self.branch.as_deref()).await?;
@@ -173,13 +177,9 @@ impl Args {
     }
 
     /// What is remembered from now on; a folder that delivers something else is left to do so.
-    fn settings(
-        &self,
-        source: &Source,
-        last: Option<&Settings>,
-        folder: &Folder,
-    ) -> anyhow::Result<Settings> {
-        let new = Settings { source: source.id(), context: self.context.clone(), ..Settings::default() };
+    fn settings(&self, source: &str, last: Option<&Settings>, folder: &Folder) -> anyhow::Result<Settings> {
+        let new =
+            Settings { source: source.to_owned(), context: self.context.clone(), ..Settings::default() };
         let Some(last) = last else { return Ok(new) };
         if last.source != new.source || last.context != new.context {
             let place = |s: &Settings| {

@@ -14,6 +14,9 @@ use super::directory::{Content, Directory, Served};
 use super::example;
 use super::objects::Delivered;
 
+/// How the example is called, to people and in the state.
+pub(super) const EXAMPLE: &str = "the example";
+
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -63,7 +66,7 @@ impl Source {
     /// How people are told of it, and how it is recognised the next time.
     pub(super) fn id(&self) -> String {
         match self {
-            Source::Example(_) => "the example".to_owned(),
+            Source::Example(_) => EXAMPLE.to_owned(),
             Source::Directory { directory, .. } => format!("the directory {}", directory.root().display()),
             Source::Address(url) => format!("the repository {}", without_credentials(url)),
         }
