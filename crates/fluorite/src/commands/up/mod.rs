@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// How long to wait for that
     #[arg(long, value_name = "DURATION", default_value = "5m", help_heading = "Pipelines")]
     timeout: fl_types::Duration,
-    /// Print a summary at the end: json
+    /// Print a summary at the end
     #[arg(long, short, value_name = "FORMAT", value_parser = ["json"], help_heading = "Pipelines")]
     output: Option<String>,
 }
