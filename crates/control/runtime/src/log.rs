@@ -1,9 +1,10 @@
 //! Log lines as Flux's controllers write them; `flux logs` reads their keys.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -59,6 +60,13 @@ pub fn configure(level: Level, encoding: Encoding) {
     CONSOLE.store(u8::from(encoding == Encoding::Console), Ordering::Relaxed);
 }
 
+static TO_FILE: OnceLock<File> = OnceLock::new();
+
+/// Sends all lines of the process to a file from now on: where stderr belongs to a person. Only the first call counts.
+pub fn redirect(file: File) {
+    let _ = TO_FILE.set(file);
+}
+
 /// Writes lines that carry the fields it was made with.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
@@ -107,7 +115,10 @@ impl Log {
         }
         let line = line(level, message, error, &self.fields, CONSOLE.load(Ordering::Relaxed) != 0);
         // Nobody to tell when the log itself cannot be written.
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        let _ = match TO_FILE.get() {
+            Some(mut file) => file.write_all(line.as_bytes()),
+            None => std::io::stderr().lock().write_all(line.as_bytes()),
+        };
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::{Read, Seek};
 
 use crate::delta;
 use crate::pack::{Head, Reader, Stored};
+use crate::packindex::PackIndex;
 use crate::{Blob, Error, HashKind, Hasher, ObjectId, ObjectKind};
 
 /// What a pack from a stranger may cost.
@@ -35,6 +36,8 @@ pub struct Pack<F> {
     limits: Limits,
     /// Object id -> where its entry begins.
     offsets: HashMap<ObjectId, u64>,
+    /// Asked instead, where a pack came with an index of its own.
+    index: Option<PackIndex<F>>,
 }
 
 /// An entry of the first pass that waits for its base.
@@ -82,10 +85,29 @@ impl Path {
 impl<F: Read + Seek> Pack<F> {
     /// Reads the whole pack, checks its checksum and every object, and indexes it.
     pub fn open(file: F, hash: HashKind, limits: Limits) -> Result<Self, Error> {
-        let mut pack = Self { reader: Reader::new(file), hash, limits, offsets: HashMap::new() };
+        let mut pack = Self { reader: Reader::new(file), hash, limits, offsets: HashMap::new(), index: None };
         let (waiting, mut kinds) = pack.first_pass()?;
         pack.resolve(waiting, &mut kinds)?;
         Ok(pack)
+    }
+
+    /// A pack of a repository on disk, read through the index beside it. Nothing is checked beforehand: whoever reads an
+    /// object compares its id.
+    pub fn with_index(file: F, index: F, hash: HashKind, limits: Limits) -> Result<Self, Error> {
+        let index = PackIndex::open(index, hash)?;
+        Ok(Self { reader: Reader::new(file), hash, limits, offsets: HashMap::new(), index: Some(index) })
+    }
+
+    fn offset(&mut self, id: &ObjectId) -> Result<Option<u64>, Error> {
+        match &mut self.index {
+            Some(index) => index.find(id),
+            None => Ok(self.offsets.get(id).copied()),
+        }
+    }
+
+    /// Whether an object is in the pack, by its own index where it has one.
+    pub fn holds(&mut self, id: &ObjectId) -> Result<bool, Error> {
+        Ok(self.offset(id)?.is_some())
     }
 
     pub fn len(&self) -> usize {
@@ -102,7 +124,7 @@ impl<F: Read + Seek> Pack<F> {
 
     /// Kind and content of an object.
     pub fn read(&mut self, id: &ObjectId) -> Result<(ObjectKind, Vec<u8>), Error> {
-        let offset = *self.offsets.get(id).ok_or(Error::NotFound(*id))?;
+        let offset = self.offset(id)?.ok_or(Error::NotFound(*id))?;
         self.read_at(offset)
     }
 
@@ -116,7 +138,7 @@ impl<F: Read + Seek> Pack<F> {
 
     /// An object's content as a stream, with its size known beforehand.
     pub fn open_object(&mut self, id: &ObjectId) -> Result<Blob<'_, F>, Error> {
-        let offset = *self.offsets.get(id).ok_or(Error::NotFound(*id))?;
+        let offset = self.offset(id)?.ok_or(Error::NotFound(*id))?;
         let head = self.reader.head(offset, self.hash)?;
         match head.stored {
             Stored::Whole(_) => Ok(Blob::whole(&mut self.reader, head)),
@@ -266,7 +288,7 @@ impl<F: Read + Seek> Pack<F> {
             let base = match head.stored {
                 Stored::Whole(kind) => break (kind, self.content(&head)?),
                 Stored::DeltaAt(base) => base,
-                Stored::DeltaOn(id) => *self.offsets.get(&id).ok_or(Error::NotFound(id))?,
+                Stored::DeltaOn(id) => self.offset(&id)?.ok_or(Error::NotFound(id))?,
             };
             if deltas.len() >= self.limits.chain {
                 return Err(Error::pack(offset, "its delta chain is too long"));

@@ -14,6 +14,7 @@ mod id;
 mod index;
 mod object;
 mod pack;
+mod packindex;
 mod pktline;
 mod protocol;
 mod refname;

@@ -112,7 +112,7 @@ fn arguments(page: &mut String, command: &Command) {
         page.push_str("\n| argument | meaning |\n|---|---|\n");
         for arg in positional {
             let name = arg.get_value_names().and_then(|n| n.first()).map_or("ARG", |n| n.as_str());
-            let _ = writeln!(page, "| `{name}` | {} |", help(arg).0);
+            let _ = writeln!(page, "| `{}` | {} |", cell(name), help(arg).0);
         }
     }
     // By heading, in the order they are defined.

@@ -2,9 +2,11 @@
 
 mod apiserver;
 mod docgen;
+mod down;
 mod helm;
 mod kustomize;
 mod run;
+mod up;
 
 /// Every command of the binary that is not flux's; those are mounted from `fl_cli` by `main`.
 #[derive(Debug, clap::Subcommand)]
@@ -14,12 +16,16 @@ pub(crate) enum Command {
     /// Write the reference of commands and flags
     #[command(hide = true)]
     Docgen(docgen::Args),
+    /// End what `up` runs
+    Down(down::Args),
     /// Work with Helm charts
     Helm(helm::Args),
     /// Build kustomizations as `kustomize` does
     Kustomize(kustomize::Args),
     /// Run the controllers
     Run(Box<run::Args>),
+    /// Deliver a repository, with no cluster needed
+    Up(Box<up::Args>),
 }
 
 impl Command {
@@ -27,9 +33,11 @@ impl Command {
         match self {
             Command::Apiserver(args) => args.run(),
             Command::Docgen(args) => args.run(),
+            Command::Down(args) => args.run(),
             Command::Helm(args) => args.run(),
             Command::Kustomize(args) => args.run(),
             Command::Run(args) => args.run(),
+            Command::Up(args) => args.run(),
         }
     }
 }

@@ -58,6 +58,9 @@ pub enum Failure {
     Http(#[from] fl_http::Error),
     #[error("dial tcp: {0}")]
     Dial(String),
+    /// A repository on this machine.
+    #[error("{0}")]
+    Disk(String),
     #[error("ssh: {0}")]
     Ssh(String),
     #[error("{}", with_cause(.0))]

@@ -6,10 +6,13 @@
 //! 2. [`Remote::fetch`]: the tree of that commit, as shallow as the server can give it, in a pack that lives in an unnamed file.
 //!    A [`Snapshot`] walks it in the order an archive needs. Nothing is ever checked out.
 //!
+//! A repository on this machine is read from its own files: [`DiskRepository`].
+//!
 //! Errors read as the messages Flux users know (`unable to clone '<url>': …`); credentials never appear in them.
 
 mod address;
 mod auth;
+mod disk;
 mod error;
 mod github;
 mod http;
@@ -26,6 +29,7 @@ mod tunnel;
 
 pub use address::{Address, Scheme};
 pub use auth::{Auth, AuthError};
+pub use disk::{DiskEntry, DiskError, DiskRepository, Head, Objects};
 pub use error::{Error, Failure};
 pub use github::{GithubApp, GithubAppError};
 pub use known_hosts::KnownHosts;

@@ -267,7 +267,15 @@ fn old_server_request(
 }
 
 fn describe(store: &mut Store, resolved: &Resolved) -> Result<Commit, snapshot::Unreadable> {
-    let parsed = fl_git::parse_commit(&store.read_kind(&resolved.commit, ObjectKind::Commit)?)?;
+    describe_with(resolved, |id, kind| store.read_kind(id, kind).map_err(snapshot::Unreadable::from))
+}
+
+/// What a commit and its tag say, wherever their objects come from.
+pub(crate) fn describe_with<E: From<fl_git::Error>>(
+    resolved: &Resolved,
+    mut read: impl FnMut(&ObjectId, ObjectKind) -> Result<Vec<u8>, E>,
+) -> Result<Commit, E> {
+    let parsed = fl_git::parse_commit(&read(&resolved.commit, ObjectKind::Commit)?)?;
     let tag = match &resolved.tag {
         None => None,
         Some((name, None)) => Some(Tag {
@@ -278,7 +286,7 @@ fn describe(store: &mut Store, resolved: &Resolved) -> Result<Commit, snapshot::
             signed_payload: Vec::new(),
         }),
         Some((_, Some(id))) => {
-            let tag = fl_git::parse_tag(&store.read_kind(id, ObjectKind::Tag)?)?;
+            let tag = fl_git::parse_tag(&read(id, ObjectKind::Tag)?)?;
             Some(Tag {
                 id: Some(*id),
                 name: tag.name,

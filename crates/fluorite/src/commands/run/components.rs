@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use fl_gitfetch::SshAlgorithms;
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
-use fl_source::git::{GitRepositories, NetworkGit};
+use fl_source::git::{GitClient, GitRepositories};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use fl_source::oci::{NetworkOci, OciRepositories};
 use fl_store::Store;
@@ -12,29 +11,31 @@ use fl_store::Store;
 use super::Args;
 
 /// What a component is made from.
-pub(super) struct Setup<'a> {
-    pub(super) runtime: Runtime,
+pub(in crate::commands) struct Setup<'a> {
+    pub(in crate::commands) runtime: Runtime,
     /// The artifact store of this process.
-    pub(super) store: Store,
+    pub(in crate::commands) store: Store,
     /// Follows references to sources.
-    pub(super) resolver: Resolver,
+    pub(in crate::commands) resolver: Resolver,
     /// Reads artifacts of this process and of others.
-    pub(super) artifacts: ArtifactFetcher,
-    pub(super) args: &'a Args,
+    pub(in crate::commands) artifacts: ArtifactFetcher,
+    /// Reaches Git repositories.
+    pub(in crate::commands) git: Arc<dyn GitClient>,
+    pub(in crate::commands) args: &'a Args,
 }
 
 /// A part of the engine that can be run alone.
-pub(super) struct Component {
+pub(in crate::commands) struct Component {
     /// As in `--components`.
-    pub(super) name: &'static str,
+    pub(in crate::commands) name: &'static str,
     /// Flux's controller it stands in for; names the lease.
-    pub(super) controller: &'static str,
+    pub(in crate::commands) controller: &'static str,
     /// Adds its controllers to the runtime.
-    pub(super) add: fn(&Setup<'_>) -> anyhow::Result<()>,
+    pub(in crate::commands) add: fn(&Setup<'_>) -> anyhow::Result<()>,
 }
 
 /// Everything this build can run.
-pub(super) const COMPONENTS: &[Component] = &[
+pub(in crate::commands) const COMPONENTS: &[Component] = &[
     Component { name: "source", controller: "source-controller", add: source },
     Component { name: "kustomize", controller: "kustomize-controller", add: kustomize },
     Component { name: "helm", controller: "helm-controller", add: helm },
@@ -83,9 +84,7 @@ pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component
 
 fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);
-    let ssh = SshAlgorithms::new(&setup.args.ssh_kex_algos, &setup.args.ssh_hostkey_algos)?;
-    let git = Arc::new(NetworkGit { scratch: std::env::temp_dir(), ssh });
-    setup.runtime.add(GitRepositories::new(setup.store.clone(), git), concurrent);
+    setup.runtime.add(GitRepositories::new(setup.store.clone(), setup.git.clone()), concurrent);
     setup.runtime.add(OciRepositories::new(setup.store.clone(), Arc::new(NetworkOci)), concurrent);
     let limits = HelmLimits {
         index: setup.args.helm_index_max_size,

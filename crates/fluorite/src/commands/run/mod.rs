@@ -1,7 +1,7 @@
 //! `fluorite run`: the controllers, in one process, with the flags of Flux's.
 
 mod args;
-mod components;
+pub(in crate::commands) mod components;
 mod memory;
 mod refusals;
 
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use fl_gitfetch::SshAlgorithms;
 use fl_runtime::election::{self, Election};
 use fl_runtime::log::{Log, configure};
 use fl_runtime::serve::StatusCode;
@@ -18,6 +19,7 @@ use fl_runtime::{
     ArtifactFetcher, ConnectOptions, Connection, FeatureGates, HttpSink, Identity, Options, Resolver,
     Runtime, Stop, serve,
 };
+use fl_source::git::NetworkGit;
 use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
 
@@ -25,6 +27,18 @@ pub(crate) use args::Args;
 use components::{Component, Setup};
 
 impl Args {
+    /// The flags as they are when nobody gives any, for commands that run the controllers themselves.
+    pub(in crate::commands) fn defaults() -> anyhow::Result<Self> {
+        let command = <Self as clap::Args>::augment_args(clap::Command::new("run").no_binary_name(true));
+        let nothing: [&str; 0] = [];
+        Ok(<Self as clap::FromArgMatches>::from_arg_matches(&command.try_get_matches_from(nothing)?)?)
+    }
+
+    /// `--http-retry`
+    pub(in crate::commands) fn retries(&self) -> u32 {
+        self.http_retry
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<()> {
         configure(self.log_level, self.log_encoding);
         // Passes wait for the network most of the time; files are worked on in the blocking pool.
@@ -85,11 +99,13 @@ impl Args {
         tokio::spawn(async move { fl_store::serve(&served, listener, store_stop.stopped()).await });
 
         let localhost = std::env::var("SOURCE_CONTROLLER_LOCALHOST").ok().filter(|h| !h.is_empty());
+        let ssh = SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)?;
         let setup = Setup {
             artifacts: ArtifactFetcher::new(Some(store.clone()), self.http_retry, localhost)?,
             resolver: Resolver::new(&runtime),
             runtime: runtime.clone(),
             store,
+            git: Arc::new(NetworkGit { scratch: std::env::temp_dir(), ssh }),
             args: &self,
         };
         for component in &chosen {
@@ -233,7 +249,12 @@ impl Args {
     }
 
     /// Waits for a component's lease; `None` when told to stop meanwhile.
-    async fn lead(&self, component: &Component, runtime: &Runtime, log: &Log) -> Option<Election> {
+    pub(in crate::commands) async fn lead(
+        &self,
+        component: &Component,
+        runtime: &Runtime,
+        log: &Log,
+    ) -> Option<Election> {
         let name = election::lease_name(component.controller, &self.watch_label_selector);
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned());
         let identity = format!("{host}_{}", fl_apiserver::random_token().unwrap_or_default());

@@ -1,0 +1,336 @@
+//! Everything in one process: the API server with simulated workloads (or a real cluster), the artifact store and the
+//! controllers, wired as `fluorite run` wires them.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use fl_apiserver::store::{Store as Objects, StoreError, Sync};
+use fl_apiserver::{
+    ApiServer, ListenError, Listener, Options as ServerOptions, Pki, SimulateOptions, User, kubeconfig,
+};
+use fl_install::Component;
+use fl_runtime::{
+    ApiError, ArtifactFetcher, Cluster, Connection, Kind, Log, Options, Patch, Resolver, Runtime, Stop, Write,
+};
+use fl_source::git::GitClient;
+use fl_store::{Retention, Store, StoreOptions};
+use tokio::net::TcpListener;
+
+use super::state::{Folder, Settings, damaged, write_whole};
+use crate::commands::run;
+use crate::commands::run::components::{COMPONENTS, Setup};
+
+/// Kinds that are put on the cluster: all of Flux's, also where nothing reconciles them yet, so that a repository that
+/// has them can be delivered.
+const KINDS: [Component; 7] = [
+    Component::Source,
+    Component::Kustomize,
+    Component::Helm,
+    Component::Notification,
+    Component::ImageReflector,
+    Component::ImageAutomation,
+    Component::SourceWatcher,
+];
+const MANAGER: &str = "fluorite-up";
+/// How long a simulated Pod takes to become ready.
+const READY_AFTER: Duration = Duration::from_millis(300);
+/// A kind is served a moment after its definition was taken.
+const SERVED_WITHIN: Duration = Duration::from_secs(60);
+
+/// The cluster that is delivered to.
+pub(super) struct Target {
+    pub(super) cluster: Cluster,
+    pub(super) connection: Option<Connection>,
+    /// Where it is found from outside.
+    pub(super) url: String,
+    /// The embedded server; it ends with this.
+    _server: Option<ApiServer>,
+}
+
+/// Starts the embedded API server on the state of the folder.
+pub(super) async fn embedded(
+    folder: &Folder,
+    settings: &mut Settings,
+    listen: Option<SocketAddr>,
+    stop: &Stop,
+) -> anyhow::Result<Target> {
+    let dir = folder.path("server");
+    let listen_ip = listen.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |a| a.ip());
+    if !listen_ip.is_loopback() {
+        bail!(
+            "--listen {listen_ip} is not a loopback address; `up` is for this machine only, use `fluorite apiserver` for others"
+        );
+    }
+    let broken = |problem: String| anyhow::anyhow!(damaged(folder.root(), &problem));
+    let pki = certificates(&dir, listen_ip).map_err(&broken)?;
+    let store = Objects::open(&dir.join("store"), Sync::Always).map_err(|e| match e {
+        StoreError::Corrupt { .. } => broken(e.to_string()),
+        other => anyhow::Error::new(other).context("cannot open the store of the embedded API server"),
+    })?;
+    let token = token(&dir.join("token")).map_err(&broken)?;
+    let key = signing_key(&dir.join("service-account.key")).map_err(&broken)?;
+    let listener = bind(&pki, settings.api.as_deref(), listen).await?;
+    let options = ServerOptions {
+        tokens: [(token.clone(), User::superuser("fluorite-admin"))].into(),
+        signing_key: Some(key),
+        ca_pem: Some(pki.ca.certificate.clone()),
+        simulate: Some(SimulateOptions { ready_after: READY_AFTER, nodes: 1 }),
+        ..ServerOptions::default()
+    };
+    let server = ApiServer::new(store, options).await.map_err(|e| broken(chain(&e)))?;
+    let url = listener.url();
+    settings.api = url.strip_prefix("https://").map(str::to_owned);
+    let admin = Some((pki.admin.certificate.as_str(), pki.admin.key.as_str()));
+    let text = kubeconfig(&url, Some(&pki.ca.certificate), &token, admin);
+    let path = folder.path("kubeconfig");
+    write_whole(&path, text.as_bytes())?;
+    let (served, ending) = (server.clone(), stop.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = listener.serve(served) => {}
+            () = ending.stopped() => {}
+        }
+    });
+    let client = kube::Client::new(server.service(User::superuser("fluorite-up")), "default");
+    let options = fl_runtime::ConnectOptions { kubeconfig: Some(path), context: None };
+    let connection = Connection::open(&options).await?;
+    Ok(Target { cluster: Cluster::new(client), connection: Some(connection), url, _server: Some(server) })
+}
+
+/// A cluster of the user's.
+pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::Result<Target> {
+    let options = fl_runtime::ConnectOptions { kubeconfig, context: Some(context.to_owned()) };
+    let connection = Connection::open(&options).await.with_context(|| {
+        format!("the context `{context}` cannot be used; `kubectl config get-contexts` lists those there are")
+    })?;
+    let url = connection.address();
+    let cluster = connection.cluster(&fl_runtime::Identity::Own)?;
+    let asked = cluster.list(&Kind::namespace(), None, "");
+    let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(ApiError::Unreachable { problem: "no answer within 10s".to_owned() }),
+    };
+    if let Err(error) = answer {
+        let what = match &error {
+            ApiError::Unreachable { .. } => "cannot be reached; is it running?",
+            _ => "does not let us in;",
+        };
+        return Err(anyhow::Error::new(error)).with_context(|| {
+            format!("the cluster of the context `{context}` ({url}) {what} nothing was changed")
+        });
+    }
+    Ok(Target { cluster, connection: Some(connection), url, _server: None })
+}
+
+/// The address of the last run where it is free, any free one otherwise; an address that was asked for or none.
+async fn bind(pki: &Pki, last: Option<&str>, asked: Option<SocketAddr>) -> anyhow::Result<Listener> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let taken = |error: ListenError, address: SocketAddr| match &error {
+        ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            anyhow::anyhow!(
+                "{address} is taken by another program; give another port with --listen, or leave it out and a free one is found"
+            )
+        }
+        ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            anyhow::anyhow!("no permission to listen on {address}; give a port above 1023 with --listen")
+        }
+        _ => anyhow::Error::new(error),
+    };
+    if let Some(address) = asked {
+        return Listener::bind(address, Some(pki)).await.map_err(|e| taken(e, address));
+    }
+    if let Some(address) = last.and_then(|l| l.parse().ok())
+        && let Ok(listener) = Listener::bind(address, Some(pki)).await
+    {
+        return Ok(listener);
+    }
+    Listener::bind(any, Some(pki)).await.map_err(|e| taken(e, any))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// The administrator's token, made when it is not there.
+fn token(path: &Path) -> Result<String, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => return Ok(text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(format!("{}: {e}", path.display())),
+    }
+    let text = fl_apiserver::random_token().ok_or("there is no randomness to make a token from")?;
+    write_whole(path, text.as_bytes()).map_err(|e| format!("{e:#}"))?;
+    Ok(text)
+}
+
+/// The certificates of the folder. They come as a set: one that was cut short while being written is not used.
+fn certificates(dir: &Path, listen: IpAddr) -> Result<Pki, String> {
+    let (place, new) = (dir.join("pki"), dir.join("pki.new"));
+    let text = |e: std::io::Error| format!("{}: {e}", place.display());
+    if !place.exists() {
+        if new.exists() {
+            std::fs::remove_dir_all(&new).map_err(text)?;
+        }
+        Pki::load_or_generate(&new, &[listen]).map_err(|e| chain(&e))?;
+        std::fs::rename(&new, &place).map_err(text)?;
+    }
+    Pki::load_or_generate(&place, &[listen]).map_err(|e| chain(&e))
+}
+
+fn signing_key(path: &Path) -> Result<Vec<u8>, String> {
+    match std::fs::read(path) {
+        Ok(key) if !key.is_empty() => return Ok(key),
+        Ok(_) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(format!("{}: {e}", path.display())),
+    }
+    let key = fl_apiserver::generate_signing_key()?;
+    write_whole(path, &key).map_err(|e| format!("{e:#}"))?;
+    Ok(key)
+}
+
+fn definitions() -> Kind {
+    Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
+}
+
+/// Puts the kinds on the cluster and waits until they are served. On a cluster of the user's, what is there stays.
+pub(super) async fn install_kinds(target: &Target) -> anyhow::Result<()> {
+    let cluster = &target.cluster;
+    let own = target._server.is_some();
+    let kind = definitions();
+    let crds = fl_install::crds(&BTreeSet::from(KINDS));
+    let write = Write { field_manager: MANAGER, force: true, ..Write::default() };
+    let apply = crds.iter().map(|crd| {
+        let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+        let (kind, write) = (&kind, &write);
+        async move {
+            if !own {
+                match cluster.get(kind, None, name).await {
+                    Ok(_) => return Ok(()),
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            cluster.patch(kind, None, name, Patch::Apply, crd, write).await.map(|_| ())
+        }
+    });
+    futures::future::try_join_all(apply).await.context("the custom resource definitions are refused")?;
+    let start = std::time::Instant::now();
+    for crd in &crds {
+        let text = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
+        let spec = &crd["spec"];
+        let version = spec["versions"].as_array().into_iter().flatten().find(|v| v["storage"] == true);
+        let served = Kind::new(
+            &text(&spec["group"]),
+            &version.map(|v| text(&v["name"])).unwrap_or_default(),
+            &text(&spec["names"]["kind"]),
+            &text(&spec["names"]["plural"]),
+            spec["scope"] == "Namespaced",
+        );
+        while let Err(error) = cluster.list(&served, None, "").await {
+            if !error.is_not_found() || start.elapsed() > SERVED_WITHIN {
+                return Err(error).with_context(|| format!("{} is not served", served.resource_name()));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
+}
+
+/// The controllers, ready to run.
+pub(super) async fn controllers(
+    folder: &Folder,
+    settings: &mut Settings,
+    target: &Target,
+    git: Arc<dyn GitClient>,
+    stop: &Stop,
+) -> anyhow::Result<Runtime> {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let last = settings.artifacts.as_deref().and_then(|a| a.parse::<SocketAddr>().ok());
+    let listener = match last {
+        Some(address) => match TcpListener::bind(address).await {
+            Ok(listener) => listener,
+            Err(_) => TcpListener::bind(any).await?,
+        },
+        None => TcpListener::bind(any).await?,
+    };
+    let address = listener.local_addr()?.to_string();
+    settings.artifacts = Some(address.clone());
+    let root = folder.path("artifacts");
+    let store = Store::open(StoreOptions {
+        root: root.clone(),
+        advertised: address,
+        algorithm: fl_types::Algorithm::Sha256,
+        retention: Retention { ttl: Duration::from_secs(60), records: 2 },
+    })
+    .with_context(|| format!("cannot open the artifact store in {}", root.display()))?;
+    let (served, ending) = (store.clone(), stop.clone());
+    tokio::spawn(async move { fl_store::serve(&served, listener, ending.stopped()).await });
+
+    let args = run::Args::defaults()?;
+    let options = Options {
+        graceful_shutdown_timeout: Duration::from_secs(5),
+        // One person is watching: a first retry soon, and none so late that it seems forgotten.
+        max_retry_delay: Duration::from_secs(60),
+        http_retry: args.retries(),
+        ..Options::default()
+    };
+    let log = Log::default();
+    let runtime =
+        Runtime::new(target.cluster.clone(), target.connection.clone(), options, stop.clone(), log.clone());
+    let setup = Setup {
+        artifacts: ArtifactFetcher::new(Some(store.clone()), args.retries(), None)?,
+        resolver: Resolver::new(&runtime),
+        runtime: runtime.clone(),
+        store,
+        git,
+        args: &args,
+    };
+    for component in COMPONENTS {
+        if target._server.is_none() {
+            lead(&args, component, &runtime, &log).await?;
+        }
+        (component.add)(&setup)?;
+    }
+    runtime.watch_configs();
+    Ok(runtime)
+}
+
+/// On a cluster of the user's the leases of Flux's controllers must be free: two engines would undo each other.
+async fn lead(
+    args: &run::Args,
+    component: &run::components::Component,
+    runtime: &Runtime,
+    log: &Log,
+) -> anyhow::Result<()> {
+    let won = tokio::time::timeout(Duration::from_secs(60), args.lead(component, runtime, log)).await;
+    let election = match won {
+        Ok(Some(election)) => election,
+        Ok(None) => bail!("stopped"),
+        Err(_) => bail!(
+            "another engine works on this cluster: the lease of {} is held. Stop it first (`kubectl -n flux-system scale deployment {0} --replicas 0`), or use `fluorite up` without --context",
+            component.controller
+        ),
+    };
+    let stop = runtime.stop().clone();
+    tokio::spawn(async move {
+        election.hold(&stop).await;
+        stop.now();
+    });
+    Ok(())
+}
+
+/// A sentence for a refusal while the objects are put there.
+pub(super) fn refused(error: ApiError) -> anyhow::Error {
+    anyhow::Error::new(error).context("the source and the Kustomization are refused")
+}

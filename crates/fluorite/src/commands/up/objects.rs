@@ -1,0 +1,128 @@
+//! The source and the Kustomization that `up` creates.
+
+use fl_api::kustomize::Kustomization;
+use fl_api::source::GitRepository;
+use fl_runtime::{ApiError, Cluster, Kind, Patch, Write};
+use serde_json::{Value, json};
+
+/// Where they are, and what they are called: what `flux bootstrap` would have made, so that the Kustomizations of a
+/// repository find the source they refer to.
+pub(super) const NAMESPACE: &str = "flux-system";
+pub(super) const NAME: &str = "flux-system";
+/// Says that they are ours.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const MANAGER: &str = "fluorite-up";
+
+/// What is delivered, as objects see it.
+#[derive(Clone, Debug)]
+pub(super) struct Delivered {
+    pub(super) url: String,
+    pub(super) reference: Value,
+    pub(super) path: String,
+    pub(super) interval: String,
+}
+
+pub(super) fn git_repository() -> Kind {
+    Kind::of::<GitRepository>()
+}
+
+pub(super) fn kustomization() -> Kind {
+    Kind::of::<Kustomization>()
+}
+
+fn meta() -> Value {
+    // A repository that brings its own description and later drops it must not take the source away with it.
+    let kept = json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"});
+    json!({"name": NAME, "namespace": NAMESPACE, "labels": {MANAGED_BY: MANAGER}, "annotations": kept})
+}
+
+fn source(delivered: &Delivered) -> Value {
+    json!({
+        "apiVersion": git_repository().api_version(), "kind": "GitRepository", "metadata": meta(),
+        "spec": {
+            "interval": delivered.interval, "url": delivered.url, "ref": delivered.reference, "timeout": "60s",
+        },
+    })
+}
+
+fn root(delivered: &Delivered) -> Value {
+    // A repository that was bootstrapped brings its own description of this source, with the address and the credentials
+    // of a cluster. Here it is served from where it was taken.
+    let mut reference = delivered.reference.clone();
+    reference["$patch"] = "replace".into();
+    let patch = json!({
+        "apiVersion": git_repository().api_version(), "kind": "GitRepository",
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
+        "spec": {"url": delivered.url, "ref": reference, "secretRef": null, "verify": null, "provider": null},
+    });
+    json!({
+        "apiVersion": kustomization().api_version(), "kind": "Kustomization", "metadata": meta(),
+        "spec": {
+            "interval": "10m", "retryInterval": "30s", "timeout": "3m", "prune": true,
+            "path": format!("./{}", delivered.path),
+            "sourceRef": {"kind": "GitRepository", "name": NAME},
+            "patches": [{
+                "target": {
+                    "group": git_repository().group(), "kind": "GitRepository", "name": NAME,
+                    "namespace": NAMESPACE,
+                },
+                "patch": patch.to_string(),
+            }],
+        },
+    })
+}
+
+async fn apply(cluster: &Cluster, kind: &Kind, object: &Value) -> Result<Value, ApiError> {
+    let write = Write { field_manager: MANAGER, force: true, ..Write::default() };
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let namespace = object["metadata"]["namespace"].as_str();
+    cluster.patch(kind, namespace, name, Patch::Apply, object, &write).await
+}
+
+/// Makes the namespace of the objects, which is that of the leases too.
+pub(super) async fn make_namespace(cluster: &Cluster) -> Result<(), ApiError> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    apply(cluster, &Kind::namespace(), &namespace).await.map(|_| ())
+}
+
+/// Puts the source and the Kustomization there. Doing it again changes nothing.
+pub(super) async fn deliver(cluster: &Cluster, delivered: &Delivered) -> Result<(), ApiError> {
+    apply(cluster, &git_repository(), &source(delivered)).await?;
+    apply(cluster, &kustomization(), &root(delivered)).await?;
+    Ok(())
+}
+
+/// Whether somebody else's source or Kustomization is where ours would be.
+pub(super) async fn occupied(cluster: &Cluster) -> Result<Option<&'static str>, ApiError> {
+    for (kind, name) in [(git_repository(), "GitRepository"), (kustomization(), "Kustomization")] {
+        match cluster.get(&kind, Some(NAMESPACE), NAME).await {
+            Ok(found) if found["metadata"]["labels"][MANAGED_BY] != MANAGER => return Ok(Some(name)),
+            Ok(_) => {}
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bootstrapped_repository_is_patched_to_come_from_here() {
+        let delivered = Delivered {
+            url: "http://up.localhost/srv/fleet".to_owned(),
+            reference: json!({"branch": "main"}),
+            path: "clusters/staging".to_owned(),
+            interval: "1m".to_owned(),
+        };
+        let object = root(&delivered);
+        assert_eq!(object["spec"]["path"], "./clusters/staging");
+        let patch: Value =
+            serde_json::from_str(object["spec"]["patches"][0]["patch"].as_str().unwrap()).unwrap();
+        assert_eq!(patch["spec"]["url"], "http://up.localhost/srv/fleet");
+        assert_eq!(patch["spec"]["ref"], json!({"$patch": "replace", "branch": "main"}));
+        assert!(patch["spec"]["secretRef"].is_null());
+    }
+}

@@ -1,0 +1,297 @@
+//! `fluorite up` and `fluorite down` as a person runs them: the binary, a folder, loopback.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A busy machine takes its time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn fluorite() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fluorite"));
+    command.env_remove("KUBECONFIG").stdin(Stdio::null());
+    command
+}
+
+fn up(state: &Path, args: &[&str]) -> Output {
+    fluorite().arg("up").args(args).arg("--state-dir").arg(state).output().expect("the binary runs")
+}
+
+fn delivered(state: &Path, args: &[&str]) -> (bool, Value, String) {
+    let mut all = args.to_vec();
+    all.extend(["--exit-when-ready", "--timeout", "90s", "-o", "json"]);
+    let out = up(state, &all);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    let summary = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("no summary ({e}): {said}"));
+    (out.status.success(), summary, said)
+}
+
+fn object<'a>(summary: &'a Value, kind: &str, name: &str) -> &'a Value {
+    let all = summary["objects"].as_array().expect("objects");
+    all.iter()
+        .find(|o| o["kind"] == kind && o["name"] == name)
+        .unwrap_or_else(|| panic!("{kind} {name} is not in {summary:#}"))
+}
+
+/// A running `up`; ended when dropped.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+}
+
+impl Running {
+    fn start(state: &Path, args: &[&str]) -> Self {
+        let mut child = fluorite()
+            .arg("up")
+            .args(args)
+            .arg("--state-dir")
+            .arg(state)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        let stderr = child.stderr.take().expect("piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Running { child, lines, seen: Vec::new() }
+    }
+
+    /// Waits for a line that holds all of these.
+    fn until(&mut self, parts: &[&str]) -> Duration {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
+                let found = parts.iter().all(|p| line.contains(p));
+                self.seen.push(line);
+                if found {
+                    return start.elapsed();
+                }
+            }
+        }
+        panic!("{parts:?} was not said; this was:\n{}", self.seen.join("\n"));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let place = root.join(path);
+    std::fs::create_dir_all(place.parent().expect("a parent")).expect("a directory");
+    std::fs::write(place, text).expect("a file");
+}
+
+fn git(directory: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false", "-C"])
+        .arg(directory)
+        .args(args)
+        .output()
+        .expect("git runs");
+    assert!(done.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+const MAP: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: words\n  namespace: default\ndata:\n  word: ";
+
+/// A repository with one commit.
+fn repository() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    git(dir.path(), &["init", "--quiet", "--initial-branch=main"]);
+    write(dir.path(), "words.yaml", &format!("{MAP}one\n"));
+    git(dir.path(), &["add", "-A"]);
+    git(dir.path(), &["commit", "--quiet", "-m", "first"]);
+    dir
+}
+
+#[test]
+fn the_example_explains_its_mistake_and_heals() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let (ok, summary, said) = delivered(&state, &[]);
+    assert!(!ok, "the mistake is in: {said}");
+    for name in ["flux-system", "platform", "staging", "production"] {
+        assert_eq!(object(&summary, "Kustomization", name)["state"], "ready", "{summary:#}");
+    }
+    assert_eq!(object(&summary, "HelmRelease", "cache")["state"], "ready");
+    let broken = object(&summary, "Kustomization", "newsletter");
+    assert_eq!(broken["state"], "failed");
+    assert_eq!(broken["place"]["file"], "newsletter/sender.yaml");
+    assert_eq!(broken["place"]["line"], 18);
+    let message = broken["message"].as_str().unwrap();
+    assert!(message.contains("newsletter/sender.yaml:18:25: malformed YAML"), "{message}");
+    assert!(said.contains("newsletter/sender.yaml:18: image: busybox: 1.37"), "{said}");
+
+    let file = state.join("example/newsletter/sender.yaml");
+    let healed = std::fs::read_to_string(&file).unwrap().replace("busybox: 1.37", "busybox:1.37");
+    std::fs::write(&file, healed).unwrap();
+    let (ok, summary, said) = delivered(&state, &[]);
+    assert!(ok, "{said}\n{summary:#}");
+    assert!(said.contains("going on with the state in"), "{said}");
+    assert_eq!(object(&summary, "Kustomization", "newsletter")["objects"]["ready"], 1);
+
+    let down = fluorite().args(["down", "--purge", "--state-dir"]).arg(&state).output().unwrap();
+    assert!(down.status.success() && !state.exists());
+}
+
+#[test]
+fn a_save_is_delivered_at_once_and_only_one_process_has_the_state() {
+    let (dir, repo) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let state = dir.path().join("state");
+    write(repo.path(), "words.yaml", &format!("{MAP}: one\n"));
+    let source = repo.path().to_str().unwrap();
+    let mut running = Running::start(&state, &[source, "--dirty"]);
+    running.until(&["✗ Kustomization/flux-system/flux-system", "failed"]);
+    write(repo.path(), "words.yaml", &format!("{MAP}one\n"));
+    let healed = running.until(&["✔ Kustomization/flux-system/flux-system"]);
+    assert!(healed < Duration::from_secs(20), "{healed:?}");
+
+    let second = up(&state, &[source, "--dirty"]);
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("already") && said.contains(&running.child.id().to_string()), "{said}");
+
+    let down = fluorite().args(["down", "--state-dir"]).arg(&state).output().unwrap();
+    let said = String::from_utf8_lossy(&down.stderr).into_owned();
+    assert!(down.status.success() && said.contains("stopped process"), "{said}");
+    assert!(running.child.wait().unwrap().success());
+    assert!(state.join("kubeconfig").exists(), "the state stays");
+}
+
+#[test]
+fn commits_are_delivered_and_what_is_not_committed_is_not() {
+    let (dir, repo) = (tempfile::tempdir().unwrap(), repository());
+    let state = dir.path().join("state");
+    let source = repo.path().to_str().unwrap();
+    let mut running = Running::start(&state, &[source]);
+    running.until(&["✔ Kustomization/flux-system/flux-system", "main@sha1:"]);
+    write(repo.path(), "more.yaml", &MAP.replace("words", "more").replace("word: ", "word: two\n"));
+    git(repo.path(), &["add", "-A"]);
+    git(repo.path(), &["commit", "--quiet", "-m", "second"]);
+    running.until(&["✔ Kustomization/flux-system/flux-system", "2/2 objects"]);
+    git(repo.path(), &["checkout", "--quiet", "-b", "feature/x"]);
+    running.until(&["✔ GitRepository/flux-system/flux-system", "feature/x@sha1:"]);
+}
+
+/// What must fail with a sentence, and leave no state where there was none.
+#[test]
+fn sentences_for_what_cannot_be_delivered() {
+    let dir = tempfile::tempdir().unwrap();
+    let fails = |state: &Path, args: &[&str]| {
+        let out = up(state, args);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.lines().any(|l| l.starts_with('✗')), "{said}");
+        said
+    };
+    let plain = dir.path().join("plain");
+    write(&plain, "readme.md", "nothing to see");
+    let state = dir.path().join("state");
+    let plain = plain.to_str().unwrap();
+    assert!(fails(&state, &[plain]).contains("is not a Git repository; make it one"));
+    assert!(fails(&state, &[plain, "--dirty"]).contains("neither a kustomization.yaml nor any manifest"));
+    assert!(fails(&state, &["/no/such/directory"]).contains("neither a directory nor an address"));
+    let empty = dir.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    git(&empty, &["init", "--quiet", "--initial-branch=main"]);
+    assert!(fails(&state, &[empty.to_str().unwrap()]).contains("is an empty repository"));
+    assert!(fails(&state, &["http://127.0.0.1:1/nobody/home"]).contains("cannot be read"));
+
+    let repo = repository();
+    let source = repo.path().to_str().unwrap();
+    assert!(fails(&state, &[source, "--path", "nowhere"]).contains("`nowhere` is not a directory"));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    assert!(fails(&state, &[source, "--listen", &address]).contains("is taken by another program"));
+
+    let kubeconfig = dir.path().join("kubeconfig");
+    let config = r#"{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],
+        "users":[{"name":"u","user":{"token":"t"}}],"contexts":[{"name":"there","context":{"cluster":"c","user":"u"}}]}"#;
+    std::fs::write(&kubeconfig, config).unwrap();
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let other = dir.path().join("other");
+    let real = |context| fails(&other, &[source, "--kubeconfig", kubeconfig, "--yes", "--context", context]);
+    assert!(real("nowhere").contains("the context `nowhere` cannot be used"));
+    assert!(real("there").contains("cannot be reached; is it running? nothing was changed"));
+}
+
+#[test]
+fn a_state_that_cannot_be_used_is_left_alone() {
+    let (dir, repo) = (tempfile::tempdir().unwrap(), repository());
+    let state = dir.path().join("state");
+    let source = repo.path().to_str().unwrap();
+    let (ok, _, said) = delivered(&state, &[source]);
+    assert!(ok, "{said}");
+    let fails = |args: &[&str]| {
+        let out = up(&state, args);
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    assert!(fails(&[]).contains("delivers the directory"), "another source does not take its place");
+
+    let log = std::fs::read_dir(state.join("server/store"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.file_name().unwrap().to_str().unwrap().starts_with("wal-"))
+        .unwrap();
+    let whole = std::fs::read(&log).unwrap();
+    std::fs::write(&log, [b"garbage!".as_slice(), &whole[8..]].concat()).unwrap();
+    assert!(fails(&[source]).contains("is damaged"));
+    std::fs::write(&log, &whole).unwrap();
+
+    std::fs::write(state.join("format"), "fluorite up 99\n").unwrap();
+    assert!(fails(&[source]).contains("a newer fluorite"));
+    std::fs::write(state.join("format"), "fluorite up 1\n").unwrap();
+    let (ok, _, said) = delivered(&state, &[source]);
+    assert!(ok && said.contains("going on with the state"), "nothing was lost: {said}");
+}
+
+/// A repository as `flux bootstrap` leaves it: its own description of the source names a server and a Secret that are
+/// not here.
+#[test]
+fn a_bootstrapped_repository_is_served_from_its_directory() {
+    let (dir, repo) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let sync = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: flux-system\n  \
+        namespace: flux-system\nspec:\n  interval: 1m0s\n  ref:\n    branch: production\n  secretRef:\n    name: flux-system\n  \
+        url: ssh://git@git.example/org/fleet\n---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+        metadata:\n  name: flux-system\n  namespace: flux-system\nspec:\n  interval: 10m0s\n  path: ./clusters/local\n  \
+        prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n";
+    write(repo.path(), "clusters/local/flux-system/gotk-sync.yaml", sync);
+    write(repo.path(), "clusters/local/words.yaml", &format!("{MAP}one\n"));
+    let (ok, summary, said) =
+        delivered(&dir.path().join("state"), &[repo.path().to_str().unwrap(), "--dirty"]);
+    assert!(ok, "{said}\n{summary:#}");
+    assert!(said.contains("path: ./clusters/local (the only one in clusters)"), "{said}");
+    assert_eq!(object(&summary, "Kustomization", "flux-system")["objects"]["total"], 3);
+}
+
+#[test]
+fn killed_in_the_middle_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let state: PathBuf = dir.path().join("state");
+    for pause in [40, 250, 900] {
+        let mut running = Running::start(&state, &[]);
+        std::thread::sleep(Duration::from_millis(pause));
+        running.child.kill().unwrap();
+        running.child.wait().unwrap();
+    }
+    let (_, summary, said) = delivered(&state, &[]);
+    for name in ["flux-system", "platform", "staging", "production"] {
+        assert_eq!(object(&summary, "Kustomization", name)["state"], "ready", "{said}");
+    }
+}
