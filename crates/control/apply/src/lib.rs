@@ -33,7 +33,7 @@ mod wait;
 
 pub use apply::{Applied, Applier, ApplyFailure, Force, Options, Owner, Prepared};
 pub use changes::{Action, Change, ChangeSet};
-pub use cluster::{Answer, Cluster, Delete, PatchKind, Propagation, Resource, Write};
+pub use cluster::{Answer, Cluster, Delete, Observer, PatchKind, Propagation, Resource, Write};
 pub use drift::has_drifted;
 pub use error::{ApiError, Error};
 pub use ignore::{IgnoreError, IgnoreRules};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_api::meta::artifact::Artifact;
-use fl_helm::{CompiledChart, Loader};
+use fl_helm::{Chart, CompiledChart, Loader, Tree};
 use fl_release::ChartRecord;
 use fl_runtime::{ArtifactError, ArtifactFetcher};
 use fl_semver::Version;
@@ -48,11 +48,12 @@ impl Charts {
         })?;
         let loaded = tokio::task::spawn_blocking(move || {
             let bytes = std::fs::read(file.path()).map_err(|error| error.to_string())?;
-            let chart = Loader::new().archive(&bytes).map_err(|error| error.to_string())?;
+            let mut chart = Loader::new().archive(&bytes).map_err(|error| error.to_string())?;
             if !matches!(chart.metadata.api_version.as_str(), "v1" | "v2") {
                 return Err("only the Chart API v2 is supported".to_owned());
             }
             let record = ChartRecord::of(&chart);
+            drop_null_defaults(&mut chart);
             let version = chart.metadata.version.clone();
             Ok(LoadedChart { compiled: Arc::new(CompiledChart::new(chart)), record, version })
         })
@@ -105,6 +106,28 @@ impl Charts {
         }
         kept.push_back((key, changed.clone()));
         changed
+    }
+}
+
+/// Helm 4 leaves defaults that are null out of the values, at every depth of a table. Those for a subchart stay: they take the
+/// subchart's own defaults away.
+fn drop_null_defaults(chart: &mut Chart) {
+    let names: Vec<String> = chart.dependencies.iter().map(|below| below.name().to_owned()).collect();
+    if let Tree::Map(entries) = &mut chart.values {
+        entries.retain(|(_, value)| !matches!(value, Tree::Null));
+        for (key, value) in entries.iter_mut() {
+            if !names.iter().any(|name| name.as_bytes() == key.as_bytes()) {
+                drop_nulls(value);
+            }
+        }
+    }
+    chart.dependencies.iter_mut().for_each(drop_null_defaults);
+}
+
+fn drop_nulls(tree: &mut Tree) {
+    if let Tree::Map(entries) = tree {
+        entries.retain(|(_, value)| !matches!(value, Tree::Null));
+        entries.iter_mut().for_each(|(_, value)| drop_nulls(value));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The controller: what the runtime calls for every HelmRelease.
 
+use std::sync::Arc;
+
 use fl_api::condition::{reasons, types};
 use fl_api::helm::HelmRelease;
 use fl_runtime::{
@@ -16,13 +18,14 @@ use crate::action::wait::Health;
 use crate::action::{Action, ActionError};
 use crate::chart::{ChartError, Charts, version_of_revision};
 use crate::dependencies::{self, Waits};
-use crate::release::{End, Machine, Shared, summarize};
+use crate::release::{End, Machine, Shared, is_own, record_release, summarize};
 use crate::requests::reset_requested;
 use crate::snapshots::{Snapshots, full_name, is_of, versioned_chart};
 use crate::source::{self, AppliedCharts, SourceError};
 use crate::spec::{Asked, Defaults};
 use crate::target::{Target, TargetError, Targets, account};
-use crate::{values, watch};
+use crate::values;
+use crate::watch::Watching;
 
 /// How the controller is set up beside what all controllers share.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +44,7 @@ pub struct HelmReleaseController {
     fetcher: ArtifactFetcher,
     resolver: Resolver,
     targets: Targets,
+    watching: Arc<Watching>,
     charts: Charts,
     applied: AppliedCharts,
     shared: Shared,
@@ -62,7 +66,7 @@ const OWNED: [&str; 7] = [
 impl HelmReleaseController {
     /// A controller on a runtime.
     pub fn new(runtime: &Runtime, resolver: Resolver, fetcher: ArtifactFetcher, settings: Settings) -> Self {
-        watch::listen(runtime);
+        let watching = Watching::start(runtime);
         let gates = &runtime.options().gates;
         let defaults = Defaults {
             helm3: gates.enabled("UseHelm3Defaults"),
@@ -71,7 +75,13 @@ impl HelmReleaseController {
         Self {
             fetcher,
             resolver,
-            targets: Targets::new(runtime, settings.kube_config, settings.default_kube_config_account),
+            targets: Targets::new(
+                runtime,
+                watching.clone(),
+                settings.kube_config,
+                settings.default_kube_config_account,
+            ),
+            watching,
             charts: Charts::default(),
             applied: AppliedCharts::default(),
             shared: Shared { defaults, override_managers: settings.override_managers, ..Shared::default() },
@@ -124,11 +134,14 @@ impl HelmReleaseController {
             Records::new(target.cluster.clone(), object.storage_namespace(), &object.helm_name())
         };
         let interval = pass.object.interval().unwrap_or_default();
-        let mut machine = Machine { pass, shared: &self.shared, target, records, chart, values, health };
+        let shared = &self.shared;
+        let mut machine =
+            Machine { pass, shared, target, records, chart, values, health, just_released: false };
         match machine.run().await {
             End::Done => {
                 if machine.target.key.is_empty() {
-                    watch::follow(&machine.pass.runtime, self.targets.own(), &machine.pass.object).await;
+                    let (runtime, object) = (&machine.pass.runtime, &machine.pass.object);
+                    self.watching.follow(runtime, self.targets.own(), object).await;
                 }
                 Outcome::interval(interval)
             }
@@ -330,11 +343,6 @@ impl HelmReleaseController {
     }
 
     async fn delete_release(&self, pass: &mut Pass<HelmRelease>) -> Result<(), Outcome> {
-        let storage = pass.object.status.as_ref().and_then(|status| status.storage_namespace.clone());
-        if storage.is_none_or(|storage| storage.is_empty()) {
-            pass.log.info("skipping Helm release uninstallation: no storage namespace configured");
-            return Ok(());
-        }
         let target = match self.targets.of(&pass.runtime, &pass.object).await {
             Ok(target) => target,
             Err(TargetError::Missing(error)) => {
@@ -367,6 +375,9 @@ impl HelmReleaseController {
                 }
             }
         }
+        if pass.object.status.as_ref().and_then(|status| status.latest()).is_none() {
+            self.find_unrecorded(pass, &target).await?;
+        }
         let checks = pass.object.spec.health_check_exprs.clone().unwrap_or_default();
         let health = Health::compile(&checks).or_else(|_| Health::compile(&[]));
         let health = health.map_err(|error| Outcome::backoff(error.to_string()))?;
@@ -374,6 +385,26 @@ impl HelmReleaseController {
         let status = pass.object.status.get_or_insert_default();
         status.clear();
         status.storage_namespace = None;
+        Ok(())
+    }
+
+    /// Looks for a release that a pass made but did not live to write down, so that it goes with its object.
+    async fn find_unrecorded(&self, pass: &mut Pass<HelmRelease>, target: &Target) -> Result<(), Outcome> {
+        let storage = pass.object.storage_namespace().to_owned();
+        let mut records = Records::new(target.cluster.clone(), &storage, &pass.object.helm_name());
+        let last = match records.last().await {
+            Ok(last) => last,
+            // Who may not read records has not made any.
+            Err(error) if error.is_forbidden() => return Ok(()),
+            Err(ActionError::NotFound) => return Ok(()),
+            Err(error) => return Err(Outcome::backoff(error.to_string())),
+        };
+        if !is_own(&records, &last, &pass.object) {
+            pass.log.info("skipping Helm release uninstallation: no release of this object");
+            return Ok(());
+        }
+        record_release(&mut pass.object, std::slice::from_ref(&last), "install");
+        pass.object.status.get_or_insert_default().storage_namespace = Some(storage);
         Ok(())
     }
 }

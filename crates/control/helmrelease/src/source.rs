@@ -63,6 +63,11 @@ pub(crate) async fn chart_template(
         .as_ref()
         .and_then(|status| status.helm_chart.clone())
         .filter(|chart| !chart.is_empty());
+    // A pass that was cut off may have made it without writing that down.
+    let known = match &id {
+        Some(id) if known.is_none() && deleting && is_labelled(pass, cluster, id).await? => Some(id.clone()),
+        _ => known,
+    };
     if let Some(known) = known
         && (deleting || id.as_deref() != Some(known.as_str()))
     {
@@ -109,6 +114,18 @@ pub(crate) async fn chart_template(
     pass.runtime.hub().written(&kind, answer.body);
     pass.object.status.get_or_insert_default().helm_chart = Some(id);
     Ok(())
+}
+
+/// Whether there is a HelmChart with the labels of this release.
+async fn is_labelled(pass: &Pass<HelmRelease>, cluster: &Cluster, id: &str) -> Result<bool, String> {
+    let Some((namespace, name)) = id.split_once('/') else { return Ok(false) };
+    let reference = ObjectRef::new("source.toolkit.fluxcd.io/v1", HelmChart::KIND, namespace, name);
+    let live = cluster.get(&reference).await;
+    let live = live.map_err(|error| format!("failed to look for HelmChart '{id}': {error}"))?;
+    let labels = owner_labels(&pass.object);
+    Ok(live.is_some_and(|live| {
+        labels.iter().all(|(key, value)| fl_apply::label(&live, key) == Some(value.as_str()))
+    }))
 }
 
 fn holds(live: &Value, wanted: &Value) -> bool {

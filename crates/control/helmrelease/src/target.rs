@@ -1,12 +1,12 @@
 //! Which cluster a release goes to, and in whose name.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fl_api::helm::HelmRelease;
-use fl_apply::Cluster;
+use fl_apply::{Cluster, Observer};
 use fl_runtime::{ApiError, ConnectError, Connection, Identity, Kind, Options, RemoteOptions, Runtime};
 use serde_json::{Value, json};
 
@@ -44,8 +44,13 @@ const KEPT: usize = 256;
 const TOKEN_SECONDS: u64 = 3600;
 
 impl Targets {
-    pub(crate) fn new(runtime: &Runtime, policy: RemoteOptions, default_account: String) -> Self {
-        let own = Cluster::new(runtime.cluster().client().clone());
+    pub(crate) fn new(
+        runtime: &Runtime,
+        observer: Arc<dyn Observer>,
+        policy: RemoteOptions,
+        default_account: String,
+    ) -> Self {
+        let own = Cluster::new(runtime.cluster().client().clone()).observed_by(observer);
         Self { own, policy, default_account, remote: Mutex::default() }
     }
 

@@ -1,11 +1,11 @@
 //! The cluster a Kustomization applies to, and as whom.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_api::kustomize::Kustomization;
-use fl_apply::Cluster;
-use fl_runtime::{Connection, Identity, Kind, Reconciled as _, RemoteOptions, Runtime};
+use fl_apply::{Cluster, Observer};
+use fl_runtime::{Connection, Identity, Kind, Metrics, Reconciled as _, RemoteOptions, Runtime};
 use serde_json::json;
 
 use crate::Options;
@@ -28,9 +28,19 @@ pub(crate) struct Target {
     pub(crate) local: bool,
 }
 
+/// Counts requests.
+struct Counter(Metrics);
+
+impl Observer for Counter {
+    fn answered(&self, method: &str, status: u16) {
+        self.0.count_request(method, status);
+    }
+}
+
 impl Targets {
     pub(crate) fn new(runtime: &Runtime) -> Self {
-        let local = Cluster::new(runtime.cluster().client().clone());
+        let counter = Arc::new(Counter(runtime.metrics().clone()));
+        let local = Cluster::new(runtime.cluster().client().clone()).observed_by(counter);
         Targets { runtime: runtime.clone(), local, remote: Mutex::default() }
     }
 

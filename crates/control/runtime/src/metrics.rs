@@ -214,7 +214,8 @@ impl Metrics {
         self.set(&ACTIVE_WORKERS, running as f64, &[("controller", controller)]);
     }
 
-    pub(crate) fn count_request(&self, method: &str, code: u16) {
+    /// Counts a request to an API server.
+    pub fn count_request(&self, method: &str, code: u16) {
         self.add(&REQUESTS, 1.0, &[("code", &code.to_string()), ("method", method)]);
     }
 

@@ -26,6 +26,16 @@ pub struct Cluster {
     client: Client,
     user: Option<Arc<str>>,
     shared: Arc<Shared>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+/// Told what goes over the wire.
+pub trait Observer: Send + Sync {
+    /// A request was answered with this status; 0 when no answer came.
+    fn answered(&self, _method: &str, _status: u16) {}
+
+    /// An object was written, and is now this.
+    fn wrote(&self, _object: &Value) {}
 }
 
 struct Shared {
@@ -126,7 +136,14 @@ impl Cluster {
     #[must_use]
     pub fn with_budget(client: Client, requests: usize) -> Self {
         let shared = Shared { discovery: Discovery::default(), budget: Semaphore::new(requests.max(1)) };
-        Cluster { client, user: None, shared: Arc::new(shared) }
+        Cluster { client, user: None, shared: Arc::new(shared), observer: None }
+    }
+
+    /// Tells an observer of all requests, also of clones made later.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
     }
 
     /// The same API server as another user. Discovery stays with the client's own identity: it is not secret.

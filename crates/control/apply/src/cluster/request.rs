@@ -73,10 +73,15 @@ impl Cluster {
     ) -> Result<Answer, Error> {
         let what = format!("{method} {path}");
         let broken = |cause: String| Error::Transport { request: what.clone(), cause };
+        let asked = method.clone();
         let request =
             self.build(method, path, query, body, content_type).map_err(|e| broken(e.to_string()))?;
         let _slot = self.shared.budget.acquire().await.map_err(|e| broken(e.to_string()))?;
-        let answer = self.client.send(request).await.map_err(|e| broken(causes(&e)))?;
+        let answer = self.client.send(request).await;
+        if let Some(observer) = &self.observer {
+            observer.answered(asked.as_str(), answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
+        }
+        let answer = answer.map_err(|e| broken(causes(&e)))?;
         let status = answer.status();
         let body = answer.into_body().collect_bytes().await.map_err(|e| broken(causes(&e)))?;
         if !status.is_success() {
@@ -84,6 +89,12 @@ impl Cluster {
         }
         let body = serde_json::from_slice(&body)
             .map_err(|e| Error::Answer { request: what.clone(), cause: e.to_string() })?;
+        let writes = [Method::POST, Method::PUT, Method::PATCH].contains(&asked);
+        if let Some(observer) = self.observer.as_ref().filter(|_| writes)
+            && !query.iter().any(|(key, _)| *key == "dryRun")
+        {
+            observer.wrote(&body);
+        }
         Ok(Answer { body, created: status == http::StatusCode::CREATED })
     }
 

@@ -12,6 +12,9 @@ pub(crate) enum ActionError {
     /// Somebody wrote the same revision.
     #[error("release: already exists")]
     Exists,
+    /// The identity of the release may not read its records.
+    #[error("{0}")]
+    Forbidden(String),
     /// Helm's or the cluster's own words.
     #[error("{0}")]
     Failed(String),
@@ -20,6 +23,10 @@ pub(crate) enum ActionError {
 impl ActionError {
     pub(crate) fn failed(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
+    }
+
+    pub(crate) fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Forbidden(_))
     }
 
     /// The same with words in front.

@@ -15,6 +15,7 @@ mod render;
 mod rollback;
 mod strategic;
 mod test;
+mod unfold;
 mod uninstall;
 mod upgrade;
 pub(crate) mod wait;

@@ -11,6 +11,7 @@ use fl_yaml::{Dialect, Node, Options, parse_all, write_sigs_yaml};
 use serde_json::{Map, Value, json};
 
 use super::error::ActionError;
+use super::unfold::unfolded;
 use crate::spec::{Asked, Defaults};
 
 /// Where a document came from, while renderers work on all of them together.
@@ -117,9 +118,11 @@ impl PostRenderer {
             for (key, value) in &self.owner {
                 set_text(&mut node, "labels", key, value);
             }
+            drop_empty_annotations(&mut node);
             let mut text = String::new();
             write_sigs_yaml(&mut text, &node, Dialect::V3)
                 .map_err(|error| Trouble::Run(error.to_string()))?;
+            let text = unfolded(&text);
             match texts.iter_mut().find(|(known, _)| *known == file) {
                 Some((_, known)) => {
                     known.push_str("---\n");
@@ -219,6 +222,14 @@ fn set_text(node: &mut Node, group: &str, key: &str, value: &str) {
     }
     if let Some(group) = metadata.get_or_insert_with(group, Node::map).as_map_mut() {
         group.insert(key, Node::string(value));
+    }
+}
+
+/// Helm puts an annotation on every document and takes it away again: what is empty then goes.
+fn drop_empty_annotations(node: &mut Node) {
+    let Some(metadata) = node.get_mut("metadata").and_then(Node::as_map_mut) else { return };
+    if metadata.get("annotations").is_some_and(|found| found.as_map().is_none_or(|map| map.is_empty())) {
+        metadata.remove("annotations");
     }
 }
 

@@ -1,5 +1,7 @@
 //! The records of one release in the cluster. Read once per pass, kept up to date by what is written.
 
+use std::collections::HashMap;
+
 use fl_apply::{Cluster, Delete, ObjectRef, Owned, Write};
 use fl_release::{History, RECORD_TYPE, Release, Status, record_name, secret_object};
 use jiff::Timestamp;
@@ -14,6 +16,8 @@ pub(crate) struct Records {
     namespace: String,
     name: String,
     history: Option<History>,
+    /// When each revision was stored, of those that nobody but this engine wrote.
+    own: HashMap<i64, Timestamp>,
     /// Every record that was written or deleted, as it was then, in order.
     pub(crate) observed: Vec<Release>,
 }
@@ -25,6 +29,7 @@ impl Records {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             history: None,
+            own: HashMap::new(),
             observed: Vec::new(),
         }
     }
@@ -42,7 +47,11 @@ impl Records {
                 .list("v1", "Secret", &self.namespace, &[("labelSelector", selector)])
                 .await
                 .map_err(|error| {
-                    ActionError::failed(format!("query: failed to query with labels: {error}"))
+                    let text = format!("query: failed to query with labels: {error}");
+                    match error.api() {
+                        Some(api) if api.code == 403 => ActionError::Forbidden(text),
+                        _ => ActionError::failed(text),
+                    }
                 })?;
             let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
             let records =
@@ -55,9 +64,15 @@ impl Records {
                     item
                 })
                 .collect();
+            self.own = records.iter().filter_map(own_record).collect();
             self.history = Some(History::read(&self.name, &records));
         }
         self.history.as_ref().ok_or(ActionError::NotFound)
+    }
+
+    /// Whether nobody but this engine wrote a revision, and not before `since`.
+    pub(crate) fn is_own(&self, version: i64, since: Timestamp) -> bool {
+        self.own.get(&version).is_some_and(|stored| *stored >= since)
     }
 
     /// Looks at the cluster again next time.
@@ -152,5 +167,33 @@ impl Records {
                 }
             }
         }
+    }
+}
+
+/// The revision of a record and when it was stored, when all of it was written by us.
+fn own_record(record: &Value) -> Option<(i64, Timestamp)> {
+    let metadata = &record["metadata"];
+    let writers = metadata["managedFields"].as_array()?;
+    let ours = !writers.is_empty() && writers.iter().all(|writer| writer["manager"] == super::MANAGER);
+    let version = metadata["labels"]["version"].as_str()?.parse().ok()?;
+    ours.then_some((version, metadata["creationTimestamp"].as_str()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_we_alone_wrote_is_ours() {
+        let record = |managers: &[&str]| {
+            let fields: Vec<Value> = managers.iter().map(|name| json!({"manager": name})).collect();
+            json!({"metadata": {"labels": {"version": "3"}, "creationTimestamp": "2026-01-01T00:00:00Z",
+                                "managedFields": fields}})
+        };
+        assert_eq!(own_record(&record(&["helm-controller"])).map(|(version, _)| version), Some(3));
+        assert_eq!(own_record(&record(&["helm-controller", "helm"])), None);
+        assert_eq!(own_record(&record(&["helm"])), None);
+        assert_eq!(own_record(&record(&[])), None);
     }
 }

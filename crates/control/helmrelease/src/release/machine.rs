@@ -121,6 +121,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) chart: LoadedChart,
     pub(crate) values: Map<String, Value>,
     pub(crate) health: Health,
+    /// Whether this pass wrote all objects itself: nothing has drifted from that yet, and later changes wake the release.
+    pub(crate) just_released: bool,
 }
 
 impl std::fmt::Debug for Machine<'_> {
@@ -179,6 +181,7 @@ impl Machine<'_> {
             if kind == DeedKind::Remediate {
                 return self.stop_after_remediation();
             }
+            self.just_released |= kind == DeedKind::Release;
             done.push(kind);
             self.pass.progress();
         }

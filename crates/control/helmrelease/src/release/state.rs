@@ -1,18 +1,20 @@
 //! What state a release is in.
 
 use fl_api::helm::HelmRelease;
+use fl_api::helm::helm_release::ReleaseSnapshot;
 use fl_release::{
-    Release, Status, common_metadata_digest, post_renderers_digest, snapshot_verifies, values_digest,
-    verify_values,
+    Observation, Release, Status, common_metadata_digest, post_renderers_digest, snapshot_verifies,
+    values_digest, verify_values,
 };
 
 use super::machine::Machine;
 use crate::action::ActionError;
 use crate::action::objects::read_manifest;
 use crate::action::post_render::owner_labels;
+use crate::action::records::Records;
 use crate::drift::{self, Differences};
-use crate::snapshots::{Snapshots, test_failed, tested};
-use crate::spec::Asked;
+use crate::snapshots::{Snapshots, is_of, test_failed, tested};
+use crate::spec::{Asked, DEFAULT_HISTORY};
 
 /// What was found.
 #[derive(Debug)]
@@ -55,22 +57,30 @@ impl Machine<'_> {
         if release.info.status.is_pending() {
             return Ok(State::Locked(format!("release with status '{}'", release.info.status)));
         }
-        let status = self.pass.object.status.clone().unwrap_or_default();
-        let Some(latest) = status.latest() else {
-            if release.info.status == Status::Uninstalled {
-                return Ok(State::Absent("found uninstalled release in storage"));
+        let known = self.pass.object.status.as_ref().and_then(|status| status.latest());
+        if known.is_none() && release.info.status == Status::Uninstalled {
+            return Ok(State::Absent("found uninstalled release in storage"));
+        }
+        if !known.is_some_and(|latest| snapshot_verifies(latest, &release)) {
+            let reason = match known {
+                None => "found existing release in storage",
+                Some(_) => "release not observed to be made for object",
+            };
+            let before = known.map_or(0, |latest| latest.version as i64);
+            if !self.is_own(&release) {
+                return Ok(State::Unmanaged(reason));
             }
-            if self.is_unrecorded(&release, 0) {
+            // A pass was cut off between an action and the status.
+            if release.version == before + 1 && self.is_wanted(&release) {
                 return Ok(State::Unrecorded(Box::new(release)));
             }
+            self.restore_history().await?;
+        }
+        let status = self.pass.object.status.clone().unwrap_or_default();
+        let Some(latest) = status.latest().cloned() else {
             return Ok(State::Unmanaged("found existing release in storage"));
         };
-        if !snapshot_verifies(latest, &release) {
-            if self.is_unrecorded(&release, latest.version as i64) {
-                return Ok(State::Unrecorded(Box::new(release)));
-            }
-            return Ok(State::Unmanaged("release not observed to be made for object"));
-        }
+        let latest = &latest;
         match &release.info.status {
             Status::Deployed => {}
             Status::Failed => return Ok(State::Failed("")),
@@ -111,7 +121,7 @@ impl Machine<'_> {
                 return Ok(State::Failed("release has test in failed phase"));
             }
         }
-        if object.detects_drift() {
+        if object.detects_drift() && !self.just_released {
             let ignore = object.spec.drift_detection.as_ref().and_then(|drift| drift.ignore.as_deref());
             let found = drift::differences(
                 &self.target.cluster,
@@ -128,17 +138,58 @@ impl Machine<'_> {
         Ok(State::InSync)
     }
 
-    /// Whether a release that the status does not know was made by this object, for what it wants now: then a pass was
-    /// cut off between the action and the status, and doing it again would be a second effect.
-    fn is_unrecorded(&self, release: &Release, known: i64) -> bool {
+    /// Whether a release that the status does not know was made by this object: by this engine, since the object is there, and
+    /// labelled with its name.
+    fn is_own(&self, release: &Release) -> bool {
+        is_own(&self.records, release, &self.pass.object)
+    }
+
+    /// Whether a release is what is wanted now: then making it once more would be a second effect.
+    fn is_wanted(&self, release: &Release) -> bool {
         let metadata = &release.chart.metadata;
         release.info.status == Status::Deployed
-            && release.version == known + 1
             && metadata.name == self.chart.name()
             && metadata.version == self.chart.version
             && values_digest(&release.config) == values_digest(&self.values)
-            && made_for(&release.manifest, &self.pass.object)
     }
+
+    /// Makes the history anew from what is stored, where a pass was cut off before it could write the status. What it knew
+    /// about tests and digests stays.
+    async fn restore_history(&mut self) -> Result<(), ActionError> {
+        let history = self.records.history().await?;
+        let releases: Vec<Release> = history.releases.iter().rev().take(DEFAULT_HISTORY).cloned().collect();
+        let status = self.pass.object.status.clone().unwrap_or_default();
+        let restored = releases.iter().filter(|release| self.is_own(release)).map(|release| {
+            let known = status.list().iter().find(|known| is_of(known, release));
+            let action = known.and_then(|known| known.action.clone()).unwrap_or_else(|| made_by(release));
+            let attempted = (release.chart.metadata.version == self.chart.version)
+                .then_some(status.last_attempted_revision_digest.as_deref())
+                .flatten();
+            let digest = known.map_or(attempted, |known| known.oci_digest.as_deref());
+            let snapshot = Observation::of(release).with(digest, Some(&action)).snapshot();
+            ReleaseSnapshot { test_hooks: known.and_then(|known| known.test_hooks.clone()), ..snapshot }
+        });
+        let restored = restored.collect();
+        self.pass.log.info("the last pass was cut off: the history is restored from storage");
+        self.pass.object.status.get_or_insert_default().history = Some(restored);
+        Ok(())
+    }
+}
+
+/// Whether a release was made for an object by this engine.
+pub(crate) fn is_own(records: &Records, release: &Release, object: &HelmRelease) -> bool {
+    let Some(since) = object.metadata.creation_timestamp else { return false };
+    records.is_own(release.version, since) && made_for(&release.manifest, object)
+}
+
+/// The action that makes a release as this one.
+fn made_by(release: &Release) -> String {
+    let action = match release.version {
+        _ if release.info.description.starts_with("Rollback") => "rollback",
+        1 => "install",
+        _ => "upgrade",
+    };
+    action.to_owned()
 }
 
 /// Whether all objects of a manifest carry the labels of this object.

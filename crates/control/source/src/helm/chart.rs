@@ -7,8 +7,8 @@ use fl_api::source::{Bucket, GitRepository, HelmChart, HelmRepository};
 use fl_archive::ReadLimits;
 use fl_runtime::conditions::Summary;
 use fl_runtime::{
-    ArtifactFetcher, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass, Reconciled,
-    Reconciler, Resolver, Source,
+    ApiError, ArtifactFetcher, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
+    Reconciled, Reconciler, Resolver, Source, WatchSpec,
 };
 use fl_store::Store;
 use fl_types::{ObjectReference, Revision};
@@ -129,23 +129,18 @@ impl HelmCharts {
             .is_none_or(|v| v.is_empty() || v.starts_with("source.toolkit.fluxcd.io/"));
         let found = match reference.kind.as_str() {
             "HelmRepository" if own => {
-                let kind = Kind::of::<HelmRepository>();
-                let found =
-                    pass.cluster().get_as::<HelmRepository>(&kind, Some(&namespace), &reference.name).await;
+                let found = source_object::<HelmRepository>(pass, &namespace, &reference.name).await;
                 found.map(|repository| {
                     let artifact = repository.artifact().cloned();
                     (artifact, Some(repository))
                 })
             }
             "GitRepository" if own => {
-                let kind = Kind::of::<GitRepository>();
-                let found =
-                    pass.cluster().get_as::<GitRepository>(&kind, Some(&namespace), &reference.name).await;
+                let found = source_object::<GitRepository>(pass, &namespace, &reference.name).await;
                 found.map(|source| (source.artifact().cloned(), None))
             }
             "Bucket" if own => {
-                let kind = Kind::of::<Bucket>();
-                let found = pass.cluster().get_as::<Bucket>(&kind, Some(&namespace), &reference.name).await;
+                let found = source_object::<Bucket>(pass, &namespace, &reference.name).await;
                 found.map(|source| (source.artifact().cloned(), None))
             }
             _ => return self.foreign_source(pass).await,
@@ -542,6 +537,21 @@ impl Reconciler for HelmCharts {
             conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
         }
     }
+}
+
+/// A source, as the watch has it; asked for where that does not know it (yet).
+async fn source_object<T: fl_api::Resource + serde::de::DeserializeOwned>(
+    pass: &Pass<HelmChart>,
+    namespace: &str,
+    name: &str,
+) -> Result<T, ApiError> {
+    let kind = Kind::of::<T>();
+    let known = pass.runtime.hub().watch(WatchSpec::full(kind.clone())).get(namespace, name);
+    if let Some(object) = known.and_then(|live| live.parse::<T>().ok()) {
+        return Ok(object);
+    }
+    let found = pass.cluster().get_as::<T>(&kind, Some(namespace), name).await;
+    found.map_err(|error| if error.is_not_found() { ApiError::absent(&kind, name) } else { error })
 }
 
 #[cfg(test)]
