@@ -109,7 +109,8 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
     })?;
     let url = connection.address();
     let cluster = connection.cluster(&fl_runtime::Identity::Own)?;
-    let asked = cluster.list(&Kind::namespace(), None, "");
+    let kind = Kind::namespace();
+    let asked = cluster.list(&kind, None, "");
     let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
         Ok(answer) => answer,
         Err(_) => Err(ApiError::Unreachable { problem: "no answer within 10s".to_owned() }),
