@@ -115,7 +115,7 @@ mod tests {
     fn damage_is_told() {
         assert!(PackIndex::open(Cursor::new(b"nothing".to_vec()), HashKind::Sha1).is_err());
         let mut cut = index();
-        cut.truncate(1100);
+        cut.truncate(cut.len() - 4);
         let mut open = PackIndex::open(Cursor::new(cut), HashKind::Sha1).unwrap();
         assert!(open.find(&ObjectId::Sha1([9; 20])).is_err());
     }

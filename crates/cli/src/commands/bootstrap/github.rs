@@ -21,7 +21,7 @@ pub(super) struct Github {
 }
 
 impl Github {
-    pub(super) fn github(place: Place) -> anyhow::Result<Self> {
+    pub(super) fn of_github(place: Place) -> anyhow::Result<Self> {
         let base = match place.host.as_str() {
             "github.com" => "https://api.github.com".to_owned(),
             _ => format!("{}/api/v3", place.url()),

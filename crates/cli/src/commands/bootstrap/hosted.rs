@@ -57,7 +57,7 @@ impl Place {
             "" => None,
             file => Some(std::fs::read(file).context("unable to read TLS CA file")?),
         };
-        let visibility = match call.has("visibility") && !(call.changed("private") && !call.on("private")) {
+        let visibility = match call.has("visibility") && (call.on("private") || !call.changed("private")) {
             true => call.text("visibility"),
             false if call.on("private") => "private",
             false => "public",

@@ -112,7 +112,7 @@ fn github_node() -> Node {
         action(|call: Call| async move {
             refuse_key_reuse(&call, "github")?;
             let place = Place::new(&call, "GitHub", "GITHUB_TOKEN", "maintain")?;
-            hosted::run(&call, Github::github(place)?).await
+            hosted::run(&call, Github::of_github(place)?).await
         }),
     )
     .flags(HOSTED)

@@ -228,7 +228,7 @@ fn set_text(node: &mut Node, group: &str, key: &str, value: &str) {
 /// Helm puts an annotation on every document and takes it away again: what is empty then goes.
 fn drop_empty_annotations(node: &mut Node) {
     let Some(metadata) = node.get_mut("metadata").and_then(Node::as_map_mut) else { return };
-    if metadata.get("annotations").is_some_and(|found| found.as_map().is_none_or(|map| map.is_empty())) {
+    if metadata.get("annotations").is_some_and(|found| found.as_map().is_none_or(fl_yaml::Map::is_empty)) {
         metadata.remove("annotations");
     }
 }

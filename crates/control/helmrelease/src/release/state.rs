@@ -1,7 +1,7 @@
 //! What state a release is in.
 
 use fl_api::helm::HelmRelease;
-use fl_api::helm::helm_release::ReleaseSnapshot;
+use fl_api::helm::helm_release::{ReleaseAction, ReleaseSnapshot};
 use fl_release::{
     Observation, Release, Status, common_metadata_digest, post_renderers_digest, snapshot_verifies,
     values_digest, verify_values,
@@ -146,9 +146,13 @@ impl Machine<'_> {
 
     /// Whether a release is what is wanted now: then making it once more would be a second effect.
     fn is_wanted(&self, release: &Release) -> bool {
+        release.info.status == Status::Deployed && self.is_same(release)
+    }
+
+    /// Whether a release is of the chart and the values that are wanted now, however it ended.
+    fn is_same(&self, release: &Release) -> bool {
         let metadata = &release.chart.metadata;
-        release.info.status == Status::Deployed
-            && metadata.name == self.chart.name()
+        metadata.name == self.chart.name()
             && metadata.version == self.chart.version
             && values_digest(&release.config) == values_digest(&self.values)
     }
@@ -171,7 +175,28 @@ impl Machine<'_> {
         });
         let restored = restored.collect();
         self.pass.log.info("the last pass was cut off: the history is restored from storage");
-        self.pass.object.status.get_or_insert_default().history = Some(restored);
+        // What the cut-off pass tried and failed at counts: it is not tried once more beyond the retries that are allowed.
+        let before = status.latest().map_or(0, |latest| latest.version as i64);
+        let tried = |release: &&Release| {
+            release.version > before
+                && release.info.status == Status::Failed
+                && self.is_own(release)
+                && self.is_same(release)
+        };
+        let failed = releases.iter().filter(tried).count();
+        let action = if before == 0 { ReleaseAction::Install } else { ReleaseAction::Upgrade };
+        let object = &mut self.pass.object;
+        object.status.get_or_insert_default().history = Some(restored);
+        if failed > 0 {
+            object.status.get_or_insert_default().last_attempted_release_action = Some(action);
+        }
+        if let Some(remediation) = object.active_remediation() {
+            let status = object.status.get_or_insert_default();
+            for _ in 0..failed {
+                remediation.count_failure(status);
+                status.failures = Some(status.failures.unwrap_or(0) + 1);
+            }
+        }
         Ok(())
     }
 }
