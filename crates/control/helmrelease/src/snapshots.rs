@@ -10,6 +10,12 @@ pub(crate) fn full_name(snapshot: &ReleaseSnapshot) -> String {
     format!("{}/{}.v{}", snapshot.namespace, snapshot.name, snapshot.version)
 }
 
+/// What is told of a rollback to a snapshot.
+pub(crate) fn rollback_succeeded(to: &ReleaseSnapshot) -> String {
+    let (name, chart) = (full_name(to), versioned_chart(to));
+    format!("Helm rollback to previous release {name} with chart {chart} succeeded")
+}
+
 /// `chart@version`
 pub(crate) fn versioned_chart(snapshot: &ReleaseSnapshot) -> String {
     format!("{}@{}", snapshot.chart_name, snapshot.chart_version)

@@ -140,7 +140,11 @@ fn flags<'a>(page: &mut String, list: impl Iterator<Item = &'a Arg>) {
         let long = arg.get_long().map(|l| format!("--{l}"));
         let short = arg.get_short().map(|s| format!("-{s}"));
         let value = match arg.get_action().takes_values() {
-            true => arg.get_value_names().and_then(|n| n.first()).map(clap::builder::Str::as_str).unwrap_or_default(),
+            true => arg
+                .get_value_names()
+                .and_then(|n| n.first())
+                .map(clap::builder::Str::as_str)
+                .unwrap_or_default(),
             false => "",
         };
         let switch = value == "BOOL" || value.is_empty() || is_switch(arg);

@@ -17,7 +17,7 @@ use crate::action::log::ActionLog;
 use crate::action::post_render::owner_labels;
 use crate::action::{Action, ActionError};
 use crate::drift;
-use crate::snapshots::{Snapshots, full_name, is_of, tested, versioned_chart};
+use crate::snapshots::{Snapshots, full_name, is_of, rollback_succeeded, tested, versioned_chart};
 use crate::spec::Asked;
 
 /// What an action is asked to do.
@@ -378,8 +378,7 @@ impl Machine<'_> {
         );
         let outcome = match result {
             Ok(_) => {
-                let message =
-                    format!("Helm rollback to previous release {name} with chart {chart} succeeded");
+                let message = rollback_succeeded(&previous);
                 self.pass.object.mark_true(types::REMEDIATED, "RollbackSucceeded", &message);
                 self.pass.event_with(EventKind::Normal, "RollbackSucceeded", &message, data);
                 Ok(())

@@ -1,11 +1,13 @@
 //! What state a release is in.
 
+use fl_api::condition::types;
 use fl_api::helm::HelmRelease;
 use fl_api::helm::helm_release::{ReleaseAction, ReleaseSnapshot};
 use fl_release::{
     Observation, Release, Status, common_metadata_digest, post_renderers_digest, snapshot_verifies,
     values_digest, verify_values,
 };
+use fl_runtime::Conditions as _;
 
 use super::machine::Machine;
 use crate::action::ActionError;
@@ -13,7 +15,7 @@ use crate::action::objects::read_manifest;
 use crate::action::post_render::owner_labels;
 use crate::action::records::Records;
 use crate::drift::{self, Differences};
-use crate::snapshots::{Snapshots, is_of, test_failed, tested};
+use crate::snapshots::{Snapshots, is_of, rollback_succeeded, test_failed, tested};
 use crate::spec::{Asked, DEFAULT_HISTORY};
 
 /// What was found.
@@ -173,22 +175,36 @@ impl Machine<'_> {
             let snapshot = Observation::of(release).with(digest, Some(&action)).snapshot();
             ReleaseSnapshot { test_hooks: known.and_then(|known| known.test_hooks.clone()), ..snapshot }
         });
-        let restored = restored.collect();
+        let restored: Vec<ReleaseSnapshot> = restored.collect();
         self.pass.log.info("the last pass was cut off: the history is restored from storage");
-        // What the cut-off pass tried and failed at counts: it is not tried once more beyond the retries that are allowed.
+        // What the cut-off pass tried, failed at and rolled back counts: it is not tried beyond the retries that are allowed.
+        // A failure with nothing after it may be nothing but the cut itself.
         let before = status.latest().map_or(0, |latest| latest.version as i64);
+        let rolled_back = releases.first().filter(|newest| {
+            newest.info.status == Status::Deployed && newest.info.description.starts_with("Rollback")
+        });
         let tried = |release: &&Release| {
-            release.version > before
+            rolled_back.is_some_and(|newest| newest.version > release.version)
+                && release.version > before
                 && release.info.status == Status::Failed
                 && self.is_own(release)
                 && self.is_same(release)
         };
         let failed = releases.iter().filter(tried).count();
+        let back_to = rolled_back.filter(|_| failed > 0).and_then(|newest| {
+            let version: i64 = newest.info.description.rsplit(' ').next()?.parse().ok()?;
+            restored.iter().find(|snapshot| snapshot.version as i64 == version)
+        });
+        let remediated = back_to.map(rollback_succeeded);
         let action = if before == 0 { ReleaseAction::Install } else { ReleaseAction::Upgrade };
         let object = &mut self.pass.object;
         object.status.get_or_insert_default().history = Some(restored);
         if failed > 0 {
             object.status.get_or_insert_default().last_attempted_release_action = Some(action);
+        }
+        if let Some(message) = remediated {
+            object.mark_true(types::REMEDIATED, "RollbackSucceeded", &message);
+            super::report::summarize(object);
         }
         if let Some(remediation) = object.active_remediation() {
             let status = object.status.get_or_insert_default();

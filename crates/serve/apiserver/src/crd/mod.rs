@@ -30,17 +30,26 @@ pub(crate) struct Custom {
     pub(crate) cleaning: Mutex<HashSet<String>>,
 }
 
-/// Serves the definitions that are in the store.
+/// Serves the definitions that are in the store, and goes on with those that the last process did not get through with.
 pub(crate) fn load(inner: &Arc<Inner>) {
     let definitions = inner.store.list(TABLE, "", None, 0).1;
+    let mut unfinished = Vec::new();
     inner.change_registry(|registry| {
         for (_, entry) in definitions {
             let definition = entry.value();
-            if establish::is_established(&definition) {
+            let established = establish::is_established(&definition);
+            if established {
                 types(&definition).into_iter().for_each(|served| registry.add(served));
+            }
+            if !established || object::is_deleting(&definition) {
+                unfinished.push(definition);
             }
         }
     });
+    for definition in unfinished {
+        let inner = inner.clone();
+        tokio::spawn(async move { establish::changed(&inner, &definition).await });
+    }
 }
 
 /// Fills in what the server decides about a definition before it is written.
