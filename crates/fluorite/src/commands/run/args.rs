@@ -244,7 +244,7 @@ pub(crate) struct Args {
     /// Address of /healthz and /readyz; 0 for none
     #[arg(long, value_name = "ADDRESS", default_value = ":9440", help_heading = "Endpoints")]
     pub(super) health_addr: String,
-    /// Address webhooks are received on; refused without the component notification
+    /// Address webhooks are received on; nothing listens there without the component notification
     #[arg(long = "receiverAddr", value_name = "ADDRESS", help_heading = "Endpoints")]
     pub(super) receiver_addr: Option<String>,
 

@@ -24,9 +24,6 @@ pub(super) fn check(args: &Args) -> anyhow::Result<()> {
             args.snapshot_digest_algo
         );
     }
-    if args.receiver_addr.is_some() {
-        anyhow::bail!("--receiverAddr cannot be used: the component notification is not part of this build");
-    }
     Ok(())
 }
 
@@ -34,6 +31,10 @@ pub(super) fn check(args: &Args) -> anyhow::Result<()> {
 pub(super) fn tell(args: &Args, gates: &FeatureGates, log: &Log) {
     for gate in gates.without_effect() {
         log.with([("gate", gate.into())]).info("this feature gate changes nothing in this engine");
+    }
+    if args.receiver_addr.is_some() {
+        // One set of flags for all components is a habit of installations; those of an absent one hurt nobody.
+        log.info("--receiverAddr is not listened on: the component notification is not part of this build");
     }
     if args.helm_cache_max_size > 0 {
         log.info("--helm-cache-max-size changes nothing: indexes are read where they are stored");
