@@ -120,7 +120,7 @@ fn flux(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
         .arg(folder)
         .arg("--scenarios")
         .arg(corpora.join("flux"))
-        .args(["--filter", "git-,oci-,ks-", "--wait", "60"])
+        .args(["--filter", "git-,oci-,ks-,hsrc-,hr-", "--wait", "60"])
         .output()?)
 }
 
