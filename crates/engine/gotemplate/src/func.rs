@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::error::Error;
+use crate::error::{Error, Finding};
 use crate::exec::Context;
 use crate::value::{IntKind, Value};
 
@@ -95,17 +95,18 @@ impl Signature {
 pub struct CallError {
     message: String,
     budget: bool,
+    finding: Option<Box<Finding>>,
 }
 
 impl CallError {
     /// An error with Go's text.
     pub fn new(message: impl Into<String>) -> Self {
-        CallError { message: message.into(), budget: false }
+        CallError { message: message.into(), budget: false, finding: None }
     }
 
     /// A refusal by a budget, which keeps that nature on its way out.
     pub fn budget(message: impl Into<String>) -> Self {
-        CallError { message: message.into(), budget: true }
+        CallError { message: message.into(), budget: true, finding: None }
     }
 
     /// The text.
@@ -121,13 +122,18 @@ impl CallError {
     /// The same error with words before it.
     #[must_use]
     pub fn context(self, before: &str) -> Self {
-        CallError { message: format!("{before}: {}", self.message), budget: self.budget }
+        CallError { message: format!("{before}: {}", self.message), ..self }
+    }
+
+    /// What was found where the error arose, when that was in a template.
+    pub(crate) fn take_finding(&mut self) -> Option<Box<Finding>> {
+        self.finding.take()
     }
 }
 
 impl From<Error> for CallError {
     fn from(error: Error) -> Self {
-        CallError { budget: error.is_budget(), message: error.to_string() }
+        CallError { budget: error.is_budget(), message: error.to_string(), finding: error.into_finding() }
     }
 }
 

@@ -51,6 +51,9 @@ impl fmt::Debug for Limits {
     }
 }
 
+/// What a budget error ends with when [`Limits::stack`] was the limit.
+pub(crate) const TOO_DEEP: &str = "templates and values are nested too deeply";
+
 /// Stack of a thread made by [`on_deep_stack`].
 const DEEP_STACK: usize = 192 << 20;
 

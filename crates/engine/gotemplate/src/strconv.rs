@@ -1,5 +1,7 @@
 //! Go's `strconv`: numbers and quoted strings read with Go's rules.
 
+use std::borrow::Cow;
+
 use crate::runes;
 
 /// Why a number was not read: Go tells the two apart in its texts.
@@ -215,7 +217,7 @@ fn unquote_char(s: &[u8], quote: u8) -> Option<(u32, bool, &[u8])> {
 }
 
 /// `strconv.Unquote`: a string in double quotes, back quotes, or a character in single quotes. `None` is "invalid syntax".
-pub fn unquote(s: &[u8]) -> Option<Vec<u8>> {
+pub fn unquote(s: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (&quote, rest) = s.split_first()?;
     let (&last, body) = rest.split_last()?;
     if quote != last {
@@ -223,21 +225,23 @@ pub fn unquote(s: &[u8]) -> Option<Vec<u8>> {
     }
     match quote {
         b'`' => {
-            if body.contains(&b'`') {
+            if memchr::memchr(b'`', body).is_some() {
                 return None;
             }
-            Some(body.iter().copied().filter(|b| *b != b'\r').collect())
+            Some(match memchr::memchr(b'\r', body) {
+                Some(_) => body.iter().copied().filter(|b| *b != b'\r').collect(),
+                None => Cow::Borrowed(body),
+            })
         }
         b'"' | b'\'' => {
-            if body.contains(&b'\n') {
+            if memchr::memchr(b'\n', body).is_some() {
                 return None;
             }
             if quote == b'"'
-                && !body.contains(&b'\\')
-                && !body.contains(&b'"')
+                && memchr::memchr2(b'\\', b'"', body).is_none()
                 && std::str::from_utf8(body).is_ok()
             {
-                return Some(body.to_vec());
+                return Some(Cow::Borrowed(body));
             }
             let mut out = Vec::with_capacity(body.len());
             let mut rest = body;
@@ -255,7 +259,7 @@ pub fn unquote(s: &[u8]) -> Option<Vec<u8>> {
             if quote == b'\'' && count != 1 {
                 return None;
             }
-            Some(out)
+            Some(Cow::Owned(out))
         }
         _ => None,
     }

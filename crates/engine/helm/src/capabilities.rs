@@ -29,8 +29,11 @@ impl KubeVersion {
             }
             parts.push(part.parse::<u64>().map_err(|_| bad())?);
         }
-        if parts.len() < 2 {
+        if parts.is_empty() {
             return Err(bad());
+        }
+        if parts.len() < 2 {
+            return Err(Error::ShortKubeVersion { text: text.to_owned() });
         }
         let shown: Vec<String> = parts.iter().map(ToString::to_string).collect();
         Ok(Self {

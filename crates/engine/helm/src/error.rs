@@ -1,5 +1,7 @@
 //! What can go wrong, in Helm's words where Helm has words for it.
 
+use fl_gotemplate::Finding;
+
 /// Why a chart could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -114,12 +116,21 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
         /// The text given.
         text: String,
     },
+    /// A Kubernetes version without its second number.
+    #[error("invalid kube version '{text}': illegal version string {text:?}")]
+    ShortKubeVersion {
+        /// The text given.
+        text: String,
+    },
     /// A template cannot be parsed or executed.
     #[error("{0}")]
-    Template(String),
+    Template(String, Option<Box<Finding>>),
     /// A budget stopped a template; the text names it.
     #[error("{0}")]
     Budget(String),
+    /// Templates nest deeper than the stack they were given; the text names one.
+    #[error("{0}")]
+    TooDeep(String),
     /// What a template printed is not YAML.
     #[error("YAML parse error on {file}: {why}")]
     Output {
@@ -127,6 +138,8 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
         file: String,
         /// The reader's words.
         why: String,
+        /// The document; values in it can be secret.
+        printed: String,
     },
     /// `--show-only` names a template that printed nothing.
     #[error("could not find template {0} in chart")]
@@ -137,13 +150,38 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
 }
 
 impl Error {
+    pub(crate) fn output(file: &str, why: String, printed: &str) -> Self {
+        Error::Output { file: file.to_owned(), why, printed: printed.to_owned() }
+    }
+
+    /// The place of the failure for the person who runs the chart: the lines around it, what the values were. Not for
+    /// logs, since values can be secret.
+    pub fn excerpt(&self) -> Option<String> {
+        match self {
+            Error::Template(_, finding) => finding.as_ref().map(ToString::to_string),
+            Error::Output { file, why, printed } => {
+                let (_, line) = why.split_once("line ")?;
+                let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
+                let line: usize = line[..digits].parse().ok()?;
+                let first = line.saturating_sub(2).max(1);
+                let mut text = format!("  --> printed by {file}, line {line} of the document");
+                for (i, shown) in printed.lines().enumerate().skip(first - 1).take(line + 2 - first) {
+                    text.push_str(&format!("\n  {:>4} | {shown}", i + 1));
+                }
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether Helm got as far as rendering: then it suggests `--debug`.
     pub fn while_rendering(&self) -> bool {
         matches!(
             self,
             Error::KubeVersion { .. }
-                | Error::Template(_)
+                | Error::Template(..)
                 | Error::Budget(_)
+                | Error::TooDeep(_)
                 | Error::Output { .. }
                 | Error::PostRender(_)
         )

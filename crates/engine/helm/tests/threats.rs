@@ -132,6 +132,7 @@ fn a05_bombs_stop_at_the_limit() {
     }
 }
 
+/// D01: a chart's name and version become file names.
 #[test]
 fn d01_chart_names_and_versions_that_are_paths_are_refused() {
     for (name, version) in [
@@ -148,6 +149,7 @@ fn d01_chart_names_and_versions_that_are_paths_are_refused() {
     }
 }
 
+/// D02: reads do not leave the chart. That writes follow no link is tested where they happen, in the command.
 #[cfg(unix)]
 #[test]
 fn d02_links_out_of_the_chart_are_refused() {
@@ -224,6 +226,7 @@ fn d06_schemas_with_references_out_are_refused() {
     assert!(render(&[("Chart.yaml", CHART), ("values.schema.json", schema)]).is_err());
 }
 
+/// D09: refused before memory is taken; how much it takes is measured in `set_memory.rs`.
 #[test]
 fn d09_huge_indexes_and_deep_paths_are_refused() {
     let deep_list = format!("a{}=1", "[0]".repeat(100_000));
@@ -258,6 +261,36 @@ fn broken_templates_say_file_line_and_expression() {
     let error = render(&[("Chart.yaml", CHART), ("templates/a.yaml", "a: 1\nb: {{ .Values.x.y.z }}\n")])
         .expect_err("nil");
     assert!(error.contains("c/templates/a.yaml:2:") && error.contains(".Values.x.y.z"), "{error}");
+}
+
+/// What the error of a chart with this template shows beside its text.
+fn excerpt(template: &str, values: &str) -> String {
+    let files: MemoryFiles = [("Chart.yaml", CHART), ("templates/a.yaml", template), ("values.yaml", values)]
+        .into_iter()
+        .collect();
+    let chart = CompiledChart::new(Loader::new().directory(&files).expect("a chart"));
+    let options = RenderOptions { limits: Limits::default(), ..options(Rc::new(Still)) };
+    let error = chart.render(&Overrides::new(), &options, None).expect_err("the template is wrong");
+    error.excerpt().expect("a template failed")
+}
+
+#[test]
+fn broken_templates_show_the_line_and_what_the_values_were() {
+    let shown = excerpt("a: 1\nb: {{ .Values.x.y.z }}\n", "x: {}\n");
+    assert!(shown.contains("--> c/templates/a.yaml:2"), "{shown}");
+    assert!(shown.contains("2 | b: {{ .Values.x.y.z }}\n"), "{shown}");
+    assert!(shown.ends_with("= .Values.x.y is nil"), "{shown}");
+    let shown = excerpt("a: {{ .Values.count | trimPrefix \"v\" }}\n", "count: 7\n");
+    assert!(shown.ends_with("= the value piped in is 7 (float64)"), "{shown}");
+    let shown = excerpt("a: {{ required \"give s\" .Values.s }}\n", "s: \"\"\n");
+    assert!(shown.ends_with("= .Values.s is \"\""), "{shown}");
+    let inner = "{{ define \"p\" }}\n{{ .Values.name.first }}{{ end }}\na: {{ include \"p\" . }}\n";
+    let shown = excerpt(inner, "name: bob\n");
+    assert!(shown.contains("a.yaml:2") && shown.ends_with("= .Values.name is \"bob\""), "{shown}");
+    let shown = excerpt("a: {{ nonsense }}\n", "");
+    assert!(shown.contains("1 | a: {{ nonsense }}"), "{shown}");
+    let shown = excerpt("a: {{ .Values.v }}\n  b: c: d\n", "v: 5\n");
+    assert!(shown.contains("line 2 of the document") && shown.contains("1 | a: 5\n"), "{shown}");
 }
 
 /// A loaded chart is shared by many reconciles.

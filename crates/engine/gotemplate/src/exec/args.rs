@@ -36,16 +36,12 @@ impl<'t> State<'_, '_, 't> {
                 None => "float",
             },
             _ => {
-                let shown = self.shown(arg);
+                let shown = self.shown(NodeRef::Operand(arg));
                 return self.fail(format!("can't handle {shown} for arg of type {}", ty.name()));
             }
         };
-        let shown = self.shown(arg);
+        let shown = self.shown(NodeRef::Operand(arg));
         self.fail(format!("expected {wanted}; found {shown}"))
-    }
-
-    fn shown(&self, arg: &Operand) -> String {
-        String::from_utf8_lossy(&NodeRef::Operand(arg).print(&[])).into_owned()
     }
 
     /// Whether a value may be passed for a type, and as what.
@@ -55,19 +51,19 @@ impl<'t> State<'_, '_, 't> {
         }
         if matches!(value.v, Value::Nil) {
             if value.iface {
-                return self
-                    .fail(format!("wrong type for value; expected {}; got interface {{}}", ty.name()));
+                let message = format!("wrong type for value; expected {}; got interface {{}}", ty.name());
+                return self.fail_at(message, &Value::Nil);
             }
             if ty.can_be_nil() {
                 return Ok(Value::Nil);
             }
-            return self.fail(format!("invalid value; expected {}", ty.name()));
+            return self.fail_at(format!("invalid value; expected {}", ty.name()), &Value::Nil);
         }
         match assign(value.v, ty) {
             Ok(value) => Ok(value),
             Err(value) => {
                 let got = value.type_name();
-                self.fail(format!("wrong type for value; expected {}; got {got}", ty.name()))
+                self.fail_at(format!("wrong type for value; expected {}; got {got}", ty.name()), &value)
             }
         }
     }

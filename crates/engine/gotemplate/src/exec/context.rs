@@ -10,7 +10,7 @@ use super::set::{MissingKey, Named, TemplateSet, adopt};
 use super::walk::State;
 use crate::error::Error;
 use crate::func::CallError;
-use crate::limits::Limits;
+use crate::limits::{Limits, TOO_DEEP};
 use crate::parse::node::Template;
 use crate::value::{Str, Value};
 
@@ -28,6 +28,8 @@ pub struct Context<'a> {
     stack_base: usize,
     host: Option<Rc<dyn Any>>,
     names: FxHashMap<Str, u32>,
+    /// The name of the variable that every template starts with.
+    pub(super) dollar: Str,
 }
 
 /// How many steps pass between two looks at the clock.
@@ -50,6 +52,7 @@ impl<'a> Context<'a> {
             stack_base: stack_pointer(),
             host,
             names: FxHashMap::default(),
+            dollar: Str::from("$"),
         }
     }
 
@@ -138,7 +141,7 @@ impl<'a> Context<'a> {
 
     pub(super) fn check_stack(&self) -> Result<(), CallError> {
         if self.stack_base.abs_diff(stack_pointer()) > self.limits.stack {
-            return Err(CallError::budget("templates and values are nested too deeply"));
+            return Err(CallError::budget(TOO_DEEP));
         }
         Ok(())
     }
@@ -164,9 +167,8 @@ impl<'a> Context<'a> {
     pub fn run_named(&mut self, name: &Str, data: Value, out: &mut Vec<u8>) -> Result<(), Error> {
         let Some(template) = self.lookup(name) else {
             let shown = crate::fmt::quoted(name);
-            return Err(Error::Exec(format!(
-                "template: no template {shown} associated with template \"gotpl\""
-            )));
+            let text = format!("template: no template {shown} associated with template \"gotpl\"");
+            return Err(Error::Exec(text, None));
         };
         self.run(&template, data, out)
     }
@@ -221,8 +223,7 @@ impl<'a> Context<'a> {
 
     /// A text's blank definitions do not hide those already there.
     fn visible(&self, overlay: Rc<Named>) -> Rc<Named> {
-        let blank = |t: &Arc<Template>| crate::parse::is_empty(&t.root, &t.text);
-        let hides = |(name, t): (&Str, &Arc<Template>)| blank(t) && self.lookup(name).is_some();
+        let hides = |(name, t): (&Str, &Arc<Template>)| t.is_blank() && self.lookup(name).is_some();
         if overlay.len() > 1 && overlay.iter().any(hides) {
             return Rc::new(
                 overlay.iter().filter(|e| !hides(*e)).map(|(n, t)| (n.clone(), t.clone())).collect(),

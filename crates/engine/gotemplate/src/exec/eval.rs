@@ -1,6 +1,7 @@
 //! Pipelines, commands and calls.
 
-use super::walk::{Rv, State, Walk};
+use super::walk::{PIPED, Rv, State, Stop, Walk};
+use crate::error::Error;
 use crate::func::{Function, Signature, Type};
 use crate::parse::node::{Callee, Command, NodeRef, Number, Operand, OperandKind, Pipe};
 use crate::value::Value;
@@ -9,7 +10,7 @@ impl<'t> State<'_, '_, 't> {
     pub(super) fn eval_pipeline(&mut self, dot: &Rv, pipe: &'t Pipe) -> Walk<Rv> {
         self.at(NodeRef::Pipe(pipe));
         let mut value: Option<Rv> = None;
-        for command in &pipe.cmds {
+        for command in self.tree().commands(pipe) {
             let mut result = self.eval_command(dot, command, value)?;
             result.iface = false;
             value = Some(result);
@@ -27,8 +28,7 @@ impl<'t> State<'_, '_, 't> {
 
     fn not_a_function(&self, args: &'t [Operand], last: Option<&Rv>) -> Walk<()> {
         if args.len() > 1 || last.is_some() {
-            let shown = NodeRef::Operand(&args[0]).print(&[]);
-            let shown = String::from_utf8_lossy(&shown).into_owned();
+            let shown = self.shown(NodeRef::Operand(&args[0]));
             return self.fail(format!("can't give argument to non-function {shown}"));
         }
         Ok(())
@@ -36,15 +36,22 @@ impl<'t> State<'_, '_, 't> {
 
     fn eval_command(&mut self, dot: &Rv, command: &'t Command, last: Option<Rv>) -> Walk<Rv> {
         self.step()?;
-        let args = &command.args[..];
+        let args = self.tree().args(command);
         let first = &args[0];
         match &first.kind {
             OperandKind::Field(_) | OperandKind::Chain(..) | OperandKind::Variable(..) => {
                 return self.eval_access(dot, first, args, last);
             }
-            OperandKind::Identifier(name, callee) => {
+            OperandKind::Identifier(word) => {
                 self.at(NodeRef::Operand(first));
-                return self.eval_callee(dot, *callee, name, NodeRef::Command(command), &args[1..], last);
+                return self.eval_callee(
+                    dot,
+                    word.callee,
+                    &word.name,
+                    NodeRef::Command(command),
+                    &args[1..],
+                    last,
+                );
             }
             OperandKind::Pipe(pipe) => {
                 self.not_a_function(args, last.as_ref())?;
@@ -71,7 +78,7 @@ impl<'t> State<'_, '_, 't> {
                 self.ideal(number)
             }
             _ => {
-                let shown = NodeRef::Operand(operand).print(&[]);
+                let shown = NodeRef::Operand(operand).print(self.tree());
                 self.fail(format!("can't evaluate command {}", crate::fmt::quoted(&shown)))
             }
         }
@@ -125,8 +132,7 @@ impl<'t> State<'_, '_, 't> {
             }
             OperandKind::Chain(inner, fields) => {
                 if matches!(inner.kind, OperandKind::Nil) {
-                    let shown = NodeRef::Operand(first).print(&[]);
-                    let shown = String::from_utf8_lossy(&shown).into_owned();
+                    let shown = self.shown(NodeRef::Operand(first));
                     return self.fail(format!("indirection through explicit nil in {shown}"));
                 }
                 let value = self.eval_operand(dot, inner)?;
@@ -145,8 +151,8 @@ impl<'t> State<'_, '_, 't> {
                 self.eval_access(dot, operand, &[], None)
             }
             OperandKind::Pipe(pipe) => self.eval_pipeline(dot, pipe),
-            OperandKind::Identifier(name, callee) => {
-                self.eval_callee(dot, *callee, name, NodeRef::Operand(operand), &[], None)
+            OperandKind::Identifier(word) => {
+                self.eval_callee(dot, word.callee, &word.name, NodeRef::Operand(operand), &[], None)
             }
             _ => self.constant(operand),
         }
@@ -188,7 +194,7 @@ impl<'t> State<'_, '_, 't> {
                     Ok(n) => Ok(Rv::plain(Value::int(n as i64))),
                     Err(message) => {
                         self.at(node);
-                        self.fail(format!("error calling len: {message}"))
+                        self.fail_at(format!("error calling len: {message}"), &value.v)
                     }
                 }
             }
@@ -199,7 +205,7 @@ impl<'t> State<'_, '_, 't> {
                     values.push(self.eval_reflect(dot, arg)?.v);
                 }
                 let shown = match args.first() {
-                    Some(arg) => String::from_utf8_lossy(&NodeRef::Operand(arg).print(&[])).into_owned(),
+                    Some(arg) => self.shown(NodeRef::Operand(arg)),
                     None => last.as_ref().map(|l| crate::fmt::display(&l.v)).unwrap_or_default(),
                 };
                 values.extend(last.map(|l| l.v));
@@ -252,7 +258,7 @@ impl<'t> State<'_, '_, 't> {
         }
         if let Some(last) = last {
             let ty = type_at(args.len());
-            values.push(self.validate(last, ty)?);
+            values.push(self.validate(last, ty).map_err(named_as_piped)?);
         }
         Ok(values)
     }
@@ -272,7 +278,7 @@ impl<'t> State<'_, '_, 't> {
             Err(error) => {
                 self.at(node);
                 let before = format!("error calling {}", String::from_utf8_lossy(name));
-                self.fail_call(&error.context(&before))
+                self.fail_called(error.context(&before), args, &values)
             }
         }
     }
@@ -303,4 +309,14 @@ impl<'t> State<'_, '_, 't> {
             }
         }
     }
+}
+
+/// The error names the node before the pipe's end; the value came through the pipe.
+fn named_as_piped(mut stop: Stop) -> Stop {
+    if let Stop::Error(error) = &mut stop
+        && let Error::Exec(_, Some(finding)) = &mut **error
+    {
+        finding.values.iter_mut().for_each(|(expression, _)| PIPED.clone_into(expression));
+    }
+    stop
 }

@@ -1,7 +1,8 @@
 //! Field chains: map keys, struct fields, methods, and the nil rules.
 
 use super::set::MissingKey;
-use super::walk::{Rv, State, Walk};
+use super::walk::{Rv, State, Stop, Walk};
+use crate::error::Error;
 use crate::func::CallError;
 use crate::parse::node::{NodeRef, Operand};
 use crate::value::{Kind, Map, MapType, Str, Value};
@@ -18,10 +19,28 @@ impl<'t> State<'_, '_, 't> {
     ) -> Walk<Rv> {
         let Some((final_field, chain)) = fields.split_last() else { return Ok(receiver) };
         let mut receiver = receiver;
-        for field in chain {
-            receiver = self.eval_field(dot, field, node, &[], None, &receiver)?;
+        for (i, field) in chain.iter().enumerate() {
+            receiver = match self.eval_field(dot, field, node, &[], None, &receiver) {
+                Ok(next) => next,
+                Err(stop) => return Err(self.with_receiver(stop, node, fields.len() - i, &receiver)),
+            };
         }
         self.eval_field(dot, final_field, node, args, last, &receiver)
+            .map_err(|stop| self.with_receiver(stop, node, 1, &receiver))
+    }
+
+    /// Adds to an error what the value was whose field was asked for; `left` fields of the chain were still to come.
+    fn with_receiver(&self, stop: Stop, node: NodeRef<'t>, left: usize, receiver: &Rv) -> Stop {
+        let Stop::Error(mut error) = stop else { return stop };
+        if let Error::Exec(_, Some(finding)) = &mut *error
+            && finding.values.is_empty()
+        {
+            let whole = self.shown(node);
+            let end = whole.rmatch_indices('.').nth(left - 1).map_or(whole.len(), |(at, _)| at);
+            let before = if end == 0 { "." } else { &whole[..end] };
+            finding.note(before.to_owned(), &receiver.v);
+        }
+        Stop::Error(error)
     }
 
     fn eval_field(
@@ -95,7 +114,7 @@ impl<'t> State<'_, '_, 't> {
             Ok(value) => Ok(Rv::plain(value)),
             Err(error) => {
                 self.at(node);
-                self.fail_call(&error.context(&format!("error calling {field}")))
+                self.fail_call(error.context(&format!("error calling {field}")))
             }
         }
     }

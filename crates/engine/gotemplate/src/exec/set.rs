@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::func::Functions;
 use crate::limits::Limits;
 use crate::parse::node::Template;
-use crate::parse::{Names, ParseOptions, is_empty, parse};
+use crate::parse::{Names, ParseOptions, parse};
 use crate::value::{Str, Value};
 
 /// What `.missing` means for a map without that key.
@@ -27,6 +27,9 @@ pub enum MissingKey {
 }
 
 pub(super) type Named = FxHashMap<Str, Arc<Template>>;
+
+/// Bytes of texts from which on parsing them takes longer than starting a thread by far.
+const WORTH_A_THREAD: usize = 512 << 10;
 
 /// Templates by name, with the functions they may call.
 #[derive(Clone, Debug)]
@@ -69,14 +72,51 @@ impl TemplateSet {
     /// # Errors
     /// Bad syntax, an unknown function or variable, a name defined twice in the text.
     pub fn parse(&mut self, name: &str, text: impl Into<Str>) -> Result<(), Error> {
-        let mut names = std::mem::take(&mut self.names);
-        let parsed = self.parse_texts(&Str::from(name), &text.into(), &mut names);
-        self.names = names;
-        let parsed = parsed?;
-        for template in parsed {
-            adopt(&mut self.templates, template);
-        }
+        let parsed = self.parse_in_turn(&[(name, &text.into())]).map_err(|(_, error)| error)?;
+        self.adopt(parsed);
         Ok(())
+    }
+
+    /// As [`parse`](Self::parse) for each of the texts in turn. Many of them are shared out to a second thread.
+    ///
+    /// # Errors
+    /// The first error, and which text it is in.
+    pub fn parse_all(&mut self, texts: &[(&str, &Str)]) -> Result<(), (usize, Error)> {
+        let bytes = |texts: &[(&str, &Str)]| texts.iter().map(|(_, text)| text.len()).sum::<usize>();
+        let all = bytes(texts);
+        if all < WORTH_A_THREAD || std::thread::available_parallelism().is_ok_and(|n| n.get() == 1) {
+            return self.parse_in_turn(texts).map(|parsed| self.adopt(parsed));
+        }
+        let mut before = 0;
+        let middle = texts.iter().position(|(_, text)| {
+            before += text.len();
+            before > all / 2
+        });
+        let (first, second) = texts.split_at(middle.unwrap_or(texts.len()));
+        let mut helper = TemplateSet { templates: Named::default(), names: Names::default(), ..self.clone() };
+        let (here, there) = std::thread::scope(|scope| {
+            let there = std::thread::Builder::new().spawn_scoped(scope, || helper.parse_in_turn(second));
+            let here = self.parse_in_turn(first);
+            (here, there.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+        });
+        self.adopt(here?);
+        let there = there.unwrap_or_else(|_| self.parse_in_turn(second));
+        self.adopt(there.map_err(|(at, error)| (first.len() + at, error))?);
+        Ok(())
+    }
+
+    fn parse_in_turn(&mut self, texts: &[(&str, &Str)]) -> Result<Vec<Arc<Template>>, (usize, Error)> {
+        let mut names = std::mem::take(&mut self.names);
+        let mut all = Vec::with_capacity(texts.len());
+        for (at, (name, text)) in texts.iter().enumerate() {
+            all.extend(self.parse_texts(&Str::from(*name), text, &mut names).map_err(|error| (at, error))?);
+        }
+        self.names = names;
+        Ok(all)
+    }
+
+    fn adopt(&mut self, parsed: Vec<Arc<Template>>) {
+        parsed.into_iter().for_each(|template| adopt(&mut self.templates, template));
     }
 
     pub(super) fn parse_texts(
@@ -123,7 +163,7 @@ impl TemplateSet {
 
 /// Adds a template to a set as Go associates one: a blank one never replaces another.
 pub(super) fn adopt(templates: &mut Named, template: Arc<Template>) {
-    if templates.contains_key(&template.name) && is_empty(&template.root, &template.text) {
+    if templates.contains_key(&template.name) && template.is_blank() {
         return;
     }
     templates.insert(template.name.clone(), template);

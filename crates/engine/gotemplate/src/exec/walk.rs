@@ -1,9 +1,9 @@
 //! The walk over a template's nodes: text, actions, branches, loops, calls of other templates.
 
 use super::context::Context;
-use crate::error::Error;
+use crate::error::{Error, Finding};
 use crate::func::CallError;
-use crate::parse::node::{Branch, Node, NodeRef, Template, TemplateCall};
+use crate::parse::node::{Branch, Node, NodeRef, Operand, Span, Template, TemplateCall, Tree};
 use crate::value::{Kind, List, Map, Str, Value};
 
 /// A value with what `reflect` adds to it: whether it is still wrapped in `interface {}` (an element of a map or list).
@@ -28,6 +28,9 @@ impl Rv {
         if self.iface { "interface {}".into() } else { self.v.type_name() }
     }
 }
+
+/// How findings name what came through a pipe.
+pub(super) const PIPED: &str = "the value piped in";
 
 /// Why a walk stops: an error, or a loop word on its way to its loop.
 #[derive(Debug)]
@@ -54,12 +57,18 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
 
     pub(super) fn run(mut self, data: Value) -> Result<(), Error> {
         let dot = Rv::plain(data);
-        self.vars.push((Str::from("$"), dot.clone()));
-        match self.walk_list(&dot, &self.template.root) {
+        let name = self.cx.dollar.clone();
+        self.vars.push((name, dot.clone()));
+        match self.walk_list(&dot, self.template.root) {
             Ok(()) => Ok(()),
             Err(Stop::Error(error)) => Err(*error),
             Err(Stop::Break | Stop::Continue) => Ok(()),
         }
+    }
+
+    /// What nodes point into.
+    pub(super) fn tree(&self) -> &'t Tree {
+        &self.template.tree
     }
 
     pub(super) fn at(&mut self, node: NodeRef<'t>) {
@@ -68,25 +77,69 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
 
     /// An error at the current node.
     pub(super) fn fail<T>(&self, message: impl AsRef<str>) -> Walk<T> {
-        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref())))))
+        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref()), self.finding()))))
+    }
+
+    /// An error at the current node, which had this value.
+    pub(super) fn fail_at<T>(&self, message: impl AsRef<str>, value: &Value) -> Walk<T> {
+        let mut finding = self.finding();
+        if let (Some(finding), Some(node)) = (&mut finding, self.node) {
+            finding.note(self.shown(node), value);
+        }
+        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref()), finding))))
+    }
+
+    /// The place of the current node.
+    fn finding(&self) -> Option<Box<Finding>> {
+        let pos = self.node?.pos() as usize;
+        Some(Box::new(Finding::at(self.template.parse_name.to_string(), &self.tree().text, pos)))
+    }
+
+    /// A node as Go prints it.
+    pub(super) fn shown(&self, node: NodeRef<'t>) -> String {
+        String::from_utf8_lossy(&node.print(self.tree())).into_owned()
     }
 
     /// An error of a function or budget at the current node.
-    pub(super) fn fail_call<T>(&self, error: &CallError) -> Walk<T> {
+    pub(super) fn fail_call<T>(&self, error: CallError) -> Walk<T> {
+        self.fail_called(error, &[], &[])
+    }
+
+    /// An error of a function that got these arguments; the one piped in is the last of them. When it arose in another
+    /// template, what was found there says more.
+    pub(super) fn fail_called<T>(
+        &self,
+        mut error: CallError,
+        args: &'t [Operand],
+        values: &[Value],
+    ) -> Walk<T> {
         let text = self.locate(error.message());
-        let error = if error.is_budget() { Error::Budget(text) } else { Error::Exec(text) };
-        Err(Stop::Error(Box::new(error)))
+        if error.is_budget() {
+            return Err(Stop::Error(Box::new(Error::Budget(text))));
+        }
+        let finding = error.take_finding().or_else(|| {
+            let mut finding = self.finding()?;
+            for (i, value) in values.iter().enumerate() {
+                match args.get(i) {
+                    Some(arg) if arg.kind.is_constant() => {}
+                    Some(arg) => finding.note(self.shown(NodeRef::Operand(arg)), value),
+                    None => finding.note(PIPED.to_owned(), value),
+                }
+            }
+            Some(finding)
+        });
+        Err(Stop::Error(Box::new(Error::Exec(text, finding))))
     }
 
     fn locate(&self, message: &str) -> String {
         let Some(node) = self.node else {
             return format!("template: {}: {message}", self.template.name);
         };
-        let text = &self.template.text;
+        let text = &self.tree().text;
         let before = &text[..node.pos() as usize];
         let line = 1 + memchr::memchr_iter(b'\n', before).count();
         let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
-        let context = node.print(text);
+        let context = node.print(self.tree());
         format!(
             "template: {}:{line}:{column}: executing {} at <{}>: {message}",
             self.template.parse_name,
@@ -98,12 +151,12 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
     pub(super) fn step(&mut self) -> Walk<()> {
         match self.cx.step(1) {
             Ok(()) => Ok(()),
-            Err(e) => self.fail_call(&e),
+            Err(e) => self.fail_call(e),
         }
     }
 
-    fn walk_list(&mut self, dot: &Rv, list: &'t [Node]) -> Walk<()> {
-        for node in list {
+    fn walk_list(&mut self, dot: &Rv, list: Span) -> Walk<()> {
+        for node in self.tree().nodes(list) {
             self.walk(dot, node)?;
         }
         Ok(())
@@ -114,7 +167,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         self.step()?;
         match node {
             Node::Text { start, end } => {
-                let text = &self.template.text[*start as usize..*end as usize];
+                let text = &self.tree().text[*start as usize..*end as usize];
                 self.out.extend_from_slice(text);
                 self.count_output(text.len())
             }
@@ -146,7 +199,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
     fn count_output(&mut self, bytes: usize) -> Walk<()> {
         match self.cx.wrote(bytes) {
             Ok(()) => Ok(()),
-            Err(e) => self.fail_call(&e),
+            Err(e) => self.fail_call(e),
         }
     }
 
@@ -156,13 +209,12 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
             Value::Nil => self.out.extend_from_slice(b"<no value>"),
             Value::Str(text) => self.out.extend_from_slice(text),
             Value::Object(object) if object.kind() == Kind::Func && object.string().is_none() => {
-                let shown = NodeRef::Node(node).print(&self.template.text);
-                let shown = String::from_utf8_lossy(&shown).into_owned();
+                let shown = self.shown(NodeRef::Node(node));
                 return self.fail(format!("can't print {shown} of type {}", object.type_name()));
             }
             other => {
                 if let Err(e) = crate::fmt::print_into(self.out, other, self.cx.largest_value()) {
-                    return self.fail_call(&e);
+                    return self.fail_call(e);
                 }
             }
         }
@@ -174,8 +226,8 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         let mark = self.vars.len();
         let value = self.eval_pipeline(dot, &branch.pipe)?;
         let result = if value.v.truth() {
-            self.walk_list(if with { &value } else { dot }, &branch.list)
-        } else if let Some(list) = &branch.otherwise {
+            self.walk_list(if with { &value } else { dot }, branch.list)
+        } else if let Some(list) = branch.otherwise {
             self.walk_list(dot, list)
         } else {
             Ok(())
@@ -223,14 +275,14 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
             },
             _ => return self.cannot_range(&value),
         };
-        match &branch.otherwise {
+        match branch.otherwise {
             Some(list) if !ran => self.walk_list(dot, list),
             _ => Ok(()),
         }
     }
 
     fn cannot_range(&self, value: &Value) -> Walk<()> {
-        self.fail(format!("range can't iterate over {}", crate::fmt::display(value)))
+        self.fail_at(format!("range can't iterate over {}", crate::fmt::display(value)), value)
     }
 
     fn range_list(&mut self, branch: &'t Branch, list: &List) -> Walk<bool> {
@@ -274,7 +326,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
             }
         }
         let mark = self.vars.len();
-        let result = self.walk_list(item, &branch.list);
+        let result = self.walk_list(item, branch.list);
         self.vars.truncate(mark);
         match result {
             Err(Stop::Continue) => Ok(()),
@@ -287,7 +339,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
             return self.fail(format!("template {} not defined", crate::fmt::quoted(&call.name)));
         };
         if let Err(e) = self.cx.enter() {
-            return self.fail_call(&e);
+            return self.fail_call(e);
         }
         let dot = match &call.pipe {
             Some(pipe) => self.eval_pipeline(dot, pipe)?,

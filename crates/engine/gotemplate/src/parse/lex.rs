@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::runes::{self, decode, is_word};
+use crate::runes::{decode, is_word};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,66 +49,38 @@ impl Tok {
     }
 }
 
-/// A token: its bytes lie at `start..end` of the input; an error carries its text instead.
-#[derive(Clone, Debug)]
+/// A token: its bytes lie at `start..end` of the input. The text of an error is with the lexer, which stops at the first.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) tok: Tok,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) line: usize,
-    pub(crate) error: Option<Box<str>>,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
 }
 
 impl Item {
-    pub(crate) fn text<'t>(&self, input: &'t [u8]) -> &'t [u8] {
-        &input[self.start..self.end]
-    }
-
-    /// The token as error messages name it.
-    pub(crate) fn describe(&self, input: &[u8]) -> String {
-        if let Some(error) = &self.error {
-            return error.to_string();
-        }
-        let text = self.text(input);
-        if self.tok == Tok::Eof {
-            return "EOF".to_owned();
-        }
-        if self.tok.is_keyword() {
-            return format!("<{}>", String::from_utf8_lossy(text));
-        }
-        let mut out = Vec::new();
-        if text.len() > 10 {
-            let cut = runes::runes(text).nth(10).map_or(text.len(), |(at, _, _)| at);
-            crate::fmt::quote_into(&mut out, &text[..cut], b'"', false);
-            out.extend_from_slice(b"...");
-        } else {
-            crate::fmt::quote_into(&mut out, text, b'"', false);
-        }
-        String::from_utf8_lossy(&out).into_owned()
+    pub(crate) fn text(self, input: &[u8]) -> &[u8] {
+        &input[self.start as usize..self.end as usize]
     }
 }
 
-/// Splits a template into tokens, one at a time.
+/// Splits a template into tokens, one at a time. Lines are not counted here: only errors need them, and they follow from
+/// where a token begins.
 #[derive(Debug)]
 pub(crate) struct Lexer<'t> {
     input: &'t [u8],
-    left: &'t [u8],
+    left: memmem::Finder<'t>,
     right: &'t [u8],
     pos: usize,
     start: usize,
-    line: usize,
-    start_line: usize,
     paren_depth: usize,
     inside_action: bool,
-    failed: bool,
+    error: Option<String>,
     keep_break: bool,
     keep_continue: bool,
 }
 
-const SPACES: &[u8] = b" \t\r\n";
-
 fn is_space_byte(b: u8) -> bool {
-    SPACES.contains(&b)
+    matches!(b, b' ' | b'\t' | b'\r' | b'\n')
 }
 
 fn has_left_trim(s: &[u8]) -> bool {
@@ -116,11 +88,12 @@ fn has_left_trim(s: &[u8]) -> bool {
 }
 
 fn has_right_trim(s: &[u8]) -> bool {
-    s.len() >= 2 && is_space_byte(s[0]) && s[1] == b'-'
+    s.len() >= 2 && s[1] == b'-' && is_space_byte(s[0])
 }
 
 impl<'t> Lexer<'t> {
     /// `keep_break` and `keep_continue` say whether these words are keywords (they are unless functions have the names).
+    /// The input is shorter than 4 GiB.
     pub(crate) fn new(
         input: &'t [u8],
         left: &'t [u8],
@@ -130,26 +103,47 @@ impl<'t> Lexer<'t> {
     ) -> Self {
         Lexer {
             input,
-            left,
+            left: memmem::Finder::new(left),
             right,
             pos: 0,
             start: 0,
-            line: 1,
-            start_line: 1,
             paren_depth: 0,
             inside_action: false,
-            failed: false,
+            error: None,
             keep_break,
             keep_continue,
         }
     }
 
     pub(crate) fn next_item(&mut self) -> Item {
-        if self.failed {
+        if self.error.is_some() {
             // After an error Go's lexer has no input left.
-            return Item { tok: Tok::Eof, start: 0, end: 0, line: self.start_line, error: None };
+            return Item { tok: Tok::Eof, start: self.start as u32, end: self.start as u32 };
         }
         if self.inside_action { self.lex_action() } else { self.lex_text() }
+    }
+
+    /// A token as error messages name it.
+    pub(crate) fn describe(&self, item: Item) -> String {
+        if item.tok == Tok::Error {
+            return self.error.clone().unwrap_or_default();
+        }
+        let text = item.text(self.input);
+        if item.tok == Tok::Eof {
+            return "EOF".to_owned();
+        }
+        if item.tok.is_keyword() {
+            return format!("<{}>", String::from_utf8_lossy(text));
+        }
+        let mut out = Vec::new();
+        if text.len() > 10 {
+            let cut = crate::runes::runes(text).nth(10).map_or(text.len(), |(at, _, _)| at);
+            crate::fmt::quote_into(&mut out, &text[..cut], b'"', false);
+            out.extend_from_slice(b"...");
+        } else {
+            crate::fmt::quote_into(&mut out, text, b'"', false);
+        }
+        String::from_utf8_lossy(&out).into_owned()
     }
 
     fn rest(&self) -> &'t [u8] {
@@ -159,9 +153,6 @@ impl<'t> Lexer<'t> {
     fn next(&mut self) -> Option<char> {
         let (c, width) = decode(self.rest())?;
         self.pos += width;
-        if c == '\n' {
-            self.line += 1;
-        }
         Some(c)
     }
 
@@ -170,46 +161,29 @@ impl<'t> Lexer<'t> {
     }
 
     fn emit(&mut self, tok: Tok) -> Item {
-        let item = Item { tok, start: self.start, end: self.pos, line: self.start_line, error: None };
+        let item = Item { tok, start: self.start as u32, end: self.pos as u32 };
         self.start = self.pos;
-        self.start_line = self.line;
         item
     }
 
-    fn count_lines(&self) -> usize {
-        memchr::memchr_iter(b'\n', &self.input[self.start..self.pos]).count()
-    }
-
     fn ignore(&mut self) {
-        self.line += self.count_lines();
         self.start = self.pos;
-        self.start_line = self.line;
     }
 
-    fn fail(&mut self, message: impl Into<Box<str>>) -> Item {
-        self.failed = true;
-        Item {
-            tok: Tok::Error,
-            start: self.start,
-            end: self.start,
-            line: self.start_line,
-            error: Some(message.into()),
-        }
+    fn fail(&mut self, message: impl Into<String>) -> Item {
+        self.error = Some(message.into());
+        Item { tok: Tok::Error, start: self.start as u32, end: self.start as u32 }
     }
 
     fn lex_text(&mut self) -> Item {
         loop {
-            let Some(x) = memmem::find(self.rest(), self.left) else {
+            let Some(x) = self.left.find(self.rest()) else {
                 self.pos = self.input.len();
-                if self.pos > self.start {
-                    self.line += self.count_lines();
-                    return self.emit(Tok::Text);
-                }
-                return self.emit(Tok::Eof);
+                return self.emit(if self.pos > self.start { Tok::Text } else { Tok::Eof });
             };
             if x > 0 {
                 self.pos += x;
-                let after = &self.input[self.pos + self.left.len()..];
+                let after = &self.input[self.pos + self.left.needle().len()..];
                 let text = &self.input[self.start..self.pos];
                 let trimmed = if has_left_trim(after) {
                     text.iter().rev().take_while(|b| is_space_byte(**b)).count()
@@ -217,7 +191,6 @@ impl<'t> Lexer<'t> {
                     0
                 };
                 self.pos -= trimmed;
-                self.line += self.count_lines();
                 let item = self.emit(Tok::Text);
                 self.pos += trimmed;
                 self.ignore();
@@ -233,7 +206,7 @@ impl<'t> Lexer<'t> {
 
     /// `None` after a comment: text goes on.
     fn lex_left_delim(&mut self) -> Option<Item> {
-        self.pos += self.left.len();
+        self.pos += self.left.needle().len();
         let marker = if has_left_trim(self.rest()) { 2 } else { 0 };
         if self.input[self.pos + marker..].starts_with(b"/*") {
             self.pos += marker;
@@ -257,8 +230,6 @@ impl<'t> Lexer<'t> {
         let Some(trim) = self.at_right_delim() else {
             return Some(self.fail("comment ends before closing delimiter"));
         };
-        self.line += self.count_lines();
-        self.emit(Tok::Text);
         if trim {
             self.pos += 2;
         }
@@ -274,17 +245,20 @@ impl<'t> Lexer<'t> {
         self.pos += self.rest().iter().take_while(|b| is_space_byte(**b)).count();
     }
 
-    /// Whether the right delimiter is next, and if so whether it trims.
-    fn at_right_delim(&self) -> Option<bool> {
-        let rest = self.rest();
-        if has_right_trim(rest) && rest[2..].starts_with(self.right) {
-            return Some(true);
-        }
-        rest.starts_with(self.right).then_some(false)
+    /// Whether the right delimiter begins here. Most bytes are not even its first.
+    fn right_delim_at(&self, pos: usize) -> bool {
+        self.input.get(pos) == self.right.first() && self.input[pos..].starts_with(self.right)
     }
 
-    fn lex_right_delim(&mut self) -> Item {
-        let trim = self.at_right_delim() == Some(true);
+    /// Whether the right delimiter is next, and if so whether it trims.
+    fn at_right_delim(&self) -> Option<bool> {
+        if has_right_trim(self.rest()) && self.right_delim_at(self.pos + 2) {
+            return Some(true);
+        }
+        self.right_delim_at(self.pos).then_some(false)
+    }
+
+    fn lex_right_delim(&mut self, trim: bool) -> Item {
         if trim {
             self.pos += 2;
             self.ignore();
@@ -300,19 +274,19 @@ impl<'t> Lexer<'t> {
     }
 
     fn lex_action(&mut self) -> Item {
-        if self.at_right_delim().is_some() {
+        if let Some(trim) = self.at_right_delim() {
             if self.paren_depth == 0 {
-                return self.lex_right_delim();
+                return self.lex_right_delim(trim);
             }
             return self.fail("unclosed left paren");
         }
-        let before = (self.pos, self.line);
+        let before = self.pos;
         let Some(c) = self.next() else {
             return self.fail("unclosed action");
         };
         match c {
             ' ' | '\t' | '\r' | '\n' => {
-                (self.pos, self.line) = before;
+                self.pos = before;
                 self.lex_space()
             }
             '=' => self.emit(Tok::Assign),
@@ -331,11 +305,11 @@ impl<'t> Lexer<'t> {
                 self.lex_field_or_variable(Tok::Field)
             }
             '.' | '+' | '-' | '0'..='9' => {
-                (self.pos, self.line) = before;
+                self.pos = before;
                 self.lex_number()
             }
             c if is_word(c) => {
-                (self.pos, self.line) = before;
+                self.pos = before;
                 self.lex_identifier()
             }
             '(' => {
@@ -355,39 +329,30 @@ impl<'t> Lexer<'t> {
     }
 
     fn lex_space(&mut self) -> Item {
-        let mut count = 0;
-        while let Some(b) = self.rest().first()
-            && is_space_byte(*b)
-        {
-            if *b == b'\n' {
-                self.line += 1;
-            }
-            self.pos += 1;
-            count += 1;
-        }
-        let last = &self.input[self.pos - 1..];
-        if has_right_trim(last) && last[2..].starts_with(self.right) {
+        let before = self.pos;
+        self.skip_spaces();
+        // The last blank may belong to a delimiter that trims.
+        if has_right_trim(&self.input[self.pos - 1..]) && self.right_delim_at(self.pos + 1) {
             self.pos -= 1;
-            if last[0] == b'\n' {
-                self.line -= 1;
-            }
-            if count == 1 {
-                return self.lex_right_delim();
+            if self.pos == before {
+                return self.lex_right_delim(true);
             }
         }
         self.emit(Tok::Space)
     }
 
     fn at_terminator(&self) -> bool {
-        match self.peek() {
-            None | Some(' ' | '\t' | '\r' | '\n' | '.' | ',' | '|' | ':' | ')' | '(') => true,
-            Some(_) => self.rest().starts_with(self.right),
+        match self.rest().first() {
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(') => true,
+            Some(_) => self.right_delim_at(self.pos),
         }
     }
 
     /// Skips identifier characters; the character after them, for an error.
     fn skip_word(&mut self) -> Option<char> {
         loop {
+            let ascii = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
+            self.pos += self.rest().iter().take_while(ascii).count();
             match self.peek() {
                 Some(c) if is_word(c) => self.pos += c.len_utf8(),
                 other => return other,
@@ -436,25 +401,26 @@ impl<'t> Lexer<'t> {
 
     fn lex_quote(&mut self, close: u8, tok: Tok, unterminated: &str) -> Item {
         loop {
-            match self.next() {
-                Some('\\') => {
-                    if matches!(self.next(), None | Some('\n')) {
-                        return self.fail(unterminated);
-                    }
-                }
-                None | Some('\n') => return self.fail(unterminated),
-                Some(c) if c as u32 == u32::from(close) => return self.emit(tok),
-                Some(_) => {}
+            let Some(at) = memchr::memchr3(close, b'\\', b'\n', self.rest()) else {
+                return self.fail(unterminated);
+            };
+            self.pos += at + 1;
+            let found = self.input[self.pos - 1];
+            if found == close {
+                return self.emit(tok);
+            }
+            if found == b'\n' || matches!(self.next(), None | Some('\n')) {
+                return self.fail(unterminated);
             }
         }
     }
 
     fn lex_raw_quote(&mut self) -> Item {
-        loop {
-            match self.next() {
-                None => return self.fail("unterminated raw quoted string"),
-                Some('`') => return self.emit(Tok::RawString),
-                Some(_) => {}
+        match memchr::memchr(b'`', self.rest()) {
+            None => self.fail("unterminated raw quoted string"),
+            Some(at) => {
+                self.pos += at + 1;
+                self.emit(Tok::RawString)
             }
         }
     }

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use self::lex::{Item, Lexer, Tok};
 pub(crate) use self::names::Names;
-use self::node::{Branch, Callee, Command, Node, Operand, OperandKind, Pipe, Template, TemplateCall};
-use crate::error::Error;
+use self::node::{
+    Branch, Callee, Command, Node, Operand, OperandKind, Pipe, Span, Template, TemplateCall, Tree,
+};
+use crate::error::{Error, Finding};
 use crate::func::Functions;
 use crate::strconv::unquote;
 use crate::value::Str;
@@ -35,36 +37,34 @@ pub(crate) fn parse(
     options: &ParseOptions<'_>,
     names: &mut Names,
 ) -> Result<Vec<Arc<Template>>, Error> {
-    let fail = |message: String| Error::Parse(format!("template: {name}:1: {message}"));
+    let fail = |message: String| Error::Parse(format!("template: {name}:1: {message}"), None);
     if u32::try_from(text.len()).is_err() {
         return Err(fail("template is larger than 4 GiB".to_owned()));
     }
     let has = |word: &str| options.functions.get(word).is_some();
     let mut parser = Parser {
         name: name.clone(),
-        shared: text,
+        tree: Tree::new(text),
         text,
         names,
         lexer: Lexer::new(text, options.left, options.right, !has("break"), !has("continue")),
         functions: options.functions,
         frame: Frame::new(),
+        scratch: Scratch::default(),
         done: Vec::new(),
         blocks: 0,
     };
     let root = parser.parse_root()?;
     parser.add(name.clone(), root)?;
-    Ok(parser.done)
-}
-
-/// Whether a tree has nothing but blanks: such a definition does not replace another.
-pub(crate) fn is_empty(list: &[Node], text: &[u8]) -> bool {
-    list.iter().all(|node| match node {
-        Node::Text { start, end } => {
-            let bytes = &text[*start as usize..*end as usize];
-            crate::runes::runes(bytes).all(|(_, c, _)| crate::runes::is_space(c))
-        }
-        _ => false,
-    })
+    let Parser { mut tree, done, .. } = parser;
+    tree.nodes.shrink_to_fit();
+    tree.commands.shrink_to_fit();
+    tree.operands.shrink_to_fit();
+    let tree = Arc::new(tree);
+    let template = |(template, root)| {
+        Arc::new(Template { name: template, parse_name: name.clone(), tree: Arc::clone(&tree), root })
+    };
+    Ok(done.into_iter().map(template).collect())
 }
 
 /// Parsing state of one tree: a `define` inside a text starts afresh.
@@ -72,19 +72,19 @@ struct Frame {
     token: [Item; 3],
     peek_count: usize,
     vars: Vec<Str>,
-    action_line: usize,
+    /// Where the action begins that is being read.
+    action: Option<u32>,
     range_depth: usize,
     paren_depth: usize,
 }
 
 impl Frame {
     fn new() -> Self {
-        let none = Item { tok: Tok::Error, start: 0, end: 0, line: 0, error: None };
         Frame {
-            token: [none.clone(), none.clone(), none],
+            token: [Item { tok: Tok::Error, start: 0, end: 0 }; 3],
             peek_count: 0,
             vars: vec![Str::from("$")],
-            action_line: 0,
+            action: None,
             range_depth: 0,
             paren_depth: 0,
         }
@@ -112,37 +112,61 @@ enum Parsed {
     End(End),
 }
 
+/// Unfinished lists, each on top of those around it: a finished one goes into the tree in one piece.
+#[derive(Default)]
+struct Scratch {
+    nodes: Vec<Node>,
+    commands: Vec<Command>,
+    operands: Vec<Operand>,
+}
+
+fn finish<T>(stack: &mut Vec<T>, mark: usize, finished: &mut Vec<T>) -> Span {
+    // No longer than the text, which is shorter than 4 GiB.
+    let start = finished.len() as u32;
+    finished.extend(stack.drain(mark..));
+    Span { start, end: finished.len() as u32 }
+}
+
 struct Parser<'t> {
     name: Str,
-    shared: &'t Str,
+    tree: Tree,
     text: &'t [u8],
     names: &'t mut Names,
     lexer: Lexer<'t>,
     functions: &'t Functions,
     frame: Frame,
-    done: Vec<Arc<Template>>,
+    scratch: Scratch,
+    done: Vec<(Str, Span)>,
     blocks: usize,
 }
 
 type Parse<T> = Result<T, Error>;
 
 impl Parser<'_> {
-    fn error<T>(&self, message: impl AsRef<str>) -> Parse<T> {
-        let line = self.frame.token[0].line;
-        Err(Error::Parse(format!("template: {}:{line}: {}", self.name, message.as_ref())))
+    fn line_of(&self, pos: u32) -> usize {
+        1 + memchr::memchr_iter(b'\n', &self.text[..pos as usize]).count()
     }
 
-    fn unexpected<T>(&self, item: &Item, context: &str) -> Parse<T> {
-        let shown = item.describe(self.text);
+    fn error<T>(&self, message: impl AsRef<str>) -> Parse<T> {
+        let pos = self.frame.token[0].start;
+        let text = format!("template: {}:{}: {}", self.name, self.line_of(pos), message.as_ref());
+        let finding = Finding { column: None, ..Finding::at(self.name.to_string(), self.text, pos as usize) };
+        Err(Error::Parse(text, Some(Box::new(finding))))
+    }
+
+    fn unexpected<T>(&self, item: Item, context: &str) -> Parse<T> {
+        let shown = self.lexer.describe(item);
         if item.tok != Tok::Error {
             return self.error(format!("unexpected {shown} in {context}"));
         }
-        let started = self.frame.action_line;
-        if started == 0 || started == item.line {
-            return self.error(shown);
+        let started = self.frame.action.map(|pos| self.line_of(pos));
+        match started.filter(|line| *line != self.line_of(item.start)) {
+            None => self.error(shown),
+            Some(started) => {
+                let words = if shown.ends_with(" action") { "" } else { " in action" };
+                self.error(format!("{shown}{words} started at {}:{started}", self.name))
+            }
         }
-        let words = if shown.ends_with(" action") { "" } else { " in action" };
-        self.error(format!("{shown}{words} started at {}:{started}", self.name))
     }
 
     fn next(&mut self) -> Item {
@@ -151,7 +175,7 @@ impl Parser<'_> {
         } else {
             self.frame.token[0] = self.lexer.next_item();
         }
-        self.frame.token[self.frame.peek_count].clone()
+        self.frame.token[self.frame.peek_count]
     }
 
     fn backup(&mut self) {
@@ -169,12 +193,12 @@ impl Parser<'_> {
         self.frame.peek_count = 3;
     }
 
-    fn peek(&mut self) -> &Item {
+    fn peek(&mut self) -> Item {
         if self.frame.peek_count == 0 {
             self.frame.peek_count = 1;
             self.frame.token[0] = self.lexer.next_item();
         }
-        &self.frame.token[self.frame.peek_count - 1]
+        self.frame.token[self.frame.peek_count - 1]
     }
 
     fn next_non_space(&mut self) -> Item {
@@ -194,31 +218,26 @@ impl Parser<'_> {
 
     fn expect(&mut self, tok: Tok, context: &str) -> Parse<Item> {
         let item = self.next_non_space();
-        if item.tok == tok { Ok(item) } else { self.unexpected(&item, context) }
+        if item.tok == tok { Ok(item) } else { self.unexpected(item, context) }
     }
 
-    fn add(&mut self, name: Str, root: Box<[Node]>) -> Parse<()> {
-        let old = self.done.iter().position(|t| t.name == name);
-        match old {
-            Some(at) if !is_empty(&self.done[at].root, self.text) => {
-                if !is_empty(&root, self.text) {
+    fn add(&mut self, name: Str, root: Span) -> Parse<()> {
+        match self.done.iter().position(|(known, _)| *known == name) {
+            Some(at) if !self.tree.is_blank(self.done[at].1) => {
+                if !self.tree.is_blank(root) {
                     let name = crate::fmt::quoted(&name);
                     return self.error(format!("template: multiple definition of template {name}"));
                 }
                 return Ok(());
             }
-            Some(at) => {
-                self.done.remove(at);
-            }
+            Some(at) => drop(self.done.remove(at)),
             None => {}
         }
-        let template = Template { name, parse_name: self.name.clone(), text: self.shared.clone(), root };
-        self.done.push(Arc::new(template));
+        self.done.push((name, root));
         Ok(())
     }
 
-    fn parse_root(&mut self) -> Parse<Box<[Node]>> {
-        let mut root = Vec::new();
+    fn parse_root(&mut self) -> Parse<Span> {
         while self.peek().tok != Tok::Eof {
             if self.peek().tok == Tok::LeftDelim {
                 let delim = self.next();
@@ -232,16 +251,16 @@ impl Parser<'_> {
             }
             match self.text_or_action()? {
                 Parsed::End(end) => return self.error(format!("unexpected {}", end.text())),
-                Parsed::Node(node) => root.push(node),
+                Parsed::Node(node) => self.scratch.nodes.push(node),
             }
         }
-        Ok(root.into())
+        Ok(finish(&mut self.scratch.nodes, 0, &mut self.tree.nodes))
     }
 
     fn parse_definition(&mut self) -> Parse<()> {
         const CONTEXT: &str = "define clause";
         let item = self.next_non_space();
-        let name = self.template_name(&item, CONTEXT)?;
+        let name = self.template_name(item, CONTEXT)?;
         self.expect(Tok::RightDelim, CONTEXT)?;
         let (list, end) = self.item_list()?;
         if let End::Else = end {
@@ -250,19 +269,19 @@ impl Parser<'_> {
         self.add(name, list)
     }
 
-    fn item_list(&mut self) -> Parse<(Box<[Node]>, End)> {
+    fn item_list(&mut self) -> Parse<(Span, End)> {
         if self.blocks >= MAX_BLOCKS {
             return self.error(format!("more than {MAX_BLOCKS} nested blocks"));
         }
         self.blocks += 1;
-        let mut list = Vec::new();
+        let mark = self.scratch.nodes.len();
         while self.peek_non_space().tok != Tok::Eof {
             match self.text_or_action()? {
                 Parsed::End(end) => {
                     self.blocks -= 1;
-                    return Ok((list.into(), end));
+                    return Ok((finish(&mut self.scratch.nodes, mark, &mut self.tree.nodes), end));
                 }
-                Parsed::Node(node) => list.push(node),
+                Parsed::Node(node) => self.scratch.nodes.push(node),
             }
         }
         self.error("unexpected EOF")
@@ -271,20 +290,20 @@ impl Parser<'_> {
     fn text_or_action(&mut self) -> Parse<Parsed> {
         let item = self.next_non_space();
         match item.tok {
-            Tok::Text => Ok(Parsed::Node(Node::Text { start: item.start as u32, end: item.end as u32 })),
+            Tok::Text => Ok(Parsed::Node(Node::Text { start: item.start, end: item.end })),
             Tok::LeftDelim => {
-                self.frame.action_line = item.line;
+                self.frame.action = Some(item.start);
                 let parsed = self.action()?;
-                self.frame.action_line = 0;
+                self.frame.action = None;
                 Ok(parsed)
             }
-            _ => self.unexpected(&item, "input"),
+            _ => self.unexpected(item, "input"),
         }
     }
 
     fn action(&mut self) -> Parse<Parsed> {
         let item = self.next_non_space();
-        let pos = item.start as u32;
+        let pos = item.start;
         let node = match item.tok {
             Tok::Block => self.block_control()?,
             Tok::Break => {
@@ -312,7 +331,7 @@ impl Parser<'_> {
             Tok::With => self.with_control()?,
             _ => {
                 self.backup();
-                let pos = self.peek().start as u32;
+                let pos = self.peek().start;
                 Node::Action { pos, pipe: self.pipeline("command", Tok::RightDelim)? }
             }
         };
@@ -322,7 +341,7 @@ impl Parser<'_> {
     fn loop_control(&mut self, word: &str) -> Parse<()> {
         let item = self.next_non_space();
         if item.tok != Tok::RightDelim {
-            return self.unexpected(&item, word);
+            return self.unexpected(item, word);
         }
         if self.frame.range_depth == 0 {
             return self.error(format!("{word} outside {{{{range}}}}"));
@@ -356,7 +375,7 @@ impl Parser<'_> {
         Ok(Branch { pos: pipe.pos, pipe, list, otherwise })
     }
 
-    fn otherwise(&mut self, context: &str) -> Parse<Box<[Node]>> {
+    fn otherwise(&mut self, context: &str) -> Parse<Span> {
         let next = self.peek().tok;
         if context == "if" && next == Tok::If || context == "with" && next == Tok::With {
             self.next();
@@ -366,7 +385,9 @@ impl Parser<'_> {
             self.blocks += 1;
             let node = if context == "if" { self.if_control()? } else { self.with_control()? };
             self.blocks -= 1;
-            return Ok(Box::new([node]));
+            let mark = self.scratch.nodes.len();
+            self.scratch.nodes.push(node);
+            return Ok(finish(&mut self.scratch.nodes, mark, &mut self.tree.nodes));
         }
         let (list, end) = self.item_list()?;
         if let End::Else = end {
@@ -378,7 +399,7 @@ impl Parser<'_> {
     fn block_control(&mut self) -> Parse<Node> {
         const CONTEXT: &str = "block clause";
         let item = self.next_non_space();
-        let name = self.template_name(&item, CONTEXT)?;
+        let name = self.template_name(item, CONTEXT)?;
         let pipe = self.pipeline(CONTEXT, Tok::RightDelim)?;
         let outer = std::mem::replace(&mut self.frame, Frame::new());
         let (list, end) = self.item_list()?;
@@ -388,22 +409,22 @@ impl Parser<'_> {
         }
         self.add(name.clone(), list)?;
         self.frame = outer;
-        Ok(Node::Template(Box::new(TemplateCall { pos: item.start as u32, name, pipe: Some(pipe) })))
+        Ok(Node::Template(Box::new(TemplateCall { pos: item.start, name, pipe: Some(pipe) })))
     }
 
     fn template_control(&mut self) -> Parse<Node> {
         const CONTEXT: &str = "template clause";
         let item = self.next_non_space();
-        let name = self.template_name(&item, CONTEXT)?;
+        let name = self.template_name(item, CONTEXT)?;
         let mut pipe = None;
         if self.next_non_space().tok != Tok::RightDelim {
             self.backup();
             pipe = Some(self.pipeline(CONTEXT, Tok::RightDelim)?);
         }
-        Ok(Node::Template(Box::new(TemplateCall { pos: item.start as u32, name, pipe })))
+        Ok(Node::Template(Box::new(TemplateCall { pos: item.start, name, pipe })))
     }
 
-    fn template_name(&mut self, item: &Item, context: &str) -> Parse<Str> {
+    fn template_name(&mut self, item: Item, context: &str) -> Parse<Str> {
         if !matches!(item.tok, Tok::String | Tok::RawString) {
             return self.unexpected(item, context);
         }
@@ -413,20 +434,21 @@ impl Parser<'_> {
         }
     }
 
-    fn str_of(&mut self, item: &Item) -> Str {
+    fn str_of(&mut self, item: Item) -> Str {
         self.names.share(item.text(self.text))
     }
 
     fn pipeline(&mut self, context: &str, end: Tok) -> Parse<Pipe> {
-        let pos = self.peek_non_space().start as u32;
+        let pos = self.peek_non_space().start;
         let (decl, is_assign) = self.declarations(context)?;
-        let mut cmds = Vec::new();
+        let mark = self.scratch.commands.len();
         loop {
             let item = self.next_non_space();
             match item.tok {
                 tok if tok == end => {
-                    self.check_pipeline(&cmds, context)?;
-                    return Ok(Pipe { pos, decl: decl.into(), is_assign, cmds: cmds.into() });
+                    self.check_pipeline(&self.scratch.commands[mark..], context)?;
+                    let cmds = finish(&mut self.scratch.commands, mark, &mut self.tree.commands);
+                    return Ok(Pipe { pos, decl: decl.into(), is_assign, cmds });
                 }
                 Tok::Bool
                 | Tok::CharConstant
@@ -442,9 +464,9 @@ impl Parser<'_> {
                 | Tok::LeftParen => {
                     self.backup();
                     let command = self.command()?;
-                    cmds.push(command);
+                    self.scratch.commands.push(command);
                 }
-                _ => return self.unexpected(&item, context),
+                _ => return self.unexpected(item, context),
             }
         }
     }
@@ -458,16 +480,16 @@ impl Parser<'_> {
                 return Ok((decl, false));
             }
             self.next();
-            let after = self.peek().clone();
+            let after = self.peek();
             let next = self.peek_non_space();
             if matches!(next.tok, Tok::Assign | Tok::Declare) {
                 self.next_non_space();
-                self.declare(&mut decl, &variable);
+                self.declare(&mut decl, variable);
                 return Ok((decl, next.tok == Tok::Assign));
             }
             if next.tok == Tok::Char && next.text(self.text) == b"," {
                 self.next_non_space();
-                self.declare(&mut decl, &variable);
+                self.declare(&mut decl, variable);
                 if context == "range" && decl.len() < 2 {
                     match self.peek_non_space().tok {
                         Tok::Variable | Tok::RightDelim | Tok::RightParen => continue,
@@ -485,7 +507,7 @@ impl Parser<'_> {
         }
     }
 
-    fn declare(&mut self, decl: &mut Vec<Str>, variable: &Item) {
+    fn declare(&mut self, decl: &mut Vec<Str>, variable: Item) {
         let name = self.str_of(variable);
         decl.push(name.clone());
         self.frame.vars.push(name);
@@ -497,7 +519,7 @@ impl Parser<'_> {
         }
         for (i, command) in cmds.iter().enumerate().skip(1) {
             use OperandKind::{Bool, Dot, Nil, Number, String};
-            if matches!(command.args[0].kind, Bool(_) | Dot | Nil | Number(_) | String(..)) {
+            if matches!(self.tree.args(command)[0].kind, Bool(_) | Dot | Nil | Number(_) | String(..)) {
                 return self.error(format!("non executable command in pipeline stage {}", i + 1));
             }
         }
@@ -505,73 +527,91 @@ impl Parser<'_> {
     }
 
     fn command(&mut self) -> Parse<Command> {
-        let pos = self.peek_non_space().start as u32;
-        let mut args = Vec::new();
+        let pos = self.peek_non_space().start;
+        let mark = self.scratch.operands.len();
         loop {
-            self.peek_non_space();
             if let Some(operand) = self.operand()? {
-                args.push(operand);
+                self.scratch.operands.push(operand);
             }
             let item = self.next();
             match item.tok {
                 Tok::Space => continue,
                 Tok::RightDelim | Tok::RightParen => self.backup(),
                 Tok::Pipe => {}
-                _ => return self.unexpected(&item, "operand"),
+                _ => return self.unexpected(item, "operand"),
             }
             break;
         }
-        if args.is_empty() {
+        if self.scratch.operands.len() == mark {
             return self.error("empty command");
         }
-        Ok(Command { pos, args: args.into() })
+        let args = finish(&mut self.scratch.operands, mark, &mut self.tree.operands);
+        Ok(Command { pos, args })
     }
 
     fn operand(&mut self) -> Parse<Option<Operand>> {
         let Some(node) = self.term()? else { return Ok(None) };
-        if self.peek().tok != Tok::Field {
+        let next = self.peek();
+        if next.tok != Tok::Field {
             return Ok(Some(node));
         }
-        let pos = self.peek().start as u32;
-        let mut fields = Vec::new();
-        while self.peek().tok == Tok::Field {
-            let item = self.next();
-            fields.push(self.names.share(&item.text(self.text)[1..]));
-        }
+        let fields = self.fields();
         use OperandKind as K;
         let kind = match node.kind {
-            K::Field(first) => K::Field(first.iter().cloned().chain(fields).collect()),
-            K::Variable(name, first) => K::Variable(name, first.iter().cloned().chain(fields).collect()),
             K::Bool(_) | K::String(..) | K::Number(_) | K::Nil | K::Dot => {
                 let mut shown = Vec::new();
-                node::print_operand(&mut shown, &node);
+                node::print_operand(&mut shown, &node, &self.tree);
                 return self.error(format!("unexpected . after term {}", crate::fmt::quoted(&shown)));
             }
-            _ => K::Chain(Box::new(node), fields.into()),
+            _ => K::Chain(Box::new(node), fields),
         };
-        Ok(Some(Operand { pos, kind }))
+        Ok(Some(Operand { pos: next.start, kind }))
+    }
+
+    /// Takes the fields that follow each other without a blank.
+    fn fields(&mut self) -> Arc<[Str]> {
+        let start = self.peek().start as usize;
+        let mut end = start;
+        while self.peek().tok == Tok::Field {
+            end = self.next().end as usize;
+        }
+        self.names.fields(&self.text[start..end])
     }
 
     fn term(&mut self) -> Parse<Option<Operand>> {
         let item = self.next_non_space();
+        let mut pos = item.start;
         let kind = match item.tok {
             Tok::Identifier => {
-                let name = self.str_of(&item);
-                match self.callee(&name) {
-                    Some(callee) => OperandKind::Identifier(name, callee),
-                    None => return self.error(format!("function {} not defined", crate::fmt::quoted(&name))),
+                let name = item.text(self.text);
+                let functions = self.functions;
+                match self.names.word(name, |name| callee(functions, name)) {
+                    Some(word) => OperandKind::Identifier(word),
+                    None => return self.error(format!("function {} not defined", crate::fmt::quoted(name))),
                 }
             }
             Tok::Dot => OperandKind::Dot,
             Tok::Nil => OperandKind::Nil,
             Tok::Variable => {
-                let name = self.str_of(&item);
+                let name = self.str_of(item);
                 if !self.frame.vars.contains(&name) {
                     return self.error(format!("undefined variable {}", crate::fmt::quoted(&name)));
                 }
-                OperandKind::Variable(name, Box::new([]))
+                // With fields behind it a variable or field is said to be where the second name begins, as Go says it.
+                if self.peek().tok == Tok::Field {
+                    pos = self.peek().start;
+                }
+                OperandKind::Variable(name, self.fields())
             }
-            Tok::Field => OperandKind::Field(Box::new([self.names.share(&item.text(self.text)[1..])])),
+            Tok::Field => {
+                self.backup();
+                let first = item.end;
+                let fields = self.fields();
+                if fields.len() > 1 {
+                    pos = first;
+                }
+                OperandKind::Field(fields)
+            }
             Tok::Bool => OperandKind::Bool(item.text(self.text) == b"true"),
             Tok::CharConstant | Tok::Complex | Tok::Number => {
                 match number::parse_number(item.text(self.text), item.tok) {
@@ -588,32 +628,28 @@ impl Parser<'_> {
                 self.frame.paren_depth -= 1;
                 return Ok(Some(Operand { pos: pipe.pos, kind: OperandKind::Pipe(Box::new(pipe)) }));
             }
-            Tok::String | Tok::RawString => {
-                let quoted = self.str_of(&item);
-                match unquote(&quoted) {
-                    Some(text) => OperandKind::String(self.names.share(&text), quoted),
-                    None => return self.error("invalid syntax"),
-                }
-            }
+            Tok::String | Tok::RawString => match unquote(item.text(self.text)) {
+                Some(text) => OperandKind::String(self.names.share(&text), item.end),
+                None => return self.error("invalid syntax"),
+            },
             _ => {
                 self.backup();
                 return Ok(None);
             }
         };
-        Ok(Some(Operand { pos: item.start as u32, kind }))
+        Ok(Some(Operand { pos, kind }))
     }
+}
 
-    fn callee(&self, name: &Str) -> Option<Callee> {
-        let name = name.as_utf8()?;
-        if let Some(function) = self.functions.get(name) {
-            return Some(Callee::Native(function));
-        }
-        match name {
-            "and" => Some(Callee::And),
-            "or" => Some(Callee::Or),
-            "call" => Some(Callee::Call),
-            "len" => Some(Callee::Len),
-            _ => crate::builtins::find(name).map(Callee::Native),
-        }
+fn callee(functions: &Functions, name: &str) -> Option<Callee> {
+    if let Some(function) = functions.get(name) {
+        return Some(Callee::Native(function));
+    }
+    match name {
+        "and" => Some(Callee::And),
+        "or" => Some(Callee::Or),
+        "call" => Some(Callee::Call),
+        "len" => Some(Callee::Len),
+        _ => crate::builtins::find(name).map(Callee::Native),
     }
 }

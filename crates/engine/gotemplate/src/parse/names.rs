@@ -1,15 +1,23 @@
 //! Names and short texts of templates, each kept once.
 
-use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::node::{Callee, Word};
 use crate::value::Str;
 
 /// Longer texts are seldom equal; looking them up would cost more than it saves.
 const LONGEST: usize = 64;
 
-/// All names seen while parsing a set of templates: `.Values.global` in a thousand places is two names, not two thousand.
+/// All names seen while parsing a set of templates: `.Values.global` in a thousand places is kept once, not a thousand
+/// times, and what a function's name stands for is looked up once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(FxHashSet<Str>);
+pub(crate) struct Names {
+    texts: FxHashSet<Str>,
+    chains: FxHashMap<Str, Arc<[Str]>>,
+    words: FxHashMap<Str, Arc<Word>>,
+}
 
 impl Names {
     /// The text, shared with earlier equal ones.
@@ -17,11 +25,38 @@ impl Names {
         if text.len() > LONGEST {
             return Str::from(text);
         }
-        if let Some(known) = self.0.get(text) {
+        if let Some(known) = self.texts.get(text) {
             return known.clone();
         }
         let new = Str::from(text);
-        self.0.insert(new.clone());
+        self.texts.insert(new.clone());
         new
+    }
+
+    /// The fields of `.a.b.c`.
+    pub(crate) fn fields(&mut self, chain: &[u8]) -> Arc<[Str]> {
+        if let Some(known) = self.chains.get(chain) {
+            return Arc::clone(known);
+        }
+        let fields = chain.split(|b| *b == b'.').skip(1);
+        let fields: Vec<Str> = fields.map(|field| self.share(field)).collect();
+        let fields: Arc<[Str]> = fields.into();
+        self.chains.insert(chain.into(), Arc::clone(&fields));
+        fields
+    }
+
+    /// The function of this name; `find` tells what it is when it is met for the first time.
+    pub(crate) fn word(
+        &mut self,
+        name: &[u8],
+        find: impl FnOnce(&str) -> Option<Callee>,
+    ) -> Option<Arc<Word>> {
+        if let Some(known) = self.words.get(name) {
+            return Some(Arc::clone(known));
+        }
+        let callee = find(std::str::from_utf8(name).ok()?)?;
+        let word = Arc::new(Word { name: self.share(name), callee });
+        self.words.insert(word.name.clone(), Arc::clone(&word));
+        Some(word)
     }
 }

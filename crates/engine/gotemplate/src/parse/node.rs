@@ -1,6 +1,8 @@
 //! The parsed tree, and how Go prints its nodes in error messages.
 //!
-//! A chart has tens of thousands of nodes, so lists are exactly as long as what they hold and names are shared.
+//! A chart has tens of thousands of nodes, so those of one text lie in a few long lists, and names are shared.
+
+use std::sync::Arc;
 
 use crate::func::Function;
 use crate::value::Str;
@@ -11,9 +13,61 @@ pub(crate) struct Template {
     pub(crate) name: Str,
     /// Name of the text it was parsed from, for positions.
     pub(crate) parse_name: Str,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) root: Span,
+}
+
+impl Template {
+    /// Whether there is nothing but blanks: such a definition does not replace another.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.tree.is_blank(self.root)
+    }
+}
+
+/// A piece of one of the lists of a [`Tree`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+/// All that was parsed from one text. What stands together in the text (the nodes of a block, the commands of a pipeline,
+/// the operands of a command) is one piece of a list.
+#[derive(Debug)]
+pub(crate) struct Tree {
     /// The source, shared with whoever handed it over.
     pub(crate) text: Str,
-    pub(crate) root: Box<[Node]>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) operands: Vec<Operand>,
+}
+
+impl Tree {
+    pub(crate) fn new(text: &Str) -> Self {
+        Tree { text: text.clone(), nodes: Vec::new(), commands: Vec::new(), operands: Vec::new() }
+    }
+
+    pub(crate) fn nodes(&self, span: Span) -> &[Node] {
+        &self.nodes[span.start as usize..span.end as usize]
+    }
+
+    pub(crate) fn commands(&self, pipe: &Pipe) -> &[Command] {
+        &self.commands[pipe.cmds.start as usize..pipe.cmds.end as usize]
+    }
+
+    pub(crate) fn args(&self, command: &Command) -> &[Operand] {
+        &self.operands[command.args.start as usize..command.args.end as usize]
+    }
+
+    pub(crate) fn is_blank(&self, span: Span) -> bool {
+        self.nodes(span).iter().all(|node| match node {
+            Node::Text { start, end } => {
+                let bytes = &self.text[*start as usize..*end as usize];
+                crate::runes::runes(bytes).all(|(_, c, _)| crate::runes::is_space(c))
+            }
+            _ => false,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -43,8 +97,8 @@ pub(crate) enum Node {
 pub(crate) struct Branch {
     pub(crate) pos: u32,
     pub(crate) pipe: Pipe,
-    pub(crate) list: Box<[Node]>,
-    pub(crate) otherwise: Option<Box<[Node]>>,
+    pub(crate) list: Span,
+    pub(crate) otherwise: Option<Span>,
 }
 
 #[derive(Debug)]
@@ -59,13 +113,13 @@ pub(crate) struct Pipe {
     pub(crate) pos: u32,
     pub(crate) decl: Box<[Str]>,
     pub(crate) is_assign: bool,
-    pub(crate) cmds: Box<[Command]>,
+    pub(crate) cmds: Span,
 }
 
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) pos: u32,
-    pub(crate) args: Box<[Operand]>,
+    pub(crate) args: Span,
 }
 
 #[derive(Debug)]
@@ -76,18 +130,33 @@ pub(crate) struct Operand {
 
 #[derive(Debug)]
 pub(crate) enum OperandKind {
-    Field(Box<[Str]>),
+    Field(Arc<[Str]>),
     /// Name with `$`, then fields.
-    Variable(Str, Box<[Str]>),
-    Chain(Box<Operand>, Box<[Str]>),
-    Identifier(Str, Callee),
+    Variable(Str, Arc<[Str]>),
+    Chain(Box<Operand>, Arc<[Str]>),
+    Identifier(Arc<Word>),
     Dot,
     Nil,
     Bool(bool),
     Number(Box<Number>),
-    /// Text and the quoted source.
-    String(Str, Str),
+    /// Text, and where the quoted source ends.
+    String(Str, u32),
     Pipe(Box<Pipe>),
+}
+
+impl OperandKind {
+    /// Whether it is written out in the template.
+    pub(crate) fn is_constant(&self) -> bool {
+        use OperandKind::{Bool, Nil, Number, String};
+        matches!(self, Bool(_) | Nil | Number(_) | String(..))
+    }
+}
+
+/// The name of a function with what it stands for.
+#[derive(Debug)]
+pub(crate) struct Word {
+    pub(crate) name: Str,
+    pub(crate) callee: Callee,
 }
 
 /// What an identifier names, resolved while parsing.
@@ -134,41 +203,41 @@ impl NodeRef<'_> {
     }
 
     /// The node printed as Go prints it.
-    pub(crate) fn print(self, text: &[u8]) -> Vec<u8> {
+    pub(crate) fn print(self, tree: &Tree) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
-            NodeRef::Node(node) => print_node(&mut out, node, text),
-            NodeRef::Pipe(pipe) => print_pipe(&mut out, pipe),
-            NodeRef::Command(command) => print_command(&mut out, command),
-            NodeRef::Operand(operand) => print_operand(&mut out, operand),
+            NodeRef::Node(node) => print_node(&mut out, node, tree),
+            NodeRef::Pipe(pipe) => print_pipe(&mut out, pipe, tree),
+            NodeRef::Command(command) => print_command(&mut out, command, tree),
+            NodeRef::Operand(operand) => print_operand(&mut out, operand, tree),
         }
         out
     }
 }
 
-fn print_list(out: &mut Vec<u8>, list: &[Node], text: &[u8]) {
-    for node in list {
-        print_node(out, node, text);
+fn print_list(out: &mut Vec<u8>, list: Span, tree: &Tree) {
+    for node in tree.nodes(list) {
+        print_node(out, node, tree);
     }
 }
 
-fn print_node(out: &mut Vec<u8>, node: &Node, text: &[u8]) {
+fn print_node(out: &mut Vec<u8>, node: &Node, tree: &Tree) {
     match node {
-        Node::Text { start, end } => out.extend_from_slice(&text[*start as usize..*end as usize]),
+        Node::Text { start, end } => out.extend_from_slice(&tree.text[*start as usize..*end as usize]),
         Node::Action { pipe, .. } => {
             out.extend_from_slice(b"{{");
-            print_pipe(out, pipe);
+            print_pipe(out, pipe, tree);
             out.extend_from_slice(b"}}");
         }
-        Node::If(branch) => print_branch(out, b"if", branch, text),
-        Node::With(branch) => print_branch(out, b"with", branch, text),
-        Node::Range(branch) => print_branch(out, b"range", branch, text),
+        Node::If(branch) => print_branch(out, b"if", branch, tree),
+        Node::With(branch) => print_branch(out, b"with", branch, tree),
+        Node::Range(branch) => print_branch(out, b"range", branch, tree),
         Node::Template(call) => {
             out.extend_from_slice(b"{{template ");
             crate::fmt::quote_into(out, &call.name, b'"', false);
             if let Some(pipe) = &call.pipe {
                 out.push(b' ');
-                print_pipe(out, pipe);
+                print_pipe(out, pipe, tree);
             }
             out.extend_from_slice(b"}}");
         }
@@ -177,21 +246,21 @@ fn print_node(out: &mut Vec<u8>, node: &Node, text: &[u8]) {
     }
 }
 
-fn print_branch(out: &mut Vec<u8>, word: &[u8], branch: &Branch, text: &[u8]) {
+fn print_branch(out: &mut Vec<u8>, word: &[u8], branch: &Branch, tree: &Tree) {
     out.extend_from_slice(b"{{");
     out.extend_from_slice(word);
     out.push(b' ');
-    print_pipe(out, &branch.pipe);
+    print_pipe(out, &branch.pipe, tree);
     out.extend_from_slice(b"}}");
-    print_list(out, &branch.list, text);
-    if let Some(list) = &branch.otherwise {
+    print_list(out, branch.list, tree);
+    if let Some(list) = branch.otherwise {
         out.extend_from_slice(b"{{else}}");
-        print_list(out, list, text);
+        print_list(out, list, tree);
     }
     out.extend_from_slice(b"{{end}}");
 }
 
-pub(crate) fn print_pipe(out: &mut Vec<u8>, pipe: &Pipe) {
+pub(crate) fn print_pipe(out: &mut Vec<u8>, pipe: &Pipe, tree: &Tree) {
     for (i, name) in pipe.decl.iter().enumerate() {
         if i > 0 {
             out.extend_from_slice(b", ");
@@ -201,35 +270,35 @@ pub(crate) fn print_pipe(out: &mut Vec<u8>, pipe: &Pipe) {
     if !pipe.decl.is_empty() {
         out.extend_from_slice(if pipe.is_assign { b" = " } else { b" := " });
     }
-    for (i, command) in pipe.cmds.iter().enumerate() {
+    for (i, command) in tree.commands(pipe).iter().enumerate() {
         if i > 0 {
             out.extend_from_slice(b" | ");
         }
-        print_command(out, command);
+        print_command(out, command, tree);
     }
 }
 
-fn print_command(out: &mut Vec<u8>, command: &Command) {
-    for (i, arg) in command.args.iter().enumerate() {
+fn print_command(out: &mut Vec<u8>, command: &Command, tree: &Tree) {
+    for (i, arg) in tree.args(command).iter().enumerate() {
         if i > 0 {
             out.push(b' ');
         }
-        print_wrapped(out, arg);
+        print_wrapped(out, arg, tree);
     }
 }
 
 /// A pipeline in parentheses, anything else as it is.
-fn print_wrapped(out: &mut Vec<u8>, operand: &Operand) {
+fn print_wrapped(out: &mut Vec<u8>, operand: &Operand, tree: &Tree) {
     if let OperandKind::Pipe(pipe) = &operand.kind {
         out.push(b'(');
-        print_pipe(out, pipe);
+        print_pipe(out, pipe, tree);
         out.push(b')');
     } else {
-        print_operand(out, operand);
+        print_operand(out, operand, tree);
     }
 }
 
-pub(crate) fn print_operand(out: &mut Vec<u8>, operand: &Operand) {
+pub(crate) fn print_operand(out: &mut Vec<u8>, operand: &Operand, tree: &Tree) {
     let fields = match &operand.kind {
         OperandKind::Field(fields) => fields,
         OperandKind::Variable(name, fields) => {
@@ -237,18 +306,20 @@ pub(crate) fn print_operand(out: &mut Vec<u8>, operand: &Operand) {
             fields
         }
         OperandKind::Chain(node, fields) => {
-            print_wrapped(out, node);
+            print_wrapped(out, node, tree);
             fields
         }
-        OperandKind::Identifier(name, _) => return out.extend_from_slice(name),
+        OperandKind::Identifier(word) => return out.extend_from_slice(&word.name),
         OperandKind::Dot => return out.push(b'.'),
         OperandKind::Nil => return out.extend_from_slice(b"nil"),
         OperandKind::Bool(b) => return out.extend_from_slice(if *b { b"true" } else { b"false" }),
         OperandKind::Number(number) => return out.extend_from_slice(number.text.as_bytes()),
-        OperandKind::String(_, quoted) => return out.extend_from_slice(quoted),
-        OperandKind::Pipe(pipe) => return print_pipe(out, pipe),
+        OperandKind::String(_, end) => {
+            return out.extend_from_slice(&tree.text[operand.pos as usize..*end as usize]);
+        }
+        OperandKind::Pipe(pipe) => return print_pipe(out, pipe, tree),
     };
-    for field in fields {
+    for field in &fields[..] {
         out.push(b'.');
         out.extend_from_slice(field);
     }

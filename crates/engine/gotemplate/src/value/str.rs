@@ -70,6 +70,12 @@ impl From<Vec<u8>> for Str {
     }
 }
 
+impl From<Arc<[u8]>> for Str {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Str(bytes)
+    }
+}
+
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
         Str(Arc::from(bytes))

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use fl_gotemplate::Str;
 
 use super::content::{Content, Packed};
-use super::{BufferedFile, trim_bom};
+use super::gzip::Unzipped;
+use super::{BOM, BufferedFile, trim_bom};
 use crate::error::LoadError;
 
 /// How much an archive may hold; the defaults are Helm's.
@@ -34,16 +35,20 @@ pub(crate) fn is_gzip(data: &[u8]) -> bool {
 
 /// Reads all files of an archive, and says how many bytes they have. Links, devices and the like become ordinary
 /// (usually empty) files, never links.
-pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<(Vec<BufferedFile>, u64), LoadError> {
+pub(crate) fn read(
+    data: &[u8],
+    owned: Option<&Arc<Vec<u8>>>,
+    limits: ArchiveLimits,
+) -> Result<(Vec<BufferedFile>, u64), LoadError> {
     if !is_gzip(data) {
         return Err(LoadError::Archive("gzip: invalid header".into()));
     }
     // Headers and padding count too: without this a tar of endless empty entries would never reach a limit.
     let allowance = limits.total + limits.entries as u64 * 2048;
-    let unzipped = flate2::bufread::MultiGzDecoder::new(data).take(allowance);
-    let mut tar = tar::Archive::new(unzipped);
+    let mut tar = tar::Archive::new(Unzipped::new(data).take(allowance));
     let mut files = Vec::new();
     let mut packed = None;
+    let mut waste = Vec::new();
     let mut remaining = limits.total;
     let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
     for (count, entry) in tar.entries().map_err(unreadable)?.enumerate() {
@@ -78,9 +83,14 @@ pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<(Vec<BufferedFi
         let mut content = entry.by_ref().take(remaining);
         let read = if is_deferred(&file.name) {
             // Read all the same: what cannot be read is refused now and not later.
-            let packed = packed.get_or_insert_with(|| Arc::new(Packed::new(data)));
-            file.packed = Some(Content::packed(Arc::clone(packed), count));
-            std::io::copy(&mut content, &mut std::io::sink()).map_err(unreadable)?
+            let archive = || owned.cloned().unwrap_or_else(|| Arc::new(data.to_vec()));
+            let packed = packed.get_or_insert_with(|| Arc::new(Packed::new(archive())));
+            file.kept = Some(Content::packed(Arc::clone(packed), count));
+            passed_over(&mut content, &mut waste).map_err(unreadable)?
+        } else if !is_for_loader(&file.name) && size <= PREPARED {
+            let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
+            file.kept = Some(content);
+            read
         } else {
             file.data.reserve_exact(usize::try_from(size).unwrap_or(0).min(1 << 20));
             let read = content.read_to_end(&mut file.data).map_err(unreadable)?;
@@ -99,6 +109,55 @@ pub(crate) fn read(data: &[u8], limits: ArchiveLimits) -> Result<(Vec<BufferedFi
     Ok((files, limits.total - remaining))
 }
 
+/// Whether the loader itself reads a file, in the chart or in one below it; others it only keeps.
+fn is_for_loader(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or_default();
+    base.ends_with(".tgz")
+        || matches!(
+            base,
+            "Chart.yaml"
+                | "Chart.lock"
+                | "values.yaml"
+                | "values.schema.json"
+                | "requirements.yaml"
+                | "requirements.lock"
+        )
+}
+
+/// Room made before the bytes are seen: an archive may lie about sizes, so not for large files.
+const PREPARED: u64 = 1 << 20;
+
+/// Reads a file into where it stays, and says how many bytes there were.
+fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Content, u64)> {
+    let mut room: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+    let bytes = Arc::get_mut(&mut room).expect("nobody else has it yet");
+    let mut read = 0;
+    while read < bytes.len() {
+        match content.read(&mut bytes[read..])? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    if read < size || room.starts_with(BOM) {
+        let mut data = room[..read].to_vec();
+        trim_bom(&mut data);
+        return Ok((data.into(), read as u64));
+    }
+    Ok((room.into(), read as u64))
+}
+
+/// Reads to the end and keeps nothing; how many bytes there were.
+fn passed_over(content: &mut impl Read, waste: &mut Vec<u8>) -> std::io::Result<u64> {
+    waste.resize(64 << 10, 0);
+    let mut all = 0;
+    loop {
+        match content.read(waste)? {
+            0 => return Ok(all),
+            read => all += read as u64,
+        }
+    }
+}
+
 /// Whether a file stays packed until it is wanted: those in the `crds/` of the chart or of one in its `charts/`.
 fn is_deferred(name: &str) -> bool {
     let mut name = name;
@@ -110,7 +169,7 @@ fn is_deferred(name: &str) -> bool {
 
 /// The deferred files of an archive that [`read`] has accepted, by their number.
 pub(super) fn read_deferred(data: &[u8]) -> HashMap<usize, Str> {
-    let mut tar = tar::Archive::new(flate2::bufread::MultiGzDecoder::new(data));
+    let mut tar = tar::Archive::new(Unzipped::new(data));
     let mut contents = HashMap::new();
     for (count, entry) in tar.entries().into_iter().flatten().enumerate() {
         // The same archive was read to its end before; nothing can be wrong with it now.

@@ -24,13 +24,13 @@ enum Kept {
 
 /// An archive that was read once already, so that reading it again cannot fail.
 pub(super) struct Packed {
-    archive: Vec<u8>,
+    archive: Arc<Vec<u8>>,
     unpacked: OnceLock<HashMap<usize, Str>>,
 }
 
 impl Packed {
-    pub(super) fn new(archive: &[u8]) -> Self {
-        Self { archive: archive.to_vec(), unpacked: OnceLock::new() }
+    pub(super) fn new(archive: Arc<Vec<u8>>) -> Self {
+        Self { archive, unpacked: OnceLock::new() }
     }
 }
 
@@ -53,6 +53,12 @@ impl Deref for Content {
                 unpacked.get(entry).unwrap_or_else(|| NOTHING.get_or_init(|| Str::from("")))
             }
         }
+    }
+}
+
+impl From<Arc<[u8]>> for Content {
+    fn from(data: Arc<[u8]>) -> Self {
+        Self(Kept::Here(data.into()))
     }
 }
 

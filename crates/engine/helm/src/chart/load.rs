@@ -1,6 +1,7 @@
 //! From a list of files to a chart with its subcharts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{ArchiveLimits, BufferedFile, Chart, archive, directory};
 use crate::decode;
@@ -44,13 +45,20 @@ impl Loader {
 
     /// Loads a chart archive.
     pub fn archive(&mut self, data: &[u8]) -> Result<Chart, LoadError> {
-        let (files, _) = archive::read(data, self.limits)?;
+        let (files, _) = archive::read(data, None, self.limits)?;
+        self.files(files, 0)
+    }
+
+    /// Loads a chart archive, which the chart keeps for the files that are not unpacked yet.
+    pub fn owned_archive(&mut self, data: Vec<u8>) -> Result<Chart, LoadError> {
+        let data = Arc::new(data);
+        let (files, _) = archive::read(&data, Some(&data), self.limits)?;
         self.files(files, 0)
     }
 
     fn nested_archive(&mut self, data: &[u8], depth: usize) -> Result<Chart, LoadError> {
         let left = self.nested_bytes.unwrap_or(self.limits.total);
-        let (files, used) = archive::read(data, ArchiveLimits { total: left, ..self.limits })?;
+        let (files, used) = archive::read(data, None, ArchiveLimits { total: left, ..self.limits })?;
         self.nested_bytes = Some(left.saturating_sub(used));
         self.files(files, depth)
     }

@@ -3,6 +3,7 @@
 mod archive;
 mod content;
 mod directory;
+mod gzip;
 mod ignore;
 mod load;
 mod metadata;
@@ -29,14 +30,14 @@ pub struct File {
 #[derive(Debug)]
 pub(crate) struct BufferedFile {
     pub(crate) name: String,
-    /// Empty when the content stays in the archive.
+    /// What the loader reads; empty for a file that is only kept.
     pub(crate) data: Vec<u8>,
-    pub(crate) packed: Option<Content>,
+    pub(crate) kept: Option<Content>,
 }
 
 impl BufferedFile {
     pub(crate) fn new(name: String, data: Vec<u8>) -> Self {
-        Self { name, data, packed: None }
+        Self { name, data, kept: None }
     }
 
     fn renamed(self, name: String) -> Self {
@@ -46,7 +47,7 @@ impl BufferedFile {
 
 impl From<BufferedFile> for File {
     fn from(file: BufferedFile) -> Self {
-        Self { name: file.name, data: file.packed.unwrap_or_else(|| file.data.into()) }
+        Self { name: file.name, data: file.kept.unwrap_or_else(|| file.data.into()) }
     }
 }
 
@@ -115,8 +116,11 @@ impl Chart {
     }
 }
 
+/// The mark that some editors put before a text.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 fn trim_bom(data: &mut Vec<u8>) {
-    if data.starts_with(b"\xef\xbb\xbf") {
-        data.drain(..3);
+    if data.starts_with(BOM) {
+        data.drain(..BOM.len());
     }
 }

@@ -73,7 +73,7 @@ impl Release {
                 Split::Helm4 => split_documents(&text),
             };
             for content in documents {
-                let head = Head::read(content).map_err(|why| Error::Output { file: path.clone(), why })?;
+                let head = Head::read(content).map_err(|why| Error::output(&path, why, content))?;
                 match Hook::read(&head, &path, content) {
                     Some(Ok(hook)) => self.hooks.push(hook),
                     Some(Err(notice)) => self.warnings.push(notice),
@@ -120,7 +120,7 @@ impl Release {
                 Some(source) => (source.to_owned(), body),
                 None => (String::new(), content),
             };
-            let head = Head::read(body).map_err(|why| Error::Output { file: source.clone(), why })?;
+            let head = Head::read(body).map_err(|why| Error::output(&source, why, body))?;
             manifests.push(Manifest {
                 source,
                 api_version: head.api_version,

@@ -170,6 +170,7 @@ impl CompiledChart {
         let host = Host::new(Rc::clone(&options.outside), Mode::Render);
         let mut context = set.context(&options.limits, Some(Rc::new(host)));
         let mut rendered = Vec::with_capacity(templates.len());
+        let mut out = Vec::new();
         for template in templates {
             let base = template.name.rsplit('/').next().unwrap_or_default();
             if base.starts_with('_') {
@@ -179,13 +180,14 @@ impl CompiledChart {
             about.insert("Name", Value::str(template.name.as_str()));
             about.insert("BasePath", Value::str(template.base_path));
             template.scope.insert("Template", Value::Map(about));
-            let mut out = Vec::with_capacity(template.text.len());
+            out.clear();
             context
                 .run_named(&Str::from(template.name.as_str()), Value::Map(template.scope), &mut out)
                 .map_err(|error| failure::of_execution(&template.name, &error))?;
-            let text = without_no_value(out).map_err(|_| Error::Output {
+            let text = without_no_value(&out).map_err(|_| Error::Output {
                 file: template.name.clone(),
                 why: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
+                printed: String::new(),
             })?;
             rendered.push((template.name, text));
         }
@@ -201,10 +203,8 @@ impl CompiledChart {
         }
         let mut set = TemplateSet::new(Arc::clone(all_functions()));
         set.set_missing_key(MissingKey::Zero);
-        for template in templates {
-            set.parse(&template.name, template.text.clone())
-                .map_err(|error| failure::of_parsing(&template.name, &error))?;
-        }
+        let texts: Vec<_> = templates.iter().map(|t| (t.name.as_str(), t.text)).collect();
+        set.parse_all(&texts).map_err(|(at, error)| failure::of_parsing(&templates[at].name, &error))?;
         let set = Arc::new(set);
         let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         if sets.len() >= KEPT_SETS {
@@ -216,11 +216,11 @@ impl CompiledChart {
 }
 
 /// Go prints `<no value>` for a missing one even when told otherwise; Helm takes it out afterwards, wherever it stands.
-fn without_no_value(out: Vec<u8>) -> Result<String, std::string::FromUtf8Error> {
-    let text = String::from_utf8(out)?;
-    Ok(match memchr::memmem::find(text.as_bytes(), b"<no value>") {
+fn without_no_value(out: &[u8]) -> Result<String, std::str::Utf8Error> {
+    let text = std::str::from_utf8(out)?;
+    Ok(match memchr::memmem::find(out, b"<no value>") {
         Some(_) => text.replace("<no value>", ""),
-        None => text,
+        None => text.to_owned(),
     })
 }
 
@@ -289,7 +289,7 @@ fn check_release_name(name: &str) -> Result<(), Error> {
 /// Makes a release name from a template, as `--name-template` asks.
 pub fn release_name_from_template(template: &str, outside: Rc<dyn Outside>) -> Result<String, Error> {
     let mut set = TemplateSet::new(Arc::clone(all_functions()));
-    let failed = |error: fl_gotemplate::Error| Error::Template(error.to_string());
+    let failed = |error: fl_gotemplate::Error| Error::Template(error.to_string(), None);
     set.parse("name-template", template).map_err(failed)?;
     let host = Host::new(outside, Mode::Render);
     let mut out = Vec::new();

@@ -1,0 +1,193 @@
+//! Gzip, decompressed in large pieces: charts are mostly CRDs, and small pieces spend their time on what surrounds them.
+
+use std::io::{Error, ErrorKind, Read, Result};
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+/// Bytes decompressed at once. The decompressor copies 32 KiB after each piece.
+const PIECE: usize = 256 << 10;
+
+/// The content of a gzip file, all members of it.
+pub(super) struct Unzipped<'d> {
+    /// What is not decompressed yet.
+    packed: &'d [u8],
+    inflate: Decompress,
+    piece: Vec<u8>,
+    start: usize,
+    end: usize,
+    checksum: crc32fast::Hasher,
+    length: u32,
+    inside: bool,
+    /// What stopped the work; told when all that was read before it is taken.
+    stopped: Option<Error>,
+}
+
+impl<'d> Unzipped<'d> {
+    pub(super) fn new(packed: &'d [u8]) -> Self {
+        Self {
+            packed,
+            inflate: Decompress::new(false),
+            piece: Vec::new(),
+            start: 0,
+            end: 0,
+            checksum: crc32fast::Hasher::new(),
+            length: 0,
+            inside: false,
+            stopped: None,
+        }
+    }
+
+    /// Decompresses the next piece; nothing at the end.
+    fn refill(&mut self) -> Result<()> {
+        if let Some(error) = self.stopped.take() {
+            return Err(error);
+        }
+        self.piece.resize(PIECE, 0);
+        (self.start, self.end) = (0, 0);
+        while self.end == 0 {
+            if !self.inside {
+                if self.packed.is_empty() {
+                    return Ok(());
+                }
+                self.header()?;
+            }
+            self.inflate_some()?;
+        }
+        Ok(())
+    }
+
+    fn inflate_some(&mut self) -> Result<()> {
+        let (consumed, produced) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self.inflate.decompress(self.packed, &mut self.piece, FlushDecompress::None);
+        self.end = (self.inflate.total_out() - produced) as usize;
+        let (_, rest) = self.packed.split_at((self.inflate.total_in() - consumed) as usize);
+        self.packed = rest;
+        self.checksum.update(&self.piece[..self.end]);
+        self.length = self.length.wrapping_add(self.end as u32);
+        let outcome = match status {
+            Ok(Status::StreamEnd) => self.trailer(),
+            Ok(_) if self.end > 0 || !self.packed.is_empty() => Ok(()),
+            Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(_) => Err(broken("flate: corrupt input")),
+        };
+        match outcome {
+            Err(error) if self.end > 0 => self.stopped = Some(error),
+            other => return other,
+        }
+        Ok(())
+    }
+
+    fn header(&mut self) -> Result<()> {
+        const EXTRA: u8 = 4;
+        const NAME: u8 = 8;
+        const COMMENT: u8 = 16;
+        const CHECKSUM: u8 = 2;
+        let fixed: [u8; 10] = self.take()?;
+        let [0x1f, 0x8b, 8, flags, ..] = fixed else { return Err(broken("gzip: invalid header")) };
+        if flags & EXTRA != 0 {
+            let length = u16::from_le_bytes(self.take()?);
+            self.skip(usize::from(length))?;
+        }
+        for text in [NAME, COMMENT] {
+            if flags & text != 0 {
+                let end = memchr::memchr(0, self.packed).ok_or(ErrorKind::UnexpectedEof)?;
+                self.skip(end + 1)?;
+            }
+        }
+        if flags & CHECKSUM != 0 {
+            self.skip(2)?;
+        }
+        self.inflate.reset(false);
+        self.checksum = crc32fast::Hasher::new();
+        self.length = 0;
+        self.inside = true;
+        Ok(())
+    }
+
+    fn trailer(&mut self) -> Result<()> {
+        self.inside = false;
+        let checksum = u32::from_le_bytes(self.take()?);
+        let length = u32::from_le_bytes(self.take()?);
+        if checksum == self.checksum.clone().finalize() && length == self.length {
+            return Ok(());
+        }
+        Err(broken("gzip: invalid checksum"))
+    }
+
+    fn skip(&mut self, bytes: usize) -> Result<()> {
+        self.packed = self.packed.get(bytes..).ok_or(ErrorKind::UnexpectedEof)?;
+        Ok(())
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (bytes, rest) = self.packed.split_first_chunk().ok_or(ErrorKind::UnexpectedEof)?;
+        self.packed = rest;
+        Ok(*bytes)
+    }
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+impl Read for Unzipped<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if self.start == self.end {
+            self.refill()?;
+        }
+        let count = buffer.len().min(self.end - self.start);
+        buffer[..count].copy_from_slice(&self.piece[self.start..self.start + count]);
+        self.start += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn packed(content: &[u8]) -> Vec<u8> {
+        let mut out = flate2::GzBuilder::new()
+            .filename("a")
+            .comment("b")
+            .extra("c")
+            .write(Vec::new(), flate2::Compression::default());
+        out.write_all(content).expect("memory");
+        out.finish().expect("memory")
+    }
+
+    fn unpacked(data: &[u8]) -> Result<Vec<u8>> {
+        let mut all = Vec::new();
+        Unzipped::new(data).read_to_end(&mut all).map(|_| all)
+    }
+
+    #[test]
+    fn members_follow_each_other() {
+        let long: Vec<u8> = (0..1_000_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
+        for content in [b"".as_slice(), b"x", &long] {
+            let one = packed(content);
+            assert_eq!(unpacked(&one).expect("one member"), content);
+            let two = [one.clone(), one].concat();
+            assert_eq!(unpacked(&two).expect("two members"), [content, content].concat());
+        }
+        assert_eq!(unpacked(b"").expect("nothing"), b"");
+    }
+
+    #[test]
+    fn damage_is_told_behind_what_was_read() {
+        let good = packed(&vec![7; 600_000]);
+        let mut wrong = good.clone();
+        let at = wrong.len() - 6;
+        wrong[at] ^= 1;
+        let mut reader = Unzipped::new(&wrong);
+        let mut content = vec![0; 600_000];
+        reader.read_exact(&mut content).expect("the content is all there");
+        assert!(reader.read(&mut [0]).expect_err("the checksum is wrong").to_string().contains("checksum"));
+        for cut in [3, 12, good.len() / 2, good.len() - 3] {
+            assert!(unpacked(&good[..cut]).is_err(), "{cut}");
+        }
+        assert!(unpacked(&[good, b"tail".to_vec()].concat()).is_err());
+    }
+}
