@@ -279,6 +279,12 @@ pub fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
             say::failure(unknown_command(&context(ContextKind::InvalidSubcommand), definition));
             ExitCode::FAILURE
         }
+        ErrorKind::InvalidValue if !context(ContextKind::InvalidValue).is_empty() => {
+            let (arg, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
+            let name = arg.split([' ', '[', '=']).next().unwrap_or_default();
+            say::failure(format!("invalid argument {} for {} flag", quoted(&value), quoted(name)));
+            ExitCode::FAILURE
+        }
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {
             let arg = context(ContextKind::InvalidArg);
             let name = arg.split_whitespace().next().unwrap_or_default();

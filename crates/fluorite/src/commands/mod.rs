@@ -28,6 +28,11 @@ pub(crate) enum Command {
     Up(Box<up::Args>),
 }
 
+/// What the derived definition cannot say.
+pub(crate) fn refined(program: clap::Command) -> clap::Command {
+    program.mut_subcommand("helm", |helm| helm.mut_subcommand("template", helm::like_pflag))
+}
+
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self {

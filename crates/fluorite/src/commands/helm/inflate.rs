@@ -71,7 +71,7 @@ impl Inflator {
                 skip_schema: false,
                 subchart_notes: false,
             };
-            let chart = CompiledChart::new(template::load(&directory)?);
+            let chart = CompiledChart::new(template::load(&directory, &mut template::say)?);
             Ok(chart.render(&overrides, &options, None)?.printed(&print)?)
         })
         .context("cannot start a thread")?

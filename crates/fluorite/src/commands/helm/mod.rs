@@ -1,11 +1,13 @@
 //! `fluorite helm …`: the commands of `helm` that need no cluster.
 
+mod flags;
 mod inflate;
 mod output_dir;
 mod outside;
 mod source;
 mod template;
 
+pub(crate) use flags::like_pflag;
 pub(crate) use inflate::Inflator;
 
 /// Work with Helm charts

@@ -78,3 +78,37 @@ fn refuse_links(root: &Path, path: &Path) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D02: a link below the output folder is not followed, wherever it points.
+    #[test]
+    fn d02_writes_never_follow_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outside = folder.path().join("outside");
+        std::fs::write(&outside, "untouched").expect("a file");
+        for (link, target) in [("c/templates/a.yaml", &outside), ("c/templates", &folder.path().to_owned())] {
+            let root = tempfile::tempdir_in(folder.path()).expect("a folder");
+            let place = root.path().join(link);
+            std::fs::create_dir_all(place.parent().expect("a parent")).expect("folders");
+            std::os::unix::fs::symlink(target, &place).expect("a link");
+            let mut output = OutputDir::new(root.path(), None);
+            let written = output.document(root.path(), "c/templates/a.yaml", "a: 1", false);
+            assert!(written.is_err_and(|error| error.to_string().contains("symbolic link")), "{link}");
+        }
+        assert_eq!(std::fs::read_to_string(&outside).expect("the file"), "untouched");
+        assert!(!folder.path().join("a.yaml").exists());
+    }
+
+    /// D01: a name that leads out writes nothing.
+    #[test]
+    fn d01_names_do_not_lead_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("out");
+        let mut output = OutputDir::new(&root, None);
+        assert!(output.document(&root, "../x.yaml", "a: 1", false).is_err());
+        assert!(!folder.path().join("x.yaml").exists());
+    }
+}

@@ -3,14 +3,16 @@
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use anyhow::{Context, bail};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
     Capabilities, Chart, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, PrintOptions, Release,
-    ReleaseOptions, RenderOptions, SetKind,
+    ReleaseOptions, RenderOptions, SetKind, push_document,
 };
 
+use super::flags::{Refused, WithoutEffect};
 use super::output_dir::OutputDir;
 use super::outside::LocalWorld;
 use super::source;
@@ -96,105 +98,45 @@ pub(crate) struct Args {
     #[arg(long)]
     release_name: bool,
 
+    /// Print what was rendered even when it is not YAML
+    #[arg(long)]
+    debug: bool,
+
     #[command(flatten)]
     without_effect: WithoutEffect,
     #[command(flatten)]
     refused: Refused,
 }
 
-/// Flags of an install that change nothing about what is rendered; scripts pass them along.
-#[derive(Debug, clap::Args)]
-struct WithoutEffect {
-    #[arg(long, hide = true)]
-    create_namespace: bool,
-    #[arg(long, hide = true)]
-    skip_crds: bool,
-    #[arg(long, hide = true)]
-    atomic: bool,
-    #[arg(long, hide = true)]
-    wait: bool,
-    #[arg(long, hide = true)]
-    wait_for_jobs: bool,
-    #[arg(long, hide = true)]
-    timeout: Option<String>,
-    #[arg(long, hide = true)]
-    force: bool,
-    #[arg(long, hide = true)]
-    replace: bool,
-    #[arg(long, hide = true)]
-    take_ownership: bool,
-    #[arg(long, hide = true)]
-    disable_openapi_validation: bool,
-    #[arg(long, hide = true)]
-    description: Option<String>,
-    #[arg(long, hide = true)]
-    hide_notes: bool,
-    #[arg(long, hide = true)]
-    render_subchart_notes: bool,
-    #[arg(short, long, hide = true)]
-    labels: Vec<String>,
-}
-
-/// Flags of `helm template` that need what this command does not do; they are answered with the reason.
-#[derive(Debug, clap::Args)]
-struct Refused {
-    #[arg(long, hide = true)]
-    validate: bool,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "client")]
-    dry_run: Option<String>,
-    #[arg(long, hide = true)]
-    post_renderer: Option<String>,
-    #[arg(long, hide = true)]
-    post_renderer_args: Vec<String>,
-    #[arg(long, hide = true)]
-    dependency_update: bool,
-    #[arg(long, hide = true)]
-    enable_dns: bool,
-    #[arg(long, hide = true)]
-    verify: bool,
-}
-
-impl Refused {
-    fn check(&self) -> anyhow::Result<()> {
-        let refusals = [
-            (self.validate, "--validate needs a cluster; this command works without one"),
-            (
-                self.dry_run.as_deref().is_some_and(|mode| matches!(mode, "server" | "none" | "false")),
-                "--dry-run=server needs a cluster; this command works without one",
-            ),
-            (
-                self.post_renderer.is_some() || !self.post_renderer_args.is_empty(),
-                "--post-renderer would start a program, which fluorite never does; pipe the output through it instead",
-            ),
-            (
-                self.dependency_update,
-                "--dependency-update fetches charts; put them into charts/ with `helm dependency build` first",
-            ),
-            (
-                self.enable_dns,
-                "--enable-dns lets templates look up names in the network, which fluorite never does",
-            ),
-            (self.verify, "--verify is for fetched charts; give a directory or an archive you trust"),
-        ];
-        match refusals.iter().find(|(given, _)| *given) {
-            Some((_, why)) => bail!("{why}"),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        // Charts may nest a thousand includes; Helm's stack grows, ours is chosen beforehand.
-        on_deep_stack(move || self.run_here()).context("cannot start a thread")?
+        self.refused.check()?;
+        let archive = self.fetched()?;
+        // Charts may nest a thousand includes; Helm's stack grows, ours is chosen beforehand. Few charts need more than the
+        // first thread has, whose memory is the cheapest to get.
+        if let Some(stack) = own_stack() {
+            match self.run_here(archive.as_deref(), stack, &mut say) {
+                Err(error) if matches!(error.downcast_ref(), Some(fl_helm::Error::TooDeep(_))) => {}
+                done => return done,
+            }
+        }
+        on_deep_stack(move || self.run_here(archive.as_deref(), DEEP_STACK_BUDGET, &mut |_| {}))
+            .context("cannot start a thread")?
     }
 
-    fn run_here(self) -> anyhow::Result<()> {
-        self.refused.check()?;
+    fn run_here(
+        &self,
+        archive: Option<&[u8]>,
+        stack: usize,
+        say: &mut dyn FnMut(&str),
+    ) -> anyhow::Result<()> {
         let capabilities = self.capabilities()?;
         let (name, path) = self.name_and_path()?;
         let overrides = self.overrides()?;
-        let chart = self.chart(path)?;
+        let chart = match archive {
+            Some(archive) => load_archive(archive.to_vec(), say),
+            None => load(Path::new(path), say),
+        }?;
         if chart.metadata.deprecated {
             say("WARNING: This chart is deprecated");
         }
@@ -206,16 +148,62 @@ impl Args {
                 is_upgrade: self.is_upgrade,
             },
             capabilities,
-            limits: Limits { stack: DEEP_STACK_BUDGET, ..Limits::default() },
+            limits: Limits { stack, ..Limits::default() },
             outside: Rc::new(LocalWorld::default()),
             skip_schema: self.skip_schema_validation,
             subchart_notes: false,
         };
         // The process ends right after this: taking a large chart apart again would only cost time.
         let chart = std::mem::ManuallyDrop::new(CompiledChart::new(chart));
-        let release = chart.render(&overrides, &options, None)?;
+        let release = match chart.render(&overrides, &options, None) {
+            Ok(release) => release,
+            Err(error) => return self.failed(error, &chart, &overrides, &options),
+        };
         release.warnings.iter().for_each(|warning| say(warning));
         output::data(self.printed(&release, &name)?.as_bytes())
+    }
+
+    /// Says where the chart is wrong; with `--debug` what was rendered is printed as it is.
+    fn failed(
+        &self,
+        error: fl_helm::Error,
+        chart: &CompiledChart,
+        overrides: &Overrides,
+        options: &RenderOptions,
+    ) -> anyhow::Result<()> {
+        if matches!(error, fl_helm::Error::TooDeep(_)) {
+            return Err(error.into());
+        }
+        let mut text = error.to_string();
+        if self.debug && error.while_rendering() {
+            output::data(self.unsorted(&error, chart, overrides, options).as_bytes())?;
+        } else if error.while_rendering() {
+            text.push_str("\n\nUse --debug flag to render out invalid YAML");
+        }
+        if let Some(excerpt) = error.excerpt() {
+            text = format!("{text}\n{excerpt}");
+        }
+        bail!("{text}")
+    }
+
+    /// The files of a chart whose manifests cannot be told apart.
+    fn unsorted(
+        &self,
+        error: &fl_helm::Error,
+        chart: &CompiledChart,
+        overrides: &Overrides,
+        options: &RenderOptions,
+    ) -> String {
+        let mut text = String::new();
+        if matches!(error, fl_helm::Error::Output { .. })
+            && let Ok(mut rendered) = chart.render_files(overrides, options)
+        {
+            rendered.files.sort_by(|a, b| a.0.cmp(&b.0));
+            for (path, content) in rendered.files.iter().filter(|(_, content)| !content.trim().is_empty()) {
+                push_document(&mut text, path, content);
+            }
+        }
+        format!("{}\n", text.trim())
     }
 
     fn printed(&self, release: &Release, name: &str) -> anyhow::Result<String> {
@@ -232,7 +220,9 @@ impl Args {
         Ok(release.printed(&options)?)
     }
 
-    fn chart(&self, path: &str) -> anyhow::Result<Chart> {
+    /// The archive of a chart that is not on this machine.
+    fn fetched(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let (_, path) = self.name_and_path()?;
         let version = self.chart_version.clone().unwrap_or_default();
         let wanted = source::Wanted {
             reference: path,
@@ -240,10 +230,7 @@ impl Args {
             version: &version,
             devel: self.devel,
         };
-        match wanted.fetch()? {
-            Some(archive) => load_archive(&archive),
-            None => load(Path::new(path)),
-        }
+        wanted.fetch()
     }
 
     fn capabilities(&self) -> anyhow::Result<Capabilities> {
@@ -297,7 +284,14 @@ impl Args {
     }
 }
 
-pub(super) fn load(path: &Path) -> anyhow::Result<Chart> {
+/// The part of this thread's stack that templates may use, when it is the first one and has a usual size.
+fn own_stack() -> Option<usize> {
+    const ENOUGH: u64 = 8 << 20;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current.unwrap_or(ENOUGH);
+    (std::thread::current().name() == Some("main") && limit >= ENOUGH).then_some(4 << 20)
+}
+
+pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Chart> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => anyhow::anyhow!(
             "path {:?} not found; name a directory, an archive, oci://REGISTRY/CHART, or a chart of a --repo",
@@ -309,7 +303,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Chart> {
         let data =
             std::fs::read(path).with_context(|| format!("file '{}' cannot be read", path.display()))?;
         check_archive(path, &data)?;
-        return load_archive(&data);
+        return load_archive(data, say);
     }
     let mut loader = Loader::new();
     let chart = loader.directory(&DiskFiles::open(path)?)?;
@@ -317,9 +311,9 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Chart> {
     Ok(chart)
 }
 
-fn load_archive(data: &[u8]) -> anyhow::Result<Chart> {
+fn load_archive(data: Vec<u8>, say: &mut dyn FnMut(&str)) -> anyhow::Result<Chart> {
     let mut loader = Loader::new();
-    let chart = loader.archive(data)?;
+    let chart = loader.owned_archive(data)?;
     loader.notices().iter().for_each(|notice| say(notice));
     Ok(chart)
 }
@@ -341,15 +335,7 @@ fn check_archive(path: &Path, data: &[u8]) -> anyhow::Result<()> {
 /// The content of a file named by an argument; `-` is standard input.
 fn read_input(name: &str) -> Result<Vec<u8>, String> {
     if name.trim() == "-" {
-        let mut data = Vec::new();
-        let mut input = std::io::stdin().lock();
-        if input.is_terminal() {
-            say("reading values from the terminal, end with Ctrl-D");
-        }
-        return match input.read_to_end(&mut data) {
-            Ok(_) => Ok(data),
-            Err(error) => Err(format!("cannot read standard input: {error}")),
-        };
+        return read_stdin().clone();
     }
     if name.starts_with("http://") || name.starts_with("https://") {
         return Err(format!("{name}: values are not fetched from the network; save the file and name it"));
@@ -360,7 +346,23 @@ fn read_input(name: &str) -> Result<Vec<u8>, String> {
     })
 }
 
+/// Standard input can be read only once, a chart that needs a deeper stack is rendered twice.
+fn read_stdin() -> &'static Result<Vec<u8>, String> {
+    static INPUT: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    INPUT.get_or_init(|| {
+        let mut data = Vec::new();
+        let mut input = std::io::stdin().lock();
+        if input.is_terminal() {
+            say("reading values from the terminal, end with Ctrl-D");
+        }
+        match input.read_to_end(&mut data) {
+            Ok(_) => Ok(data),
+            Err(error) => Err(format!("cannot read standard input: {error}")),
+        }
+    })
+}
+
 /// Notes for a person go to stderr.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
