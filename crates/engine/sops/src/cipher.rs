@@ -41,12 +41,13 @@ pub(crate) fn open(value: &str, key: &[u8], path: &str) -> Result<Item, &'static
 }
 
 fn typed(plain: Vec<u8>, kind: &str) -> Result<Item, &'static str> {
-    if kind == "bytes" {
+    // Texts of SOPS are bytes: files in the binary format are of that kind.
+    if matches!(kind, "bytes" | "str") {
         return Ok(String::from_utf8(plain).map_or_else(|e| Item::Bytes(e.into_bytes()), Item::Text));
     }
     let text = String::from_utf8(plain).map_err(|_| "the value is not text")?;
     Ok(match kind {
-        "str" | "time" | "comment" => Item::Text(text),
+        "time" | "comment" => Item::Text(text),
         "int" => Item::Int(text.parse().map_err(|_| "the value is no whole number")?),
         "float" => Item::Float(text.parse().map_err(|_| "the value is no number")?),
         "bool" => match text.as_str() {

@@ -1,5 +1,7 @@
 //! The `sops` part of a file: who may open it, and which values are encrypted.
 
+use std::collections::BTreeMap;
+
 use regex::Regex;
 
 use crate::tree::Item;
@@ -32,14 +34,39 @@ pub enum MasterKey {
         /// `vault:v1:…`
         encrypted: String,
     },
-    /// A key service of a cloud.
-    Cloud {
-        /// `kms`, `gcp_kms` or `azure_kv`.
-        service: &'static str,
-        /// What names the key there.
-        id: String,
-        /// The data key.
+    /// A key of AWS KMS.
+    AwsKms {
+        /// `arn:aws:kms:region:account:key/id`
+        arn: String,
+        /// A role to take on first.
+        role: String,
+        /// What was authenticated with the data key.
+        context: BTreeMap<String, String>,
+        /// The data key in base64.
         encrypted: String,
+    },
+    /// A key of Google's KMS.
+    GcpKms {
+        /// `projects/…/locations/…/keyRings/…/cryptoKeys/…`
+        resource_id: String,
+        /// The data key in base64.
+        encrypted: String,
+    },
+    /// A key of an Azure Key Vault.
+    AzureKeyVault {
+        /// `https://name.vault.azure.net`
+        vault_url: String,
+        /// The key.
+        name: String,
+        /// Its version.
+        version: String,
+        /// The data key in base64 for URLs.
+        encrypted: String,
+    },
+    /// A key of Huawei's KMS, which nobody here can ask.
+    HuaweiKms {
+        /// `region:id`
+        key_id: String,
     },
 }
 
@@ -53,7 +80,12 @@ impl MasterKey {
             MasterKey::Vault { address, engine_path, key_name, .. } => {
                 format!("{address}/v1/{engine_path}/keys/{key_name}")
             }
-            MasterKey::Cloud { id, .. } => id.clone(),
+            MasterKey::AwsKms { arn, .. } => arn.clone(),
+            MasterKey::GcpKms { resource_id, .. } => resource_id.clone(),
+            MasterKey::AzureKeyVault { vault_url, name, version, .. } => {
+                format!("{vault_url}/keys/{name}/{version}")
+            }
+            MasterKey::HuaweiKms { key_id } => key_id.clone(),
         }
     }
 }
@@ -61,9 +93,10 @@ impl MasterKey {
 /// The part as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
-    /// All keys; when there are groups, one of each up to the threshold is needed, which is not supported.
-    pub keys: Vec<MasterKey>,
-    pub(crate) groups: usize,
+    /// Groups of keys. One key opens its group's share; with only one group that is the data key.
+    pub groups: Vec<Vec<MasterKey>>,
+    /// How many groups are needed.
+    pub(crate) threshold: usize,
     pub(crate) mac: String,
     pub(crate) last_modified: String,
     pub(crate) mac_only_encrypted: bool,
@@ -90,21 +123,44 @@ impl Metadata {
             "" => Ok(None),
             pattern => Regex::new(pattern).map(Some).map_err(|_| format!("{key} is no regular expression")),
         };
-        let mut keys = Vec::new();
-        collect_keys(sops, &mut keys);
-        let groups = sops.get("key_groups").and_then(Item::items).unwrap_or_default();
-        for group in groups {
-            collect_keys(group, &mut keys);
+        const RULES: [&str; 4] =
+            ["unencrypted_suffix", "encrypted_suffix", "unencrypted_regex", "encrypted_regex"];
+        let rules = RULES.iter().filter(|rule| !text(rule).is_empty()).count();
+        if rules > 1 {
+            return Err("more than one rule says which values are encrypted".to_owned());
         }
+        // Keys of the file itself win over groups.
+        let mut groups = vec![collect_keys(sops)];
+        if groups[0].is_empty() {
+            groups = sops
+                .get("key_groups")
+                .and_then(Item::items)
+                .unwrap_or_default()
+                .iter()
+                .map(collect_keys)
+                .collect();
+        }
+        if groups.is_empty() {
+            return Err("no keys found in file".to_owned());
+        }
+        let threshold = match sops.get("shamir_threshold") {
+            Some(Item::Int(number)) => usize::try_from(*number).ok(),
+            Some(Item::Text(number)) => number.parse().ok(),
+            _ => Some(0),
+        };
         Ok(Metadata {
-            keys,
-            groups: groups.len(),
+            groups,
+            threshold: threshold.ok_or("shamir_threshold is no number")?,
             mac: text("mac"),
             last_modified: text("lastmodified"),
             mac_only_encrypted: matches!(sops.get("mac_only_encrypted"), Some(Item::Bool(true)))
                 || text("mac_only_encrypted") == "true",
             rules: Rules {
-                unencrypted_suffix: text("unencrypted_suffix"),
+                unencrypted_suffix: if rules == 0 {
+                    "_unencrypted".to_owned()
+                } else {
+                    text("unencrypted_suffix")
+                },
                 encrypted_suffix: text("encrypted_suffix"),
                 unencrypted_regex: regex("unencrypted_regex")?,
                 encrypted_regex: regex("encrypted_regex")?,
@@ -135,28 +191,55 @@ impl Metadata {
     }
 }
 
-fn collect_keys(from: &Item, keys: &mut Vec<MasterKey>) {
+/// The keys of a group, in the order in which they are asked.
+fn collect_keys(from: &Item) -> Vec<MasterKey> {
     let list = |name: &str| from.get(name).and_then(Item::items).unwrap_or_default();
     let text = |entry: &Item, key: &str| entry.get(key).and_then(Item::text).unwrap_or_default().to_owned();
-    for entry in list("age") {
-        keys.push(MasterKey::Age { recipient: text(entry, "recipient"), encrypted: text(entry, "enc") });
+    let mut keys = Vec::new();
+    for entry in list("kms") {
+        let context = match entry.get("context") {
+            Some(Item::Map(pairs)) => {
+                pairs.iter().filter_map(|(k, v)| Some((k.clone(), v.text()?.to_owned()))).collect()
+            }
+            _ => BTreeMap::new(),
+        };
+        keys.push(MasterKey::AwsKms {
+            arn: text(entry, "arn"),
+            role: text(entry, "role"),
+            context,
+            encrypted: text(entry, "enc"),
+        });
+    }
+    for entry in list("gcp_kms") {
+        keys.push(MasterKey::GcpKms {
+            resource_id: text(entry, "resource_id"),
+            encrypted: text(entry, "enc"),
+        });
+    }
+    for entry in list("hckms") {
+        keys.push(MasterKey::HuaweiKms { key_id: text(entry, "key_id") });
+    }
+    for entry in list("azure_kv") {
+        keys.push(MasterKey::AzureKeyVault {
+            vault_url: text(entry, "vault_url"),
+            name: text(entry, "name"),
+            version: text(entry, "version"),
+            encrypted: text(entry, "enc"),
+        });
+    }
+    for entry in list("hc_vault") {
+        keys.push(MasterKey::Vault {
+            address: text(entry, "vault_address"),
+            engine_path: text(entry, "engine_path"),
+            key_name: text(entry, "key_name"),
+            encrypted: text(entry, "enc"),
+        });
     }
     for entry in list("pgp") {
         keys.push(MasterKey::Pgp { fingerprint: text(entry, "fp"), encrypted: text(entry, "enc") });
     }
-    for name in ["hc_vault", "vault"] {
-        for entry in list(name) {
-            keys.push(MasterKey::Vault {
-                address: text(entry, "vault_address"),
-                engine_path: text(entry, "engine_path"),
-                key_name: text(entry, "key_name"),
-                encrypted: text(entry, "enc"),
-            });
-        }
+    for entry in list("age") {
+        keys.push(MasterKey::Age { recipient: text(entry, "recipient"), encrypted: text(entry, "enc") });
     }
-    for (service, id) in [("kms", "arn"), ("gcp_kms", "resource_id"), ("azure_kv", "vault_url")] {
-        for entry in list(service) {
-            keys.push(MasterKey::Cloud { service, id: text(entry, id), encrypted: text(entry, "enc") });
-        }
-    }
+    keys
 }

@@ -1,7 +1,5 @@
 //! Values in order, as SOPS walks them.
 
-use serde_json::{Map, Value};
-
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Item {
@@ -12,6 +10,8 @@ pub(crate) enum Item {
     Text(String),
     /// Bytes that are not text; only from an encrypted value.
     Bytes(Vec<u8>),
+    /// A comment, for formats that keep them: an entry of a map without a key.
+    Comment(String),
     List(Vec<Item>),
     Map(Vec<(String, Item)>),
 }
@@ -57,35 +57,32 @@ impl Item {
             Item::Float(number) => number.to_string().into_bytes(),
             Item::Bool(true) => b"True".to_vec(),
             Item::Bool(false) => b"False".to_vec(),
-            Item::Null | Item::List(_) | Item::Map(_) => Vec::new(),
+            Item::Null | Item::Comment(_) | Item::List(_) | Item::Map(_) => Vec::new(),
         }
     }
 
     /// A leaf as text, for formats without types.
     pub(crate) fn plain_text(&self) -> Option<String> {
         Some(match self {
-            Item::Null => String::new(),
+            Item::Null => "<nil>".to_owned(),
             Item::Bool(value) => value.to_string(),
             Item::Int(number) => number.to_string(),
-            Item::Float(number) => number.to_string(),
+            Item::Float(number) => float(*number),
             Item::Text(text) => text.clone(),
             Item::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Item::List(_) | Item::Map(_) => return None,
+            Item::Comment(_) | Item::List(_) | Item::Map(_) => return None,
         })
     }
+}
 
-    pub(crate) fn to_json(&self) -> Value {
-        match self {
-            Item::Null => Value::Null,
-            Item::Bool(value) => Value::Bool(*value),
-            Item::Int(number) => Value::from(*number),
-            Item::Float(number) => Value::from(*number),
-            Item::Text(text) => Value::String(text.clone()),
-            Item::Bytes(bytes) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
-            Item::List(items) => Value::Array(items.iter().map(Item::to_json).collect()),
-            Item::Map(entries) => {
-                Value::Object(entries.iter().map(|(k, v)| (k.clone(), v.to_json())).collect::<Map<_, _>>())
-            }
-        }
+/// As Go's `%G` with the fewest digits, but never like a whole number.
+fn float(number: f64) -> String {
+    let exponential = format!("{number:E}");
+    let (digits, exponent) = exponential.split_once('E').unwrap_or((&exponential, "0"));
+    let power: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&power) {
+        let text = number.to_string();
+        return if text.contains('.') { text } else { format!("{text}.0") };
     }
+    format!("{digits}E{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
 }

@@ -30,7 +30,7 @@ fn every_format() {
     }
     assert_eq!(
         good("values.json", Format::Json, Format::Yaml),
-        "list:\n- 1\n- 2.5\n- true\n- x\nplain:\n  deep:\n    er: value\n"
+        "list:\n    - 1\n    - 2.5\n    - true\n    - x\nplain:\n    deep:\n        er: value\n"
     );
     assert_eq!(good("file.binary", Format::Binary, Format::Binary), "any bytes\nat all\n");
     assert_eq!(good("file.env", Format::Dotenv, Format::Dotenv), "USER=ann\nTOKEN=a=b\\nc\n");

@@ -9,7 +9,7 @@
 
 pub mod cosign;
 mod git;
-mod packet;
+pub mod packet;
 pub mod pgp;
 mod public_key;
 pub mod ssh;

@@ -1,4 +1,6 @@
-//! OpenPGP's armor and packets (RFC 4880), as far as public keys and signatures need them.
+//! OpenPGP's armor and packets (RFC 4880, RFC 9580): what keys, signatures and messages have in common.
+
+use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,13 +10,15 @@ const LARGEST: usize = 8 << 20;
 
 /// A packet: its tag and its content.
 #[derive(Clone, Debug)]
-pub(crate) struct Packet<'a> {
-    pub(crate) tag: u8,
-    pub(crate) body: &'a [u8],
+pub struct Packet<'a> {
+    /// What it is.
+    pub tag: u8,
+    /// What is in it.
+    pub body: &'a [u8],
 }
 
 /// The bytes between the lines `-----BEGIN PGP <kind>-----` and its end.
-pub(crate) fn unarmor(text: &str, kind: &str) -> Option<Vec<u8>> {
+pub fn unarmor(text: &str, kind: &str) -> Option<Vec<u8>> {
     if text.len() > LARGEST {
         return None;
     }
@@ -31,31 +35,79 @@ pub(crate) fn unarmor(text: &str, kind: &str) -> Option<Vec<u8>> {
 }
 
 /// Takes the packets apart; `None` when they are malformed.
-pub(crate) fn packets(mut bytes: &[u8]) -> Option<Vec<Packet<'_>>> {
+pub fn packets(mut bytes: &[u8]) -> Option<Vec<Packet<'_>>> {
     let mut all = Vec::new();
-    while let Some((&head, rest)) = bytes.split_first() {
-        if head & 0x80 == 0 {
-            return None;
-        }
-        let (tag, length, rest) = if head & 0x40 != 0 {
-            let (length, rest) = new_length(rest)?;
-            (head & 0x3f, length, rest)
-        } else {
-            let size = match head & 3 {
-                0 => 1,
-                1 => 2,
-                2 => 4,
-                // A packet without a length ends with the file; none of ours is of that kind.
-                _ => return None,
-            };
-            let (number, rest) = rest.split_at_checked(size)?;
-            ((head >> 2) & 0x0f, big_endian(number), rest)
-        };
-        let (body, rest) = rest.split_at_checked(length)?;
-        all.push(Packet { tag, body });
+    while !bytes.is_empty() {
+        let (packet, rest) = packet(bytes)?;
+        all.push(packet);
         bytes = rest;
     }
     Some(all)
+}
+
+/// The first packet and what follows it.
+fn packet(bytes: &[u8]) -> Option<(Packet<'_>, &[u8])> {
+    let (&head, rest) = bytes.split_first()?;
+    if head & 0x80 == 0 {
+        return None;
+    }
+    let (tag, length, rest) = if head & 0x40 != 0 {
+        let (length, rest) = new_length(rest)?;
+        (head & 0x3f, length, rest)
+    } else {
+        let size = match head & 3 {
+            0 => 1,
+            1 => 2,
+            2 => 4,
+            // A packet without a length ends with the file; keys and signatures are never of that kind.
+            _ => return None,
+        };
+        let (number, rest) = rest.split_at_checked(size)?;
+        ((head >> 2) & 0x0f, big_endian(number), rest)
+    };
+    let (body, rest) = rest.split_at_checked(length)?;
+    Some((Packet { tag, body }, rest))
+}
+
+/// The packets of a message, whose writer may not have known how long they become: in parts, or up to the end. `None` when they
+/// are malformed.
+pub fn message_packets(mut bytes: &[u8]) -> Option<Vec<(u8, Cow<'_, [u8]>)>> {
+    let mut all = Vec::new();
+    while let Some((&head, rest)) = bytes.split_first() {
+        let whole = head & 0x80 != 0 && head & 0x40 == 0;
+        if whole && head & 3 == 3 {
+            all.push(((head >> 2) & 0x0f, Cow::Borrowed(rest)));
+            return Some(all);
+        }
+        if !whole && matches!(rest.first(), Some(224..=254)) {
+            let (body, rest) = partial(rest)?;
+            all.push((head & 0x3f, Cow::Owned(body)));
+            bytes = rest;
+            continue;
+        }
+        let (packet, rest) = packet(bytes)?;
+        all.push((packet.tag, Cow::Borrowed(packet.body)));
+        bytes = rest;
+    }
+    Some(all)
+}
+
+/// A body in parts: each says how long it is, the last one with an ordinary length.
+fn partial(mut bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut body = Vec::new();
+    loop {
+        let (&first, rest) = bytes.split_first()?;
+        let (length, rest, last) = match first {
+            224..=254 => (1usize << (first & 0x1f), rest, false),
+            _ => new_length(bytes).map(|(length, rest)| (length, rest, true))?,
+        };
+        let (part, rest) = rest.split_at_checked(length)?;
+        body.extend_from_slice(part);
+        bytes = rest;
+        if last {
+            return Some((body, bytes));
+        }
+    }
 }
 
 /// A length of one, two or five bytes. Parts of unknown length are for messages, not for keys and signatures.
@@ -75,12 +127,13 @@ fn new_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-pub(crate) fn big_endian(bytes: &[u8]) -> usize {
+/// A number, the most significant byte first; of more than eight bytes the last ones.
+pub fn big_endian(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |n, b| (n << 8) | usize::from(*b))
 }
 
 /// A number with its length in bits before it.
-pub(crate) fn mpi<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub fn mpi<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (bits, rest) = bytes.split_at_checked(2)?;
     let (number, rest) = rest.split_at_checked(big_endian(bits).div_ceil(8))?;
     *bytes = rest;

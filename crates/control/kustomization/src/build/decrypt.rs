@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fl_http::Method;
-use fl_sops::{AgeIdentities, Document, Format, KeyService, Mac, MasterKey};
+use fl_sops::{AgeIdentities, Document, Format, KeyService, Mac, MasterKey, PgpKeys};
 use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::{Map, Value, json};
@@ -23,8 +23,7 @@ const DISABLE: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 pub(crate) struct KeyMaterial {
     age: AgeIdentities,
     vault_token: Option<Secret<String>>,
-    /// Armored keys were given, which this engine cannot use.
-    pgp: bool,
+    pgp: PgpKeys,
 }
 
 impl KeyMaterial {
@@ -39,7 +38,8 @@ impl KeyMaterial {
             if name.ends_with(".agekey") {
                 keys.age.import(&text()).map_err(|e| format!("failed to import '{name}' data: {e}"))?;
             } else if name.ends_with(".asc") {
-                keys.pgp = true;
+                let import = keys.pgp.import(value.expose());
+                import.map_err(|e| format!("failed to import '{name}' data: {e}"))?;
             } else if name == "sops.vault-token" {
                 keys.vault_token = Some(Secret::new(text().trim().to_owned()));
             }
@@ -68,7 +68,7 @@ impl<'a> Decryptor<'a> {
 
     fn open(&self, bytes: &[u8], input: Format, output: Format) -> Result<Vec<u8>, String> {
         let document = Document::parse(bytes, input).map_err(|e| e.to_string())?;
-        let mut services: Vec<&dyn KeyService> = vec![&self.keys.age, self];
+        let mut services: Vec<&dyn KeyService> = vec![&self.keys.age, &self.keys.pgp, self];
         services.extend(self.vault.as_ref().map(|v| v as &dyn KeyService));
         let key = document.data_key(&services).map_err(|e| e.to_string())?;
         // kustomize has changed the object since it was encrypted, so the MAC over all of it cannot hold.
@@ -80,11 +80,11 @@ impl<'a> Decryptor<'a> {
 impl KeyService for Decryptor<'_> {
     fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>> {
         match key {
-            MasterKey::Pgp { .. } if self.keys.pgp => {
-                Some(Err("PGP keys are not supported by this engine; use age".to_owned()))
-            }
-            MasterKey::Cloud { service, .. } => {
-                Some(Err(format!("{service} is not supported by this engine")))
+            MasterKey::AwsKms { .. }
+            | MasterKey::GcpKms { .. }
+            | MasterKey::AzureKeyVault { .. }
+            | MasterKey::HuaweiKms { .. } => {
+                Some(Err("this key service is not supported by this engine".to_owned()))
             }
             MasterKey::Vault { .. } if self.vault.is_none() => {
                 Some(Err("no Vault token is configured".to_owned()))

@@ -332,7 +332,7 @@ fn survives_json(text: &str) -> bool {
 }
 
 /// `190:20:30` and its like: base 60 numbers of YAML 1.1, quoted for other readers.
-fn is_base60(text: &str) -> bool {
+pub(super) fn is_base60(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     // Nearly every text leaves here.
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
