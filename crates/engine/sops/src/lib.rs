@@ -2,7 +2,7 @@
 //!
 //! [`Document::parse`] reads a file, [`Document::master_keys`] says who could open it, [`Document::decrypt`] opens it with a data
 //! key and writes the plain file. Whoever holds keys implements [`KeyService`]; [`AgeIdentities`] does for age, [`PgpKeys`] for
-//! OpenPGP. Nothing here touches
+//! OpenPGP, [`service::KeyServices`] for those behind a network. Nothing here touches
 //! a clock, a disk or a network.
 //!
 //! Errors never hold a value of the file, encrypted or not.
@@ -15,6 +15,7 @@ mod format;
 mod metadata;
 mod pgp;
 mod read;
+pub mod service;
 mod shamir;
 mod tree;
 mod write;

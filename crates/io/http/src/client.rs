@@ -123,6 +123,17 @@ impl Client {
         Err(Error::Redirect { url: shown(&origin), problem: format!("more than {REDIRECTS} times") })
     }
 
+    /// Sends a request to its host and to nobody a redirect names; a redirect is an answer like any other. For requests whose
+    /// headers or body are secrets.
+    pub async fn send_direct(&self, request: Request) -> Result<Response, Error> {
+        if let Some(wait) = calm::wait(&request.url) {
+            return Err(Error::Calm { url: shown(&request.url), wait });
+        }
+        let response = self.send_once(&request, true).await?;
+        calm::note(&request.url, response.status(), response.headers());
+        Ok(Response { inner: response, url: request.url })
+    }
+
     async fn send_once(&self, request: &Request, at_home: bool) -> Result<reqwest::Response, Error> {
         let mut headers = request.headers.clone();
         if at_home

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fl_http::Method;
-use fl_sops::{AgeIdentities, Document, Format, KeyService, Mac, MasterKey, PgpKeys};
+use fl_sops::service::{
+    AwsCredentials, AzureCredentials, Endpoints, GcpCredentials, KeyServices, ServiceCredentials,
+};
+use fl_sops::{AgeIdentities, Document, Format, Mac, PgpKeys};
 use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::generate;
 use super::tree::{View, clean};
+use super::{generate, key_services};
 
 /// Larger files are not decrypted.
 const LARGEST: usize = 5 << 20;
@@ -22,8 +24,8 @@ const DISABLE: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyMaterial {
     age: AgeIdentities,
-    vault_token: Option<Secret<String>>,
     pgp: PgpKeys,
+    services: ServiceCredentials,
 }
 
 impl KeyMaterial {
@@ -34,17 +36,25 @@ impl KeyMaterial {
     pub(crate) fn import(data: &BTreeMap<String, Secret<Vec<u8>>>) -> Result<Self, String> {
         let mut keys = KeyMaterial::default();
         for (name, value) in data {
-            let text = || String::from_utf8_lossy(value.expose()).into_owned();
-            if name.ends_with(".agekey") {
-                keys.age.import(&text()).map_err(|e| format!("failed to import '{name}' data: {e}"))?;
-            } else if name.ends_with(".asc") {
-                let import = keys.pgp.import(value.expose());
-                import.map_err(|e| format!("failed to import '{name}' data: {e}"))?;
-            } else if name == "sops.vault-token" {
-                keys.vault_token = Some(Secret::new(text().trim().to_owned()));
-            }
+            let bytes = value.expose();
+            keys.add(name, bytes).map_err(|e| format!("failed to import '{name}' data: {e}"))?;
         }
         Ok(keys)
+    }
+
+    fn add(&mut self, name: &str, bytes: &[u8]) -> Result<(), fl_sops::Error> {
+        let text = || String::from_utf8_lossy(bytes).into_owned();
+        let services = &mut self.services;
+        match name {
+            "sops.vault-token" => services.vault_token = Some(Secret::new(text().trim().to_owned())),
+            "sops.aws-kms" => services.aws = Some(AwsCredentials::from_yaml(bytes)?),
+            "sops.gcp-kms" => services.gcp = Some(GcpCredentials::from_json(bytes)?),
+            "sops.azure-kv" => services.azure = Some(AzureCredentials::from_yaml(bytes)?),
+            _ if name.ends_with(".agekey") => self.age.import(&text())?,
+            _ if name.ends_with(".asc") => self.pgp.import(bytes)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Only the age keys of a Secret, for the engine's own.
@@ -57,77 +67,27 @@ impl KeyMaterial {
 /// Opens data keys with what a Kustomization has.
 pub(crate) struct Decryptor<'a> {
     keys: &'a KeyMaterial,
-    vault: Option<Vault>,
+    credentials: ServiceCredentials,
+    endpoints: Endpoints,
 }
 
 impl<'a> Decryptor<'a> {
     pub(crate) fn new(keys: &'a KeyMaterial) -> Self {
-        let token = keys.vault_token.clone().or_else(|| std::env::var("VAULT_TOKEN").ok().map(Secret::new));
-        Decryptor { keys, vault: token.map(|token| Vault { token }) }
+        let credentials = key_services::with_environment(&keys.services);
+        Decryptor { keys, credentials, endpoints: key_services::endpoints() }
     }
 
     fn open(&self, bytes: &[u8], input: Format, output: Format) -> Result<Vec<u8>, String> {
         let document = Document::parse(bytes, input).map_err(|e| e.to_string())?;
-        let mut services: Vec<&dyn KeyService> = vec![&self.keys.age, &self.keys.pgp, self];
-        services.extend(self.vault.as_ref().map(|v| v as &dyn KeyService));
-        let key = document.data_key(&services).map_err(|e| e.to_string())?;
+        let services = KeyServices {
+            credentials: &self.credentials,
+            endpoints: &self.endpoints,
+            network: key_services::Http,
+        };
+        let key =
+            document.data_key(&[&self.keys.age, &self.keys.pgp, &services]).map_err(|e| e.to_string())?;
         // kustomize has changed the object since it was encrypted, so the MAC over all of it cannot hold.
         document.decrypt(&key, output, Mac::Ignore).map_err(|e| e.to_string())
-    }
-}
-
-/// What this engine has no keys for says so instead of staying silent.
-impl KeyService for Decryptor<'_> {
-    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>> {
-        match key {
-            MasterKey::AwsKms { .. }
-            | MasterKey::GcpKms { .. }
-            | MasterKey::AzureKeyVault { .. }
-            | MasterKey::HuaweiKms { .. } => {
-                Some(Err("this key service is not supported by this engine".to_owned()))
-            }
-            MasterKey::Vault { .. } if self.vault.is_none() => {
-                Some(Err("no Vault token is configured".to_owned()))
-            }
-            _ => None,
-        }
-    }
-}
-
-struct Vault {
-    token: Secret<String>,
-}
-
-impl KeyService for Vault {
-    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>> {
-        let MasterKey::Vault { address, engine_path, key_name, encrypted } = key else { return None };
-        let url = format!("{}/v1/{engine_path}/decrypt/{key_name}", address.trim_end_matches('/'));
-        Some(self.transit(&url, encrypted))
-    }
-}
-
-impl Vault {
-    fn transit(&self, url: &str, encrypted: &str) -> Result<Secret<Vec<u8>>, String> {
-        let handle = tokio::runtime::Handle::try_current().map_err(|e| e.to_string())?;
-        let body = json!({"ciphertext": encrypted}).to_string().into_bytes();
-        let answer = handle.block_on(async {
-            let client = fl_http::Client::new(fl_http::Settings::default())?;
-            let request = fl_http::Request::new(Method::POST, url)?
-                .header(fl_http::HeaderName::from_static("x-vault-token"), self.token.expose())?
-                .header(fl_http::header::CONTENT_TYPE, "application/json")?
-                .body(body);
-            let answer = client.send(request).await?;
-            let status = answer.status().as_u16();
-            Ok::<_, fl_http::Error>((status, answer.bytes(1 << 20).await?))
-        });
-        let (status, bytes) = answer.map_err(|e| e.to_string())?;
-        if status != 200 {
-            return Err(format!("the Vault answered with status {status}"));
-        }
-        let body: Value =
-            serde_json::from_slice(&bytes).map_err(|_| "the Vault's answer is not JSON".to_owned())?;
-        let plain = body["data"]["plaintext"].as_str().and_then(|t| STANDARD.decode(t).ok());
-        plain.map(Secret::new).ok_or_else(|| "the Vault's answer holds no key".to_owned())
     }
 }
 

@@ -3,6 +3,7 @@
 mod cache;
 mod decrypt;
 mod generate;
+mod key_services;
 mod known_fields;
 mod overrides;
 mod substitute;

@@ -1,0 +1,201 @@
+//! Azure Key Vault.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fl_types::Secret;
+use serde_json::json;
+use sha1::{Digest as _, Sha1};
+use sha2::Sha256;
+
+use super::jwt;
+use super::{Call, Endpoints, Fields, Network, access_token, percent, send};
+use crate::Error;
+
+/// Who we are to Azure.
+#[derive(Clone)]
+pub struct AzureCredentials {
+    /// Where tokens are asked for.
+    authority: String,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    ClientSecret {
+        tenant: String,
+        client: String,
+        secret: Secret<String>,
+    },
+    Certificate {
+        tenant: String,
+        client: String,
+        key: Box<rsa::RsaPrivateKey>,
+        certificate: Vec<u8>,
+        chain: bool,
+    },
+    ManagedIdentity {
+        client: String,
+    },
+}
+
+impl std::fmt::Debug for AzureCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AzureCredentials(***)")
+    }
+}
+
+impl AzureCredentials {
+    /// Reads the entry `sops.azure-kv` of a Secret.
+    ///
+    /// # Errors
+    /// When it is no YAML, or names no identity.
+    pub fn from_yaml(bytes: &[u8]) -> Result<Self, Error> {
+        let fields = Fields::read(bytes, "the Azure credentials cannot be read")?;
+        let text = |key: &str| Some(fields.text(key)).filter(|t| !t.is_empty());
+        let authority =
+            text("authorityHost").unwrap_or_else(|| "https://login.microsoftonline.com".to_owned());
+        let kind = match (text("tenantId"), text("clientId")) {
+            (Some(tenant), Some(client)) if text("clientSecret").is_some() => {
+                Some(Kind::ClientSecret { tenant, client, secret: fields.secret("clientSecret") })
+            }
+            (Some(tenant), Some(client)) if text("clientCertificate").is_some() => {
+                let pem = fields.text("clientCertificate");
+                let unreadable = Error::Key(
+                    "the clientCertificate of the Azure credentials cannot be read: a certificate and an RSA key without a password, both PEM, are supported",
+                );
+                let key = jwt::private_key(&pem).ok_or_else(|| unreadable.clone())?;
+                let certificate = jwt::pem(&pem, "CERTIFICATE").ok_or(unreadable)?;
+                let chain = fields.text("clientCertificateSendChain") == "true";
+                Some(Kind::Certificate { tenant, client, key: Box::new(key), certificate, chain })
+            }
+            _ => None,
+        };
+        let kind = kind.or_else(|| match (text("tenant"), text("appId"), text("password")) {
+            (Some(tenant), Some(client), Some(_)) => {
+                Some(Kind::ClientSecret { tenant, client, secret: fields.secret("password") })
+            }
+            _ => text("clientId").map(|client| Kind::ManagedIdentity { client }),
+        });
+        let incomplete = "invalid data: requires a 'clientId' field, a combination of 'tenantId', 'clientId' and 'clientSecret', or 'tenantId', 'clientId' and 'clientCertificate'";
+        Ok(Self { authority, kind: kind.ok_or(Error::Key(incomplete))? })
+    }
+
+    fn token(
+        &self,
+        network: &dyn Network,
+        endpoints: &Endpoints,
+        resource: &str,
+    ) -> Result<Secret<String>, String> {
+        let url = |tenant: &str| {
+            format!("{}/{}/oauth2/v2.0/token", self.authority.trim_end_matches('/'), percent(tenant))
+        };
+        let scope = format!("{resource}/.default");
+        let grant = [("grant_type", "client_credentials"), ("scope", scope.as_str())];
+        let call = match &self.kind {
+            Kind::ClientSecret { tenant, client, secret } => Call::form(
+                url(tenant),
+                &[grant[0], grant[1], ("client_id", client), ("client_secret", secret.expose())],
+            ),
+            Kind::Certificate { tenant, client, key, certificate, chain } => {
+                let now = network.now();
+                let mut header = json!({"alg": "RS256", "typ": "JWT", "x5t": URL_SAFE_NO_PAD.encode(Sha1::digest(certificate))});
+                if *chain {
+                    header["x5c"] = json!([base64::engine::general_purpose::STANDARD.encode(certificate)]);
+                }
+                let id = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{now} {client} {tenant}")));
+                let claims = json!({"aud": url(tenant), "iss": client, "sub": client, "jti": id, "nbf": now, "exp": now + 600});
+                let assertion = jwt::sign(key, &header, &claims).ok_or("the Azure key cannot sign")?;
+                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+                let who = [("client_id", client.as_str()), ("client_assertion_type", kind)];
+                Call::form(
+                    url(tenant),
+                    &[grant[0], grant[1], who[0], who[1], ("client_assertion", &assertion)],
+                )
+            }
+            Kind::ManagedIdentity { client } => {
+                let base = endpoints.azure_metadata.as_deref().unwrap_or("http://169.254.169.254");
+                let query = format!(
+                    "api-version=2018-02-01&resource={}&client_id={}",
+                    percent(resource),
+                    percent(client)
+                );
+                Call {
+                    method: "GET",
+                    url: format!("{}/metadata/identity/oauth2/token?{query}", base.trim_end_matches('/')),
+                    headers: vec![("metadata", Secret::new("true".to_owned()))],
+                    body: Secret::default(),
+                }
+            }
+        };
+        access_token(&send(network, &call, "Azure's token service")?, "Azure's token service")
+    }
+
+    pub(super) fn decrypt(
+        &self,
+        network: &dyn Network,
+        endpoints: &Endpoints,
+        [vault, name, version]: [&String; 3],
+        encrypted: &str,
+    ) -> Result<Secret<Vec<u8>>, String> {
+        let resource = match &endpoints.azure_resource {
+            Some(resource) => resource.clone(),
+            None => resource(vault).ok_or("the address of the Key Vault is not valid")?,
+        };
+        let token = self.token(network, endpoints, &resource)?;
+        let (vault, name, version) = (vault.trim_end_matches('/'), percent(name), percent(version));
+        let url = format!("{vault}/keys/{name}/{version}/decrypt?api-version=7.4");
+        let call = Call::json(url, &json!({"alg": "RSA-OAEP-256", "value": encrypted})).bearer(&token);
+        let answer = send(network, &call, "Azure Key Vault")?;
+        let plain =
+            answer["value"].as_str().and_then(|v| URL_SAFE_NO_PAD.decode(v.trim_end_matches('=')).ok());
+        plain.map(Secret::new).ok_or_else(|| "the answer of Azure Key Vault holds no key".to_owned())
+    }
+}
+
+/// What a token is asked for: the vault's host without its first word. The file names the vault, so a token that is good for
+/// Azure's own vaults must never be sent to any other host.
+fn resource(vault: &str) -> Option<String> {
+    let host = vault.strip_prefix("https://")?.trim_end_matches('/');
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    let (_, domain) = host.split_once('.').filter(|_| host.chars().all(word))?;
+    domain.contains('.').then(|| format!("https://{domain}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_for_the_host() {
+        assert_eq!(resource("https://v.vault.azure.net/").as_deref(), Some("https://vault.azure.net"));
+        assert_eq!(resource("https://v.evil.example").as_deref(), Some("https://evil.example"));
+        for bad in
+            ["http://v.vault.azure.net", "https://v", "https://v.x/y", "https://e.com@v.vault.azure.net"]
+        {
+            assert_eq!(resource(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn identities() {
+        let kind = |text: &str| AzureCredentials::from_yaml(text.as_bytes()).map(|c| c.kind);
+        assert!(matches!(
+            kind("tenantId: t\nclientId: c\nclientSecret: canary"),
+            Ok(Kind::ClientSecret { .. })
+        ));
+        assert!(matches!(
+            kind("{\"tenant\": \"t\", \"appId\": \"a\", \"password\": \"p\"}"),
+            Ok(Kind::ClientSecret { .. })
+        ));
+        assert!(matches!(kind("clientId: c"), Ok(Kind::ManagedIdentity { .. })));
+        for bad in ["", "tenantId: t", "tenantId: t\nclientId: c\nclientCertificate: x", "- a"] {
+            assert!(kind(bad).is_err(), "{bad}");
+        }
+        let wide: Vec<u8> =
+            [0xfeff].into_iter().chain("clientId: c".encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        assert!(matches!(
+            AzureCredentials::from_yaml(&wide).map(|c| c.kind),
+            Ok(Kind::ManagedIdentity { .. })
+        ));
+    }
+}
