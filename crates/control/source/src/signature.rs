@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use fl_api::source::verification::OidcIdentity;
 use fl_oci::{CosignKeys, Registry, Repository};
+use fl_verify::keyless::{Identities, TrustRoot};
 use fl_verify::{GitKeys, verify_git};
 
 /// Public keys of a Secret: `*.sshpub` are SSH authorized keys, everything else PGP key rings.
@@ -36,9 +38,9 @@ pub(crate) fn cosign_keys(data: &BTreeMap<String, Vec<u8>>) -> Result<CosignKeys
     CosignKeys::from_pem(public.map(|(_, value)| value.as_slice()))
 }
 
-/// Why signatures without a key are refused.
-pub(crate) const KEYLESS: &str =
-    "signatures without a key cannot be checked by this build; name the public keys in secretRef";
+/// Why signatures without a key are refused when nobody says whom to trust.
+pub(crate) const KEYLESS: &str = "signatures without a key are checked against a given trusted root only: put Sigstore's \
+    trusted_root.json into a Secret and name it in trustedRootSecretRef of an OCIRepository, or name the public keys in secretRef";
 /// Why notation's are.
 pub(crate) const NOTATION: &str = "notation signatures cannot be checked by this build";
 
@@ -54,5 +56,31 @@ pub(crate) async fn check_cosign(
         Ok(true) => Ok(()),
         // Flux cannot tell a registry without an answer from one without a signature; neither lets anything through.
         _ => Err(format!("no matching signatures were found for '{shown}'")),
+    }
+}
+
+/// Whose signatures count when there is no key.
+pub(crate) struct Keyless {
+    root: TrustRoot,
+    identities: Identities,
+}
+
+impl Keyless {
+    pub(crate) fn new(root: &[u8], matchers: &[OidcIdentity]) -> Result<Self, String> {
+        let root = TrustRoot::from_json(root).map_err(|e| format!("unable to parse trusted root: {e}"))?;
+        let pairs = matchers.iter().map(|m| (m.issuer.as_str(), m.subject.as_str()));
+        let identities = Identities::new(pairs).map_err(|e| e.to_string())?;
+        Ok(Self { root, identities })
+    }
+
+    /// Whether one of the identities signed the manifest with this digest; an error when none did, or nobody could tell.
+    pub(crate) async fn check(
+        &self,
+        registry: &Registry,
+        repository: &Repository,
+        digest: &str,
+    ) -> Result<(), String> {
+        let verdict = registry.verify_keyless(repository, digest, &self.root, &self.identities).await;
+        verdict.map_err(|e| e.to_string())?
     }
 }

@@ -1,8 +1,7 @@
 //! Cosign: what was signed is a small document that names an image by its digest ("simple signing"), or a bundle with a statement
 //! about it.
 //!
-//! With a key everything needed is here. Without one ("keyless") the key is in a certificate of an authority, and a log proves when
-//! it was used; that needs a root of trust and is refused as long as it cannot be checked in full.
+//! With a key everything needed is here. Without one the key is in a certificate of an authority; see [`crate::keyless`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,6 +31,10 @@ pub struct SimpleSignature {
     pub payload: Vec<u8>,
     /// The annotation `dev.cosignproject.cosign/signature`.
     pub signature: String,
+    /// The annotation `dev.sigstore.cosign/certificate`.
+    pub certificate: Option<String>,
+    /// The annotation `dev.sigstore.cosign/bundle`: the entry in a log.
+    pub bundle: Option<String>,
 }
 
 /// Checks an older signature over the image with this digest.
@@ -40,8 +43,13 @@ pub fn verify_simple(signed: &SimpleSignature, digest: &str, key: &PublicKey) ->
     if !key.verify(&signed.payload, &signature) {
         return Err(CosignError::WrongKey);
     }
+    names_image(&signed.payload, digest)
+}
+
+/// Whether a document is a signature over the image with this digest.
+pub(crate) fn names_image(payload: &[u8], digest: &str) -> Result<(), CosignError> {
     let document: Value =
-        serde_json::from_slice(&signed.payload).map_err(|_| CosignError::Document("it is not JSON"))?;
+        serde_json::from_slice(payload).map_err(|_| CosignError::Document("it is not JSON"))?;
     let named = document["critical"]["image"]["docker-manifest-digest"].as_str().unwrap_or_default();
     if document["critical"]["type"].as_str() != Some("cosign container image signature") {
         return Err(CosignError::Document("it is not a signature of an image"));
@@ -59,17 +67,18 @@ fn same_image(found: &str, wanted: &str) -> Result<(), CosignError> {
 
 /// Checks a bundle (`application/vnd.dev.sigstore.bundle.v0.3+json`) that was made with a key.
 pub fn verify_bundle(bundle: &[u8], digest: &str, key: &PublicKey) -> Result<(), CosignError> {
+    let envelope = Envelope::read(&read_bundle(bundle)?["dsseEnvelope"])?;
+    envelope.signed_by(key)?;
+    envelope.names_image(digest)
+}
+
+pub(crate) fn read_bundle(bundle: &[u8]) -> Result<Value, CosignError> {
     let bundle: Value = serde_json::from_slice(bundle).map_err(|_| CosignError::Bundle("it is not JSON"))?;
     let kind = bundle["mediaType"].as_str().unwrap_or_default();
     if !kind.starts_with("application/vnd.dev.sigstore.bundle") {
         return Err(CosignError::Bundle("its media type is another"));
     }
-    let envelope = &bundle["dsseEnvelope"];
-    if envelope.is_object() {
-        return verify_envelope(envelope, digest, key);
-    }
-    // A bare signature is over the bytes of the manifest, which are not in the bundle.
-    Err(CosignError::Bundle("it has no statement about the image"))
+    Ok(bundle)
 }
 
 fn decode(value: &Value) -> Option<Vec<u8>> {
@@ -77,27 +86,50 @@ fn decode(value: &Value) -> Option<Vec<u8>> {
 }
 
 /// A statement in an envelope: type and content are signed together.
-fn verify_envelope(envelope: &Value, digest: &str, key: &PublicKey) -> Result<(), CosignError> {
-    let kind = envelope["payloadType"].as_str().unwrap_or_default();
-    let payload = decode(&envelope["payload"]).ok_or(CosignError::Bundle("its payload is not base64"))?;
-    let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
-    message.extend_from_slice(&payload);
-    let signatures = envelope["signatures"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let ours = |s: &Value| decode(&s["sig"]).is_some_and(|sig| key.verify(&message, &sig));
-    if !signatures.iter().take(20).any(ours) {
-        return Err(CosignError::WrongKey);
+pub(crate) struct Envelope {
+    kind: String,
+    pub(crate) payload: Vec<u8>,
+    signatures: Vec<Vec<u8>>,
+}
+
+impl Envelope {
+    pub(crate) fn read(envelope: &Value) -> Result<Self, CosignError> {
+        if !envelope.is_object() {
+            // A bare signature is over the bytes of the manifest, which are not in the bundle.
+            return Err(CosignError::Bundle("it has no statement about the image"));
+        }
+        let payload = decode(&envelope["payload"]).ok_or(CosignError::Bundle("its payload is not base64"))?;
+        let signatures = envelope["signatures"].as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(Self {
+            kind: envelope["payloadType"].as_str().unwrap_or_default().to_owned(),
+            payload,
+            signatures: signatures.iter().take(20).filter_map(|s| decode(&s["sig"])).collect(),
+        })
     }
-    let statement: Value =
-        serde_json::from_slice(&payload).map_err(|_| CosignError::Document("the statement is not JSON"))?;
-    if kind != "application/vnd.in-toto+json" {
-        return Err(CosignError::Document("the statement is of another type"));
+
+    /// The signature that this key made.
+    pub(crate) fn signed_by(&self, key: &PublicKey) -> Result<Vec<u8>, CosignError> {
+        let kind = &self.kind;
+        let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), self.payload.len()).into_bytes();
+        message.extend_from_slice(&self.payload);
+        let ours = self.signatures.iter().find(|signature| key.verify(&message, signature));
+        ours.cloned().ok_or(CosignError::WrongKey)
     }
-    let subjects = statement["subject"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
-    let named = |s: &Value| s["digest"][algorithm].as_str() == Some(hex);
-    if subjects.iter().any(named) {
-        return Ok(());
+
+    /// Whether the statement is about the image with this digest.
+    pub(crate) fn names_image(&self, digest: &str) -> Result<(), CosignError> {
+        let statement: Value = serde_json::from_slice(&self.payload)
+            .map_err(|_| CosignError::Document("the statement is not JSON"))?;
+        if self.kind != "application/vnd.in-toto+json" {
+            return Err(CosignError::Document("the statement is of another type"));
+        }
+        let subjects = statement["subject"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let (algorithm, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
+        let named = |s: &Value| s["digest"][algorithm].as_str() == Some(hex);
+        if subjects.iter().any(named) {
+            return Ok(());
+        }
+        let found = subjects.first().and_then(|s| s["digest"][algorithm].as_str()).unwrap_or("nothing");
+        Err(CosignError::OtherImage { found: found.chars().take(100).collect(), wanted: digest.to_owned() })
     }
-    let found = subjects.first().and_then(|s| s["digest"][algorithm].as_str()).unwrap_or("nothing");
-    Err(CosignError::OtherImage { found: found.chars().take(100).collect(), wanted: digest.to_owned() })
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use fl_verify::cosign::{CosignError, SimpleSignature, verify_bundle, verify_simple};
-use fl_verify::{GitKeys, PublicKey, verify_git};
+use fl_verify::{GitKeys, KeyError, PublicKey, verify_git};
 
 /// 2033; the keys do not expire.
 const NOW: u64 = 2_000_000_000;
@@ -90,7 +90,12 @@ fn ssh_signatures_of_every_kind() {
 fn cosign_with_a_key() {
     let (digest, key) = (file("image.digest"), PublicKey::from_pem(&file("cosign.pub")).unwrap());
     let digest = digest.trim();
-    let signed = SimpleSignature { payload: file("simple.json").into_bytes(), signature: file("simple.sig") };
+    let signed = SimpleSignature {
+        payload: file("simple.json").into_bytes(),
+        signature: file("simple.sig"),
+        certificate: None,
+        bundle: None,
+    };
     assert_eq!(verify_simple(&signed, digest, &key), Ok(()));
     assert_eq!(verify_bundle(file("bundle.json").as_bytes(), digest, &key), Ok(()));
     let rsa = PublicKey::from_pem(&file("cosign-rsa.pub")).unwrap();
@@ -107,4 +112,11 @@ fn cosign_with_a_key() {
     let changed =
         SimpleSignature { payload: file("simple.json").replace("r/x", "r/y").into_bytes(), ..signed };
     assert_eq!(verify_simple(&changed, digest, &key), Err(CosignError::WrongKey));
+}
+
+/// E05: a key that can be computed by others proves nothing.
+#[test]
+fn weak_keys_are_refused() {
+    assert!(matches!(PublicKey::from_pem(&file("weak-rsa.pub")), Err(KeyError::Weak)));
+    assert!(PublicKey::from_pem(&file("cosign-rsa.pub")).is_ok());
 }

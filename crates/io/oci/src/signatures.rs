@@ -2,6 +2,7 @@
 
 use fl_verify::PublicKey;
 use fl_verify::cosign::{SimpleSignature, verify_bundle, verify_simple};
+use fl_verify::keyless::{self, Identities, TrustRoot};
 
 use crate::{Error, Registry, Repository};
 
@@ -10,7 +11,9 @@ const SIGNATURES: usize = 50;
 /// Bytes of one signature.
 const BYTES: u64 = 1 << 20;
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
-const ANNOTATION: &str = "dev.cosignproject.cosign/signature";
+const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
+const LOG_ENTRY: &str = "dev.sigstore.cosign/bundle";
 
 /// Who may have signed.
 #[derive(Clone, Debug)]
@@ -50,6 +53,33 @@ impl Registry {
         Ok(signatures.iter().any(good))
     }
 
+    /// Whether one of the identities signed the manifest with this digest, going by a root of trust. The inner error is a
+    /// verdict and says why not, the outer one is none.
+    pub async fn verify_keyless(
+        &self,
+        repository: &Repository,
+        digest: &str,
+        root: &TrustRoot,
+        identities: &Identities,
+    ) -> Result<Result<(), String>, Error> {
+        let bundles = self.bundles(repository, digest).await?;
+        let mut verdicts: Vec<_> =
+            bundles.iter().map(|bundle| keyless::verify_bundle(bundle, digest, root, identities)).collect();
+        if bundles.is_empty() {
+            let signatures = self.simple_signatures(repository, digest).await?;
+            let check = |signed: &SimpleSignature| keyless::verify_simple(signed, digest, root, identities);
+            verdicts = signatures.iter().map(check).collect();
+        }
+        if verdicts.iter().any(Result::is_ok) {
+            return Ok(Ok(()));
+        }
+        let reasons: Vec<String> = verdicts.into_iter().filter_map(|v| Some(v.err()?.to_string())).collect();
+        Ok(Err(match reasons.as_slice() {
+            [] => "no signatures found".to_owned(),
+            reasons => format!("no matching signatures: {}", reasons.join("\n ")),
+        }))
+    }
+
     /// The newer form: artifacts that refer to the manifest.
     async fn bundles(&self, repository: &Repository, digest: &str) -> Result<Vec<Vec<u8>>, Error> {
         let referrers = self.referrers(repository, digest, None).await?;
@@ -78,9 +108,11 @@ impl Registry {
         };
         let mut found = Vec::new();
         for layer in manifest.layers.iter().take(SIGNATURES) {
-            let Some(signature) = layer.annotations.get(ANNOTATION) else { continue };
+            let Some(signature) = layer.annotations.get(SIGNATURE) else { continue };
             let payload = self.blob_bytes(repository, layer, BYTES).await?;
-            found.push(SimpleSignature { payload, signature: signature.clone() });
+            let text = |name: &str| layer.annotations.get(name).cloned();
+            let (certificate, bundle) = (text(CERTIFICATE), text(LOG_ENTRY));
+            found.push(SimpleSignature { payload, signature: signature.clone(), certificate, bundle });
         }
         Ok(found)
     }

@@ -179,6 +179,7 @@ fn manifest(layer: &[u8]) -> Vec<u8> {
     .into_bytes()
 }
 
+/// E07: a layer over its budget, content and manifests with another digest than asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn resolves_pulls_and_checks() {
     let fake = Fake::start().await;
@@ -219,6 +220,7 @@ async fn resolves_pulls_and_checks() {
     );
 }
 
+/// E07: pages without an end.
 #[tokio::test(flavor = "multi_thread")]
 async fn tags_come_in_pages_and_end() {
     let fake = Fake::start().await;
@@ -273,4 +275,61 @@ async fn what_is_pushed_can_be_pulled() {
         digest
     );
     assert_eq!(registry.blob_bytes(&repository, &layer, 10).await.unwrap(), b"new");
+}
+
+/// E08: signatures without keys, found beside the manifest (older form) or as its referrer (newer form), against a trusted root
+/// of the test's own.
+#[tokio::test(flavor = "multi_thread")]
+async fn signatures_without_keys() {
+    use fl_verify::keyless::{Identities, TrustRoot};
+    let world: serde_json::Value =
+        serde_json::from_str(include_str!("../../../engine/verify/tests/keyless/world.json")).unwrap();
+    let root = TrustRoot::from_json(world["roots"]["good"].to_string().as_bytes()).unwrap();
+    let case =
+        |name: &str| world["cases"].as_array().unwrap().iter().find(|c| c["name"] == name).unwrap().clone();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let ann = Identities::new([("issuer", "ann@")]).unwrap();
+    let bob = Identities::new([("issuer", "bob@")]).unwrap();
+    for newer in [false, true] {
+        let fake = Fake::start().await;
+        let (registry, repository) = (fake.registry(Keychain::anonymous()), fake.repository());
+        let digest = fake.put("manifests/v1", media_type::OCI_MANIFEST, b"the manifest");
+        let none = registry.verify_keyless(&repository, &digest, &root, &ann).await.unwrap();
+        assert_eq!(none, Err("no signatures found".to_owned()));
+        let (kind, content, annotations) = if newer {
+            let bundle = case("bundle, entry 3 of 7")["bundle"].to_string().into_bytes();
+            ("application/vnd.dev.sigstore.bundle.v0.3+json", bundle, serde_json::json!({}))
+        } else {
+            let simple = case("good")["simple"].clone();
+            let payload = base64::engine::general_purpose::STANDARD.decode(text(&simple["payload"])).unwrap();
+            let annotations = serde_json::json!({
+                "dev.cosignproject.cosign/signature": simple["signature"],
+                "dev.sigstore.cosign/certificate": simple["certificate"],
+                "dev.sigstore.cosign/bundle": simple["bundle"],
+            });
+            ("application/vnd.dev.cosign.simplesigning.v1+json", payload, annotations)
+        };
+        let blob = fake.put("blobs/x", "application/octet-stream", &content);
+        let signature = serde_json::json!({
+            "schemaVersion": 2, "mediaType": media_type::OCI_MANIFEST, "artifactType": kind,
+            "config": {"mediaType": "application/json", "digest": digest_of(b"{}"), "size": 2},
+            "layers": [{"mediaType": kind, "digest": blob, "size": content.len(), "annotations": annotations}],
+        })
+        .to_string()
+        .into_bytes();
+        let tag = format!("manifests/{}.sig", digest.replace(':', "-"));
+        let stored =
+            fake.put(if newer { "manifests/bundle" } else { &tag }, media_type::OCI_MANIFEST, &signature);
+        if newer {
+            let index = serde_json::json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": [
+                {"mediaType": media_type::OCI_MANIFEST, "artifactType": kind, "digest": stored, "size": signature.len()}]});
+            fake.put(&format!("referrers/{digest}"), media_type::OCI_INDEX, index.to_string().as_bytes());
+        }
+        let verdict = registry.verify_keyless(&repository, &digest, &root, &ann).await.unwrap();
+        assert_eq!(verdict, Ok(()), "newer: {newer}");
+        let verdict = registry.verify_keyless(&repository, &digest, &root, &bob).await.unwrap().unwrap_err();
+        assert!(verdict.starts_with("no matching signatures: none of the expected identities"), "{verdict}");
+        let other = digest_of(b"another manifest");
+        assert!(registry.verify_keyless(&repository, &other, &root, &ann).await.unwrap().is_err());
+    }
 }

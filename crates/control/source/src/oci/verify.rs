@@ -64,13 +64,13 @@ async fn judge(
     let namespace = pass.object.namespace();
     match verify.provider {
         VerificationProvider::Cosign => {
-            if let Some(root) = &verify.trusted_root_secret_ref {
-                let place = format!("{namespace}/{}", root.name);
+            let mut root = None;
+            if let Some(reference) = &verify.trusted_root_secret_ref {
+                let place = format!("{namespace}/{}", reference.name);
                 let wrong = |e: String| format!("failed to read trusted root from secret '{place}': {e}");
-                let secret = read(pass, &root.name).await.map_err(wrong)?;
-                if !secret.data.contains_key(TRUSTED_ROOT) {
-                    return Err(wrong(format!("'{TRUSTED_ROOT}' not found in secret '{place}'")));
-                }
+                let secret = read(pass, &reference.name).await.map_err(wrong)?;
+                let missing = || wrong(format!("'{TRUSTED_ROOT}' not found in secret '{place}'"));
+                root = Some(secret.data.get(TRUSTED_ROOT).ok_or_else(missing)?.clone());
             }
             if let Some(reference) = &verify.secret_ref {
                 let secret = read(pass, &reference.name).await?;
@@ -82,7 +82,13 @@ async fn judge(
                 return signature::check_cosign(network, at.repository(), at.identifier(), &keys, &shown)
                     .await;
             }
-            Err(signature::KEYLESS.to_owned())
+            let root = root.ok_or(signature::KEYLESS)?;
+            let matchers = verify.match_oidc_identity.as_deref().unwrap_or_default();
+            let policy = signature::Keyless::new(&root, matchers)?;
+            let Some(network) = registry.network() else {
+                return Err("no signatures found".to_owned());
+            };
+            policy.check(network, at.repository(), at.identifier()).await
         }
         VerificationProvider::Notation => {
             let Some(reference) = &verify.secret_ref else {
