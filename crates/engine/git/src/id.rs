@@ -167,6 +167,34 @@ mod tests {
         }
     }
 
+    /// The first blocks of the first published collision (2017): two files begin like this, but for a few bytes.
+    const COLLISION: &str = concat!(
+        "255044462d312e330a25e2e3cfd30a0a0a312030206f626a0a3c3c2f57696474682032203020522f4865696768742033",
+        "203020522f547970652034203020522f537562747970652035203020522f46696c7465722036203020522f436f6c6f72",
+        "53706163652037203020522f4c656e6774682038203020522f42697473506572436f6d706f6e656e7420383e3e0a7374",
+        "7265616d0affd8fffe00245348412d3120697320646561642121212121852fec092339759c39b1a1c63c4c97e1fffe01",
+        "7346dc9166b67e118f029ab621b2560ff9ca67cca8c7f85ba84c79030c2b3de218f86db3a90901d5df45c14f26fedfb3",
+        "dc38e96ac22fe7bd728f0e45bce046d23c570feb141398bb552ef5a0a82be331fea48037b8b5d71f0e332edf93ac3500",
+        "eb4ddc0decc1a864790c782c76215660dd309791d06bd0af3f98cda4bc4629b1",
+    );
+
+    /// E04: bytes that carry a collision attack have no id.
+    #[test]
+    fn collisions_are_detected() {
+        let bytes: Vec<u8> = (0..COLLISION.len())
+            .step_by(2)
+            .map(|i| u8::from_str_radix(&COLLISION[i..i + 2], 16).expect("hex"))
+            .collect();
+        let id = |bytes: &[u8]| {
+            let mut hasher = Hasher::new(HashKind::Sha1);
+            hasher.update(bytes);
+            hasher.finish()
+        };
+        assert!(matches!(id(&bytes), Err(Error::Collision)));
+        assert!(matches!(id(&[bytes.as_slice(), b"whatever follows"].concat()), Err(Error::Collision)));
+        assert!(id(&bytes[..192]).is_ok());
+    }
+
     #[test]
     fn what_is_no_id_is_refused() {
         for bad in ["", "abc", &"g".repeat(40), &"a".repeat(41), "é"] {

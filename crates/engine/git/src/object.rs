@@ -296,6 +296,7 @@ mod tests {
         );
     }
 
+    /// E03: names that lead into `.git` or out of the directory, and a CR at the end of one.
     #[test]
     fn a_tree_entry_cannot_leave_its_directory() {
         let entry =

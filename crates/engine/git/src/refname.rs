@@ -20,6 +20,7 @@ pub fn check_ref_name(name: &str) -> Result<(), Error> {
 mod tests {
     use super::check_ref_name;
 
+    /// E02: names with dashes, newlines, `..` and control characters.
     #[test]
     fn names_that_git_refuses_are_refused() {
         for good in ["main", "refs/heads/feature/x", "v1.2.3", "release-1.x", "é"] {

@@ -78,6 +78,7 @@ fn a_blob_larger_than_the_window_is_read_back_whole() {
     assert_eq!(pack.read(&id(ObjectKind::Blob, &big)).unwrap().1, big);
 }
 
+/// E01: a wrong checksum, an object that claims exabytes, deltas without a base.
 #[test]
 fn damaged_packs_are_refused_and_say_where() {
     let good = pack(&[entry(3, 5, &[], b"hello")]);
@@ -106,6 +107,7 @@ fn damaged_packs_are_refused_and_say_where() {
     }
 }
 
+/// E01: chains, sizes and counts are bounded.
 #[test]
 fn long_chains_large_objects_and_many_objects_hit_their_limits() {
     let mut entries = vec![entry(3, 1, &[], b"a")];

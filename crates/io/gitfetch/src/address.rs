@@ -186,6 +186,7 @@ mod tests {
         assert_eq!((a.user.as_deref(), a.path.as_str()), (Some("me"), "org/app.git"));
     }
 
+    /// E02: users, hosts and paths that could be taken for something else.
     #[test]
     fn what_could_be_an_option_or_a_command_is_refused() {
         for bad in [

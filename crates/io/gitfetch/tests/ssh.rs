@@ -199,6 +199,7 @@ async fn fetches_with_deploy_keys_of_every_kind() {
     }
 }
 
+/// E05: another host key, an unknown host, a revoked key; nobody is talked to.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_refused() {
     let all = Repositories::new();

@@ -49,6 +49,7 @@ fn basic() -> Credentials {
     Credentials::Basic { username: "u".into(), password: "canary".to_owned().into() }
 }
 
+/// E06: a redirect to another host.
 #[tokio::test]
 async fn credentials_are_not_carried_to_another_host() {
     let (elsewhere, seen_elsewhere) = server(|_| ok("there")).await;
@@ -63,6 +64,19 @@ async fn credentials_are_not_carried_to_another_host() {
     assert_eq!(&answer.bytes(100).await.unwrap()[..], b"there");
     assert!(seen_home.lock().unwrap().iter().all(|head| head.contains("authorization: basic")));
     assert!(!seen_elsewhere.lock().unwrap()[0].contains("authorization"));
+}
+
+/// E06: headers and bodies that are secrets go to one host only.
+#[tokio::test]
+async fn a_direct_request_follows_nobody() {
+    let (elsewhere, seen_elsewhere) = server(|_| ok("there")).await;
+    let (home, seen_home) = server(move |_| to(&format!("http://{elsewhere}/c"))).await;
+    let request = Request::new(fl_http::Method::POST, &format!("http://{home}/a")).unwrap();
+    let request = request.header(fl_http::HeaderName::from_static("x-vault-token"), "canary").unwrap();
+    let answer = client(Credentials::None).send_direct(request.body("canary")).await.unwrap();
+    assert!(answer.status().is_redirection());
+    assert!(seen_home.lock().unwrap()[0].contains("x-vault-token: canary"));
+    assert!(seen_elsewhere.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -106,6 +120,7 @@ async fn a_host_that_says_429_is_left_alone_by_everybody() {
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
+/// E06: credentials in addresses.
 #[test]
 fn addresses_and_errors_never_show_secrets() {
     for bad in ["ftp://user:canary@host/", "http://", "not an address", "file:///etc/passwd"] {
@@ -116,6 +131,7 @@ fn addresses_and_errors_never_show_secrets() {
     assert!(Request::get("http://host/").unwrap().header(fl_http::header::ACCEPT, "a\r\nb: c").is_err());
 }
 
+/// E05: certificates of unknown authorities.
 #[tokio::test]
 async fn own_authorities_and_client_certificates() {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};

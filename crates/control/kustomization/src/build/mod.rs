@@ -169,4 +169,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+mod key_tests;
+#[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@
 mod block;
 mod key;
 
-use std::borrow::Cow;
 use std::io::Read as _;
 
 use fl_types::Secret;
@@ -170,7 +169,7 @@ fn literal(body: &[u8]) -> Option<Vec<u8>> {
     Some(body.get(2 + name + 4..)?.to_vec())
 }
 
-fn inflate(body: &Cow<'_, [u8]>) -> Option<Vec<u8>> {
+fn inflate(body: &[u8]) -> Option<Vec<u8>> {
     let (&algorithm, packed) = body.split_first()?;
     let limit = LONGEST as u64;
     let mut plain = Vec::new();

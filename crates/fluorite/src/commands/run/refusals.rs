@@ -15,7 +15,7 @@ pub(super) fn check(args: &Args) -> anyhow::Result<()> {
     }
     if !args.default_decryption_service_account.is_empty() {
         anyhow::bail!(
-            "--default-decryption-service-account cannot be used: this engine logs in to no cloud; use age keys or a Vault"
+            "--default-decryption-service-account cannot be used: this engine logs in to no cloud with an account of the cluster; put keys or credentials into the decryption Secret"
         );
     }
     if args.snapshot_digest_algo != "sha256" {

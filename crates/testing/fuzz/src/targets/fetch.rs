@@ -5,6 +5,8 @@ use std::io::Cursor;
 use fl_gitfetch::{Address, KnownHosts};
 use fl_helm::RepositoryIndex;
 use fl_oci::{Index, Keychain, Manifest, Reference, parse_challenges};
+use fl_verify::cosign::SimpleSignature;
+use fl_verify::keyless::{self, Identities, TrustRoot};
 use fl_verify::{GitKeys, PublicKey, verify_git};
 
 use super::Target;
@@ -15,6 +17,8 @@ pub(crate) const TARGETS: &[Target] = &[
     ("registry-answers", registry_answers),
     ("chart-index", chart_index),
     ("signatures", signatures),
+    ("keyless", without_keys),
+    ("trusted-root", trusted_root),
 ];
 
 fn address(input: &[u8]) {
@@ -68,3 +72,26 @@ fn signatures(input: &[u8]) {
 }
 
 const EXAMPLE_KEY: &str = include_str!("../../../../engine/verify/tests/golden/cosign.pub");
+
+/// Whatever a registry says, nothing is good that our root does not vouch for.
+fn without_keys(input: &[u8]) {
+    let Ok(root) = TrustRoot::from_json(EXAMPLE_ROOT.as_bytes()) else { return };
+    let identities = Identities::default();
+    assert!(keyless::verify_bundle(input, "sha256:00", &root, &identities).is_err());
+    // A certificate and a log entry, one behind the other.
+    let text = String::from_utf8_lossy(input).into_owned();
+    let (certificate, bundle) = text.split_once('\0').unwrap_or((&text, "{}"));
+    let signed = SimpleSignature {
+        payload: b"{}".to_vec(),
+        signature: "AAAA".to_owned(),
+        certificate: Some(certificate.to_owned()),
+        bundle: Some(bundle.to_owned()),
+    };
+    assert!(keyless::verify_simple(&signed, "sha256:00", &root, &identities).is_err());
+}
+
+fn trusted_root(input: &[u8]) {
+    let _ = TrustRoot::from_json(input);
+}
+
+const EXAMPLE_ROOT: &str = include_str!("../../../../../fuzz/seeds/trusted-root/root.json");

@@ -10,6 +10,7 @@ mod kustomize;
 mod merge;
 mod release;
 mod semver;
+mod sops;
 mod subst;
 mod template;
 mod types;
@@ -29,6 +30,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         merge::TARGETS,
         release::TARGETS,
         semver::TARGETS,
+        sops::TARGETS,
         subst::TARGETS,
         template::TARGETS,
         types::TARGETS,

@@ -1,0 +1,137 @@
+//! Encrypted files of the real `sops` (the goldens of its engine) through a build, with every kind of key.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fl_types::Secret;
+use serde_json::json;
+
+use super::*;
+
+fn golden(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/sops/tests/sops");
+    std::fs::read(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn keys(entries: &[(&str, Vec<u8>)]) -> Result<KeyMaterial, String> {
+    KeyMaterial::import(&entries.iter().map(|(k, v)| ((*k).to_owned(), Secret::new(v.clone()))).collect())
+}
+
+fn run(files: Vec<(&str, Vec<u8>)>, keys: KeyMaterial) -> Result<Built, String> {
+    let files = files.into_iter().map(|(path, bytes)| (std::path::PathBuf::from(path), bytes));
+    let tree = Arc::new(Tree::new("/artifact/app".into(), files));
+    let object: Kustomization = serde_json::from_value(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "kind": "Kustomization", "metadata": {"name": "app", "namespace": "ns"}, "spec": {"interval": "10m", "prune": true,
+        "sourceRef": {"kind": "GitRepository", "name": "app"}, "decryption": {"provider": "sops"}}}))
+    .expect("a Kustomization");
+    let variables = Ok(Secret::new(Default::default()));
+    let request = Request { object: &object, variables, strict: true, keys: Some(keys) };
+    build(&tree, &check_path(&tree, "")?, &request)
+}
+
+const GENERATOR: &str = "generatorOptions: {disableNameSuffixHash: true}\nsecretGenerator:\n- name: s\n  \
+    files: [values.json, app.ini, file.bin]\n  envs: [app.env]\n";
+
+/// Files of generators in all formats but YAML, whose comments the reader drops.
+#[test]
+fn generators_with_pgp_and_age_keys() {
+    let cases = [
+        ("cv25519", keys(&[("me.asc", golden("cv25519.asc"))])),
+        ("rsa2048", keys(&[("me.asc", golden("rsa2048.asc"))])),
+        ("age", keys(&[("me.agekey", golden("key.agekey"))])),
+        ("groups", keys(&[("me.agekey", golden("key.agekey")), ("b.asc", golden("cv25519.asc"))])),
+    ];
+    for (kind, keys) in cases {
+        let name = |file: &str| format!("{kind}.all.{file}");
+        let mut files = vec![("kustomization.yaml", GENERATOR.as_bytes().to_vec())];
+        for file in ["values.json", "app.ini", "file.bin", "app.env"] {
+            files.push((file, golden(&name(file))));
+        }
+        let built = run(files, keys.expect("keys")).unwrap_or_else(|e| panic!("{kind}: {e}"));
+        let data = &built.objects[0]["data"];
+        for file in ["values.json", "app.ini", "file.bin"] {
+            let plain = STANDARD.decode(data[file].as_str().expect("an entry")).expect("base64");
+            assert_eq!(plain, golden(&name(&format!("{file}.want"))), "{kind} {file}");
+        }
+        assert_eq!(data["USER"], STANDARD.encode("ann"), "{kind}");
+    }
+}
+
+#[test]
+fn keys_of_no_use_say_so_and_show_nothing() {
+    let files = || {
+        let generator = GENERATOR.replace(", app.ini, file.bin", "").replace("  envs: [app.env]\n", "");
+        vec![
+            ("kustomization.yaml", generator.into_bytes()),
+            ("values.json", golden("rsa2048.all.values.json")),
+        ]
+    };
+    let error = run(files(), keys(&[("x.asc", golden("cv25519.asc"))]).expect("keys")).expect_err("refused");
+    assert!(error.contains("no PGP key matched any of the recipients"), "{error}");
+    assert!(!error.contains("PGP MESSAGE"), "{error}");
+    for (name, content) in [
+        ("x.asc", b"canary".to_vec()),
+        ("x.agekey", b"canary".to_vec()),
+        ("sops.aws-kms", b"canary".to_vec()),
+        ("sops.gcp-kms", b"{\"type\":\"canary\"}".to_vec()),
+        ("sops.azure-kv", b"tenantId: canary".to_vec()),
+    ] {
+        let error = keys(&[(name, content)]).expect_err("refused");
+        assert!(error.contains(name) && !error.contains("canary"), "{error}");
+    }
+}
+
+/// A Vault on loopback: the token arrives, the key comes back; a redirect is not followed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vault_is_asked() {
+    let generator = "generatorOptions: {disableNameSuffixHash: true}\nsecretGenerator:\n- {name: s, files: [values.json]}\n";
+    for redirect in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a request");
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            while !request.ends_with(b"}") {
+                let count = stream.read(&mut buffer).expect("bytes");
+                request.extend_from_slice(&buffer[..count]);
+            }
+            let request = String::from_utf8(request).expect("text");
+            let sealed = request
+                .split("vault:v1:")
+                .nth(1)
+                .and_then(|r| r.split('"').next())
+                .expect("a key")
+                .to_owned();
+            let body = json!({"data": {"plaintext": sealed}}).to_string();
+            let head = if redirect { "307 Go\r\nLocation: http://127.0.0.1:1/" } else { "200 OK" };
+            let answer = format!(
+                "HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).expect("sent");
+            request
+        });
+        let sealed = String::from_utf8(golden("vault.all.values.json")).expect("text");
+        let sealed = sealed.replace("127.0.0.1:8200", &address.to_string()).into_bytes();
+        let files = vec![("kustomization.yaml", generator.as_bytes().to_vec()), ("values.json", sealed)];
+        let keys = keys(&[("sops.vault-token", b" canary\n".to_vec())]).expect("keys");
+        let built = tokio::task::spawn_blocking(move || run(files, keys)).await.expect("no panic");
+        let request = server.join().expect("served");
+        assert!(request.starts_with("POST /v1/transit/decrypt/sops HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("x-vault-token: canary\r\n"), "{request}");
+        match built {
+            Ok(built) => {
+                assert!(!redirect);
+                let want = STANDARD.encode(golden("vault.all.values.json.want"));
+                assert_eq!(built.objects[0]["data"]["values.json"], want);
+            }
+            Err(error) => {
+                assert!(redirect && error.contains("status 307") && !error.contains("canary"), "{error}");
+            }
+        }
+    }
+}
