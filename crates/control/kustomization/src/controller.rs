@@ -366,8 +366,10 @@ impl KustomizationController {
                 return Err(format!("cannot get sops decryption Secret '{namespace}/{name}': {error}"));
             }
         };
-        let keys = if own { KeyMaterial::import_age(&data) } else { KeyMaterial::import(&data) };
-        keys.map(Some).map_err(|e| format!("{e} (from sops decryption Secret '{namespace}/{name}')"))
+        let kind = if own { "sops SOPS age" } else { "sops" };
+        let place = format!("{kind} decryption Secret '{namespace}/{name}'");
+        let import = if own { KeyMaterial::import_age } else { KeyMaterial::import };
+        import(&data, &place).map(Some)
     }
 }
 

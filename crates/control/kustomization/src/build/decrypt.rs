@@ -29,15 +29,16 @@ pub(crate) struct KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// From the data of a Secret; keys of other kinds are ignored.
+    /// From the data of a Secret (`place` is what messages call it); keys of other kinds are ignored.
     ///
     /// # Errors
     /// A key that cannot be read, named but not shown.
-    pub(crate) fn import(data: &BTreeMap<String, Secret<Vec<u8>>>) -> Result<Self, String> {
+    pub(crate) fn import(data: &BTreeMap<String, Secret<Vec<u8>>>, place: &str) -> Result<Self, String> {
         let mut keys = KeyMaterial::default();
         for (name, value) in data {
             let bytes = value.expose();
-            keys.add(name, bytes).map_err(|e| format!("failed to import '{name}' data: {e}"))?;
+            let add = keys.add(name, bytes);
+            add.map_err(|e| format!("failed to import '{name}' data from {place}: {e}"))?;
         }
         Ok(keys)
     }
@@ -58,9 +59,9 @@ impl KeyMaterial {
     }
 
     /// Only the age keys of a Secret, for the engine's own.
-    pub(crate) fn import_age(data: &BTreeMap<String, Secret<Vec<u8>>>) -> Result<Self, String> {
+    pub(crate) fn import_age(data: &BTreeMap<String, Secret<Vec<u8>>>, place: &str) -> Result<Self, String> {
         let only = data.iter().filter(|(k, _)| k.ends_with(".agekey")).map(|(k, v)| (k.clone(), v.clone()));
-        Self::import(&only.collect())
+        Self::import(&only.collect(), place)
     }
 }
 

@@ -17,7 +17,8 @@ fn golden(name: &str) -> Vec<u8> {
 }
 
 fn keys(entries: &[(&str, Vec<u8>)]) -> Result<KeyMaterial, String> {
-    KeyMaterial::import(&entries.iter().map(|(k, v)| ((*k).to_owned(), Secret::new(v.clone()))).collect())
+    let data = entries.iter().map(|(k, v)| ((*k).to_owned(), Secret::new(v.clone()))).collect();
+    KeyMaterial::import(&data, "sops decryption Secret 'ns/keys'")
 }
 
 fn run(files: Vec<(&str, Vec<u8>)>, keys: KeyMaterial) -> Result<Built, String> {
@@ -80,7 +81,8 @@ fn keys_of_no_use_say_so_and_show_nothing() {
         ("sops.azure-kv", b"tenantId: canary".to_vec()),
     ] {
         let error = keys(&[(name, content)]).expect_err("refused");
-        assert!(error.contains(name) && !error.contains("canary"), "{error}");
+        let start = format!("failed to import '{name}' data from sops decryption Secret 'ns/keys': ");
+        assert!(error.starts_with(&start) && !error.contains("canary"), "{error}");
     }
 }
 
