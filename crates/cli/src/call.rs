@@ -47,8 +47,8 @@ pub(crate) struct Call {
     changed: Vec<&'static str>,
     /// Flags of the command itself; one may have the name of a global one and hides it then.
     pub(crate) own: Vec<&'static str>,
-    /// The whole program's definition, for shell completion.
-    pub(crate) definition: Option<clap::Command>,
+    /// How the program is defined, for shell completion.
+    pub(crate) definition: Option<crate::Definition>,
 }
 
 impl Call {

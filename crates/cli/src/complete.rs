@@ -18,7 +18,7 @@ use crate::say;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Prints what fits the last of the words behind the program's name.
-pub fn complete(definition: &Command, words: &[String]) {
+pub(crate) fn complete(definition: &Command, words: &[String]) {
     let (current, before) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last.as_str(), rest));
     // PowerShell drops empty words; its script sends quotes instead.
     let current = if current == "\"\"" { "" } else { current };
@@ -201,10 +201,10 @@ fn names(place: &Place<'_>, resource: &Resource) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Flux;
+    use crate::{Flux, Wanted};
 
     fn offered(line: &[&str]) -> Vec<String> {
-        let definition = Flux::augment(Command::new("flux"), "flux");
+        let definition = Flux::augment(Command::new("flux"), "flux", &Wanted::All);
         let words: Vec<String> = line.iter().map(|w| (*w).to_owned()).collect();
         let (current, before) = words.split_last().unwrap();
         candidates(&definition, before, current).into_iter().map(|(word, _)| word).collect()
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn words_lead_to_a_kind_and_a_namespace() {
-        let definition = Flux::augment(Command::new("flux"), "flux");
+        let definition = Flux::augment(Command::new("flux"), "flux", &Wanted::All);
         let words: Vec<String> =
             ["get", "--namespace=a", "sources", "git", "-n", "b", "x"].map(str::to_owned).to_vec();
         let place = place(&definition, &words);

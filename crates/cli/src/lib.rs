@@ -7,9 +7,10 @@
 //! - Progress goes to stderr with flux's signs, data to stdout. Exit codes are flux's.
 //!
 //! ```no_run
-//! let definition = fl_cli::Flux::augment(clap::Command::new("flux"), "flux");
-//! let matches = definition.clone().get_matches();
-//! let code = fl_cli::Flux::from_matches(&matches).map(|flux| flux.run(definition));
+//! fn definition(wanted: &fl_cli::Wanted) -> clap::Command {
+//!     fl_cli::Flux::augment(clap::Command::new("flux"), "flux", wanted)
+//! }
+//! let code = fl_cli::program(definition, |_| std::process::ExitCode::FAILURE);
 //! ```
 
 mod call;
@@ -39,5 +40,4 @@ pub const VERSION: &str = "v2.9.5";
 /// What `flux --version` says behind the program's name.
 pub const VERSION_LINE: &str = "version 2.9.5";
 
-pub use complete::complete;
-pub use mount::{Flux, run_plugin, usage_error};
+pub use mount::{Definition, Flux, Wanted, program};

@@ -8,6 +8,7 @@ use clap::{ArgMatches, Command};
 
 use crate::call::{Call, Exit, Outcome};
 use crate::commands;
+use crate::complete::complete;
 use crate::connect::{self, DEFAULT_NAMESPACE, GLOBAL_FLAGS};
 use crate::flag::{Flag, quoted};
 use crate::node::{Node, Plain, argument};
@@ -19,14 +20,71 @@ pub struct Flux {
     matches: ArgMatches,
 }
 
-impl Flux {
-    /// Adds the commands and the flags they share to a program called `name`.
+/// Which commands a definition is built for. There are some two hundred, each with dozens of flags: building them all takes
+/// longer than most of them run, so a call builds those that its words name.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// Every command: for help, completion and errors.
+    All,
+    /// Those with a name or alias among these words.
+    NamedIn(Vec<String>),
+}
+
+impl Wanted {
+    /// Whether a command of this name belongs into the definition.
     #[must_use]
-    pub fn augment(mut program: Command, name: &str) -> Command {
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Wanted::All => true,
+            Wanted::NamedIn(words) => words.iter().any(|word| word == name),
+        }
+    }
+}
+
+/// Builds the definition of a program with the wanted commands.
+pub type Definition = fn(&Wanted) -> Command;
+
+/// A whole program: completion, plugins, the commands of flux, and `own` for those that are not flux's.
+pub fn program(definition: Definition, own: impl FnOnce(&ArgMatches) -> ExitCode) -> ExitCode {
+    let args: Vec<_> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|word| word == "__complete") {
+        let words: Vec<String> = args[2..].iter().map(|w| w.to_string_lossy().into_owned()).collect();
+        complete(&definition(&Wanted::All), &words);
+        return ExitCode::SUCCESS;
+    }
+    let known = |name: &str| definition(&Wanted::NamedIn(vec![name.to_owned()])).find_subcommand(name).is_some();
+    if let Some(code) = commands::plugin::run(&args, &known) {
+        return code;
+    }
+    match read(definition, &args) {
+        Err(error) => usage_error(&error, &definition(&Wanted::All)),
+        Ok(matches) => match Flux::from_matches(&matches) {
+            Some(flux) => flux.run(definition),
+            None => own(&matches),
+        },
+    }
+}
+
+/// Reads the arguments. Errors are those of the whole program, which knows what else could have been meant.
+fn read(definition: Definition, args: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let words = args.iter().skip(1).filter_map(|word| word.to_str().map(str::to_owned)).collect();
+    match definition(&Wanted::NamedIn(words)).try_get_matches_from(args) {
+        Ok(matches) if matches.subcommand().is_some() => Ok(matches),
+        _ => definition(&Wanted::All).try_get_matches_from(args),
+    }
+}
+
+impl Flux {
+    /// Adds the commands that are `wanted` and the flags they share to a program called `name`.
+    #[must_use]
+    pub fn augment(mut program: Command, name: &str, wanted: &Wanted) -> Command {
         for flag in GLOBAL_FLAGS {
             program = program.arg(argument(flag).help_heading("Global Flags"));
         }
         for node in commands::tree() {
+            if !wanted.has(node.name) && !node.aliases.iter().any(|alias| wanted.has(alias)) {
+                continue;
+            }
             program = program.subcommand(node.definition(name, GLOBAL_FLAGS));
         }
         program
@@ -39,15 +97,13 @@ impl Flux {
     }
 
     /// The call in the matches of the whole program; `None` when it is for someone else.
-    #[must_use]
-    pub fn from_matches(matches: &ArgMatches) -> Option<Flux> {
+    fn from_matches(matches: &ArgMatches) -> Option<Flux> {
         let (name, _) = matches.subcommand()?;
         Flux::knows(name).then(|| Flux { matches: matches.clone() })
     }
 
-    /// Runs the command and says how it ended. `definition` is the whole program, for completion scripts and help.
-    #[must_use]
-    pub fn run(self, definition: Command) -> ExitCode {
+    /// Runs the command and says how it ended. `definition` gives the whole program, for completion scripts and help.
+    fn run(self, definition: Definition) -> ExitCode {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
@@ -63,7 +119,7 @@ impl Flux {
         }
     }
 
-    async fn dispatch(self, mut definition: Command) -> Outcome {
+    async fn dispatch(self, definition: Definition) -> Outcome {
         let tree = commands::tree();
         let mut levels = vec![&self.matches];
         let (mut path, mut nodes, mut node): (Vec<String>, &[Node], Option<&Node>) =
@@ -90,7 +146,7 @@ impl Flux {
             levels.last().and_then(|m| m.get_many::<String>("args")).into_iter().flatten().cloned().collect();
         let Some(action) = &node.action else {
             // A group alone, or with a word it does not know, shows its help.
-            return show_help(&mut definition, &path);
+            return show_help(definition(&Wanted::All), &path);
         };
         let mut call = Call::new(path, args, &flags, &given(&levels, &flags)).map_err(anyhow::Error::msg)?;
         for (name, notice) in call.notices(&flags) {
@@ -120,10 +176,10 @@ fn given<'a>(levels: &[&ArgMatches], flags: &'a [Flag]) -> Vec<(usize, &'a str, 
     uses
 }
 
-fn show_help(definition: &mut Command, path: &[String]) -> Outcome {
+fn show_help(mut definition: Command, path: &[String]) -> Outcome {
     // Building fills in the full names, which the usage line shows.
     definition.build();
-    let mut command = &mut *definition;
+    let mut command = &mut definition;
     for word in path {
         command = command.find_subcommand_mut(word).expect("the path was matched");
     }
@@ -250,7 +306,7 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// Bad usage in flux's words and with its exit code; help and version as clap prints them.
 #[must_use]
-pub fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
+fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
@@ -303,12 +359,6 @@ pub fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Runs the plugin the arguments name, if there is one; `args` start with the program's name.
-#[must_use]
-pub fn run_plugin(args: &[OsString], builtin: &dyn Fn(&str) -> bool) -> Option<ExitCode> {
-    commands::plugin::run(args, builtin)
 }
 
 #[cfg(test)]

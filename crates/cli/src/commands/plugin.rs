@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::call::{Call, Outcome, action};
 use crate::cluster::text_at;
 use crate::node::{Node, Plain};
-use crate::{say, table, text};
+use crate::{Wanted, say, table, text};
 
 const PREFIX: &str = "flux-";
 const API_VERSION: &str = "cli.fluxcd.io/v1beta1";
@@ -89,8 +89,9 @@ pub(crate) fn run(args: &[OsString], builtin: &dyn Fn(&str) -> bool) -> Option<E
     })
 }
 
-fn builtin(call: &Call) -> impl Fn(&str) -> bool + '_ {
-    move |name| call.definition.as_ref().is_some_and(|d| d.find_subcommand(name).is_some())
+fn builtin(call: &Call) -> impl Fn(&str) -> bool + use<> {
+    let program = call.definition.map(|definition| definition(&Wanted::All));
+    move |name| program.as_ref().is_some_and(|p| p.find_subcommand(name).is_some())
 }
 
 fn receipt_path(name: &str) -> PathBuf {

@@ -8,7 +8,7 @@ use fl_subst::{Error, Missing, Unset};
 use crate::call::{Call, Outcome, action};
 use crate::flag::switch;
 use crate::node::{Node, Plain};
-use crate::say;
+use crate::{Wanted, say};
 
 pub(crate) fn envsubst_node() -> Node {
     Node::leaf(
@@ -120,7 +120,7 @@ pub(crate) fn completion_node() -> Node {
 }
 
 fn completion(call: &Call, script: &str) -> Outcome {
-    let Some(definition) = &call.definition else { bail!("no program to complete") };
-    say::data(&script.replace("PROGRAM", definition.get_name()));
+    let Some(definition) = call.definition else { bail!("no program to complete") };
+    say::data(&script.replace("PROGRAM", definition(&Wanted::NamedIn(Vec::new())).get_name()));
     Ok(())
 }

@@ -282,14 +282,14 @@ impl KustomizationController {
         };
         let waiter = Waiter::new(target.cluster.clone(), plan.health.clone());
         let wait = waiter.wait(&targets, applied.live(), &options);
-        let result = if gates.enabled("CancelHealthCheckOnNewRevision") {
+        let cancels = gates.enabled("CancelHealthCheckOnNewRevision");
+        let result = fl_runtime::idle(async {
             tokio::select! {
-                result = wait => result,
-                trigger = self.newer_revision(&pass.object, revision) => return Err(Failure::Canceled(trigger)),
+                result = wait => Ok(result),
+                trigger = self.newer_revision(&pass.object, revision), if cancels => Err(Failure::Canceled(trigger)),
             }
-        } else {
-            wait.await
-        };
+        });
+        let result = result.await?;
         if let Err(unhealthy) = result {
             let text = unhealthy.to_string();
             pass.log.error(&text, &format!("{} of {} objects are healthy", unhealthy.ready, unhealthy.total));

@@ -43,7 +43,8 @@ pub(crate) async fn delete(
     event(pass, EventKind::Normal, &changes.to_string(), &revision);
     if pass.object.spec.deletion_policy == Some(DeletionPolicy::WaitForTermination) {
         let waiter = Waiter::new(target.cluster, HealthRules::default());
-        if let Err(problem) = waiter.wait_for_termination(&changes, timeout(&pass.object)).await {
+        let gone = waiter.wait_for_termination(&changes, timeout(&pass.object));
+        if let Err(problem) = fl_runtime::idle(gone).await {
             let message = "failed to wait for resources termination";
             pass.log.error(&problem, message);
             event(pass, EventKind::Warning, message, &revision);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::cluster::ApiError;
@@ -21,6 +22,7 @@ use crate::pass::{self, Pass, Progress};
 use crate::patch::Writer;
 use crate::queue::WorkQueue;
 use crate::runtime::Runtime;
+use crate::slot::Slots;
 
 /// Which part of a pass has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -303,35 +305,46 @@ impl<R: Reconciler> Driver for Controller<R> {
 /// How long an object waits at most while the API server is away.
 const RETURNING: Duration = Duration::from_secs(15);
 
-/// A worker: takes keys until the queue closes.
+/// Takes keys until the queue closes, as many at once as the controller may work on.
 pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
-    while let Some(key) = driver.queue().next().await {
-        let started = Instant::now();
-        let outcome = driver.run(&runtime, &key).await;
-        let result = match (&outcome.error, outcome.next) {
-            (Some(_), _) | (None, Next::Backoff | Next::Returning) => "error",
-            (None, Next::Now) => "requeue",
-            (None, Next::Interval(_) | Next::After(_)) => "requeue_after",
-            (None, Next::Never) => "success",
-        };
-        let failed = result == "error";
-        runtime.metrics().pass(driver.controller(), &key, started.elapsed(), result, failed);
-        let queue = driver.queue();
-        if !matches!(outcome.next, Next::Backoff | Next::Returning) {
-            queue.forgive(&key);
-        }
-        match outcome.next {
-            Next::Interval(interval) => queue.add_after(key.clone(), runtime.jitter(interval)),
-            Next::After(delay) => queue.add_after(key.clone(), delay),
-            Next::Now => queue.add_after(key.clone(), Duration::ZERO),
-            Next::Backoff => {
-                queue.add_failed(key.clone(), Duration::MAX);
-            }
-            Next::Returning => {
-                queue.add_failed(key.clone(), runtime.jitter(RETURNING));
-            }
-            Next::Never => {}
-        }
-        queue.done(&key);
+    let slots = Slots::new(driver.concurrent());
+    let mut passes = JoinSet::new();
+    loop {
+        let slot = slots.take().await;
+        while passes.try_join_next().is_some() {}
+        let Some(key) = driver.queue().next().await else { break };
+        passes.spawn(slot.hold(one(runtime.clone(), driver.clone(), key)));
     }
+    while passes.join_next().await.is_some() {}
+}
+
+/// One pass and what follows from it.
+async fn one(runtime: Runtime, driver: Arc<dyn Driver>, key: Key) {
+    let started = Instant::now();
+    let outcome = driver.run(&runtime, &key).await;
+    let result = match (&outcome.error, outcome.next) {
+        (Some(_), _) | (None, Next::Backoff | Next::Returning) => "error",
+        (None, Next::Now) => "requeue",
+        (None, Next::Interval(_) | Next::After(_)) => "requeue_after",
+        (None, Next::Never) => "success",
+    };
+    let failed = result == "error";
+    runtime.metrics().pass(driver.controller(), &key, started.elapsed(), result, failed);
+    let queue = driver.queue();
+    if !matches!(outcome.next, Next::Backoff | Next::Returning) {
+        queue.forgive(&key);
+    }
+    match outcome.next {
+        Next::Interval(interval) => queue.add_after(key.clone(), runtime.jitter(interval)),
+        Next::After(delay) => queue.add_after(key.clone(), delay),
+        Next::Now => queue.add_after(key.clone(), Duration::ZERO),
+        Next::Backoff => {
+            queue.add_failed(key.clone(), Duration::MAX);
+        }
+        Next::Returning => {
+            queue.add_failed(key.clone(), runtime.jitter(RETURNING));
+        }
+        Next::Never => {}
+    }
+    queue.done(&key);
 }

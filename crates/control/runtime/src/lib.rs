@@ -37,6 +37,7 @@ mod resolve;
 mod runtime;
 mod scrape;
 pub mod serve;
+mod slot;
 mod stop;
 mod wake;
 
@@ -63,4 +64,5 @@ pub use patch::merge_patch;
 pub use queue::WorkQueue;
 pub use resolve::{ResolveError, ResolvedSource, Resolver};
 pub use runtime::Runtime;
+pub use slot::idle;
 pub use stop::Stop;

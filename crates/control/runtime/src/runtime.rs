@@ -175,9 +175,7 @@ impl Runtime {
         let drivers = self.inner.drivers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut workers = tokio::task::JoinSet::new();
         for driver in &drivers {
-            for _ in 0..driver.concurrent() {
-                workers.spawn(controller::work(self.clone(), driver.clone()));
-            }
+            workers.spawn(controller::work(self.clone(), driver.clone()));
         }
         self.stop().stopped().await;
         for driver in &drivers {

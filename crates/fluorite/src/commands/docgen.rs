@@ -23,7 +23,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.path)
             .with_context(|| format!("cannot make the folder {}", self.path.display()))?;
-        for (name, text) in pages(&crate::definition("fluorite")) {
+        for (name, text) in pages(&crate::named("fluorite", &fl_cli::Wanted::All)) {
             let file = self.path.join(name);
             std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_and_every_flag_a_meaning() {
-        let program = crate::definition("fluorite");
+        let program = crate::named("fluorite", &fl_cli::Wanted::All);
         let pages = pages(&program);
         for command in visible(&program) {
             let page = &pages[&format!("{}.md", command.get_name())];

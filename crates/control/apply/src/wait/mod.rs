@@ -120,7 +120,8 @@ impl Waiter {
         let (sender, mut news) = mpsc::channel(256);
         let mut tasks = JoinSet::new();
         for group in watch::groups(targets, |at| !watched.is_current(at)) {
-            tasks.spawn(watch::follow(self.cluster.clone(), group, sender.clone()));
+            let since = group.oldest(|at| watched.version(at));
+            tasks.spawn(watch::follow(self.cluster.clone(), group, since, sender.clone()));
         }
         drop(sender);
         let deadline = Instant::now() + options.timeout;
@@ -234,6 +235,12 @@ impl<'a> Watched<'a> {
             other => other.is_current(),
         };
         self.seen[at].as_ref().is_some_and(|(_, verdict)| done(verdict))
+    }
+
+    /// The version in which an object was seen.
+    fn version(&self, at: usize) -> Option<u64> {
+        let Some((Seen::Present(live), _)) = &self.seen[at] else { return None };
+        live.pointer("/metadata/resourceVersion")?.as_str()?.parse().ok()
     }
 
     fn is_failed(&self, at: usize) -> bool {

@@ -24,6 +24,14 @@ pub(super) struct Group {
     members: Vec<(usize, ObjectRef)>,
 }
 
+impl Group {
+    /// The oldest version in which the members were seen; none when one was not seen. A watch from there misses nothing.
+    pub(super) fn oldest(&self, version: impl Fn(usize) -> Option<u64>) -> Option<u64> {
+        let versions: Option<Vec<u64>> = self.members.iter().map(|(at, _)| version(*at)).collect();
+        versions?.into_iter().min()
+    }
+}
+
 /// The targets that are wanted, by kind and namespace.
 pub(super) fn groups(targets: &[ObjectRef], wanted: impl Fn(usize) -> bool) -> Vec<Group> {
     let mut groups: BTreeMap<_, Vec<(usize, ObjectRef)>> = BTreeMap::new();
@@ -35,11 +43,13 @@ pub(super) fn groups(targets: &[ObjectRef], wanted: impl Fn(usize) -> bool) -> V
     groups.into_values().map(|members| Group { members }).collect()
 }
 
-/// Reports the state of the members until nobody listens.
-pub(super) async fn follow(cluster: Cluster, group: Group, news: mpsc::Sender<News>) {
+/// Reports the state of the members until nobody listens. All of them were seen at `since`, if there is one.
+pub(super) async fn follow(cluster: Cluster, group: Group, mut since: Option<u64>, news: mpsc::Sender<News>) {
     loop {
-        match watch(&cluster, &group, &news).await {
-            Ok(()) => {}
+        let known = since.take();
+        match watch(&cluster, &group, known, &news).await {
+            Ok(Ended::Expired) if known.is_some() => continue,
+            Ok(_) => {}
             Err(Error::Api(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
             Err(error) => {
                 for (at, _) in &group.members {
@@ -57,16 +67,71 @@ pub(super) async fn follow(cluster: Cluster, group: Group, news: mpsc::Sender<Ne
     }
 }
 
-/// One list and the watch after it; ends when the watch does.
-async fn watch(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) -> Result<(), Error> {
-    let Some((_, first)) = group.members.first() else { return Ok(()) };
+/// How a watch ended.
+enum Ended {
+    /// What was known is too old to go on from; a list will do.
+    Expired,
+    /// The connection, or nobody listens any more.
+    Broken,
+}
+
+/// One list, unless the state at `since` is known, and the watch after it; ends when the watch does.
+async fn watch(
+    cluster: &Cluster,
+    group: &Group,
+    since: Option<u64>,
+    news: &mpsc::Sender<News>,
+) -> Result<Ended, Error> {
+    let Some((_, first)) = group.members.first() else { return Ok(Ended::Broken) };
     let mut query = Vec::new();
     if group.members.len() <= SINGLE {
         query.push(("fieldSelector", format!("metadata.name={}", first.id.name)));
     }
-    let list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, &query).await?;
     let by_name: HashMap<&str, usize> =
         group.members.iter().map(|(at, o)| (o.id.name.as_str(), *at)).collect();
+    let version = match since {
+        Some(version) => version.to_string(),
+        None => match list(cluster, group, first, &query, &by_name, news).await? {
+            Some(version) => version,
+            None => return Ok(Ended::Broken),
+        },
+    };
+    query.push(("resourceVersion", version));
+    let mut events = match cluster.watch(first, query).await {
+        Err(Error::Api(error)) if error.code == 410 => return Ok(Ended::Expired),
+        other => other?,
+    };
+    loop {
+        let event = tokio::select! {
+            () = news.closed() => return Ok(Ended::Broken),
+            event = events.next() => event,
+        };
+        let (object, gone) = match event {
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, false),
+            Some(Ok(WatchEvent::Deleted(object))) => (object, true),
+            Some(Ok(WatchEvent::Bookmark(_))) => continue,
+            Some(Ok(WatchEvent::Error(error))) if error.code == 410 => return Ok(Ended::Expired),
+            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Ok(Ended::Broken),
+        };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let Some(at) = by_name.get(name) else { continue };
+        let seen = if gone { Seen::Absent } else { Seen::Present(object) };
+        if news.send(News { target: *at, seen }).await.is_err() {
+            return Ok(Ended::Broken);
+        }
+    }
+}
+
+/// Reports what a list shows; answers the version to watch from, or nothing when nobody listens.
+async fn list(
+    cluster: &Cluster,
+    group: &Group,
+    first: &ObjectRef,
+    query: &[(&'static str, String)],
+    by_name: &HashMap<&str, usize>,
+    news: &mpsc::Sender<News>,
+) -> Result<Option<String>, Error> {
+    let list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, query).await?;
     let mut found: HashMap<usize, Value> = HashMap::new();
     for item in list["items"].as_array().into_iter().flatten() {
         if let Some(at) = item.pointer("/metadata/name").and_then(Value::as_str).and_then(|n| by_name.get(n))
@@ -81,31 +146,11 @@ async fn watch(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) -> R
     for (at, _) in &group.members {
         let seen = found.remove(at).map_or(Seen::Absent, Seen::Present);
         if news.send(News { target: *at, seen }).await.is_err() {
-            return Ok(());
+            return Ok(None);
         }
     }
-    let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default();
-    query.push(("resourceVersion", version.to_owned()));
-    let mut events = cluster.watch(first, query).await?;
-    loop {
-        let event = tokio::select! {
-            () = news.closed() => return Ok(()),
-            event = events.next() => event,
-        };
-        let (object, gone) = match event {
-            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, false),
-            Some(Ok(WatchEvent::Deleted(object))) => (object, true),
-            Some(Ok(WatchEvent::Bookmark(_))) => continue,
-            // Expired or broken: list again.
-            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Ok(()),
-        };
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let Some(at) = by_name.get(name) else { continue };
-        let seen = if gone { Seen::Absent } else { Seen::Present(object) };
-        if news.send(News { target: *at, seen }).await.is_err() {
-            return Ok(());
-        }
-    }
+    let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    Ok(Some(version.unwrap_or_default().to_owned()))
 }
 
 async fn poll(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) {

@@ -72,7 +72,8 @@ pub(crate) async fn ready(
         jobs_with_ttl: jobs_with_ttl(waited.iter().map(|target| &target.object)),
     };
     let waiter = Waiter::new(cluster.clone(), health.objects.clone());
-    waiter.wait(&references, live, &options).await.map_err(|error| match patience.wait {
+    let ready = fl_runtime::idle(waiter.wait(&references, live, &options)).await;
+    ready.map_err(|error| match patience.wait {
         Wait::Legacy if error.timed_out => ActionError::failed("context deadline exceeded"),
         _ => ActionError::failed(error.to_string()),
     })
@@ -101,7 +102,7 @@ pub(crate) async fn hook_done(
         jobs_with_ttl: jobs_with_ttl(waited.iter().map(|target| &target.object)),
     };
     let waiter = Waiter::new(cluster.clone(), health.hooks.clone());
-    let done = waiter.wait(&references, live, &options).await;
+    let done = fl_runtime::idle(waiter.wait(&references, live, &options)).await;
     done.map_err(|error| ActionError::failed(error.to_string()))
 }
 
@@ -121,7 +122,8 @@ pub(crate) async fn gone(
         changes.add(target.reference.clone(), Action::Deleted);
     }
     let waiter = Waiter::new(cluster.clone(), health.objects.clone());
-    waiter.wait_for_termination(&changes, timeout).await.map_err(ActionError::failed)
+    let gone = fl_runtime::idle(waiter.wait_for_termination(&changes, timeout)).await;
+    gone.map_err(ActionError::failed)
 }
 
 /// The last lines of what the containers of a hook's Pods printed.
