@@ -70,6 +70,7 @@ fn read(definition: Definition, args: &[OsString]) -> Result<ArgMatches, clap::E
     let words = args.iter().skip(1).filter_map(|word| word.to_str().map(str::to_owned)).collect();
     match definition(&Wanted::NamedIn(words)).try_get_matches_from(args) {
         Ok(matches) if matches.subcommand().is_some() => Ok(matches),
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => Err(error),
         _ => definition(&Wanted::All).try_get_matches_from(args),
     }
 }

@@ -17,7 +17,7 @@ use crate::patch::Writer;
 use crate::runtime::Runtime;
 
 /// A pass shorter than this writes no progress, only its end.
-const FIRST_PROGRESS: Duration = Duration::from_millis(300);
+const FIRST_PROGRESS: Duration = Duration::from_secs(1);
 /// At most one progress patch in this time.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 

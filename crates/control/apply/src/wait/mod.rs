@@ -106,6 +106,7 @@ impl Waiter {
         known: &[Value],
         options: &WaitOptions,
     ) -> Result<(), WaitError> {
+        let deadline = Instant::now() + options.timeout;
         let mut watched = Watched::new(self, targets, options);
         for live in known {
             if let Ok(seen) = ObjectRef::of(live)
@@ -117,14 +118,39 @@ impl Waiter {
         if let Some(end) = watched.end() {
             return end;
         }
+        // What was not seen yet is looked at once; only what is not healthy then is watched.
+        let groups = watch::groups(targets, |at| !watched.is_current(at));
+        let looks = groups.into_iter().map(|group| async {
+            match group.oldest(|at| watched.version(at)) {
+                Some(version) => (group, Some(version), Vec::new()),
+                None => match watch::look(&self.cluster, &group).await {
+                    Ok((found, version)) => (group, Some(version), found),
+                    // Whoever follows it tries again and reports.
+                    Err(_) => (group, None, Vec::new()),
+                },
+            }
+        });
+        let looks = futures::future::join_all(looks);
+        let looked = match tokio::time::timeout_at(deadline, looks).await {
+            Ok(looked) => looked,
+            Err(_) => return watched.timed_out(),
+        };
+        let mut groups = Vec::new();
+        for (group, since, found) in looked {
+            found.into_iter().for_each(|news| watched.note(news));
+            groups.push((group, since));
+        }
+        if let Some(end) = watched.end() {
+            return end;
+        }
         let (sender, mut news) = mpsc::channel(256);
         let mut tasks = JoinSet::new();
-        for group in watch::groups(targets, |at| !watched.is_current(at)) {
-            let since = group.oldest(|at| watched.version(at));
-            tasks.spawn(watch::follow(self.cluster.clone(), group, since, sender.clone()));
+        for (group, since) in groups {
+            if since.is_none() || group.any(|at| !watched.is_current(at)) {
+                tasks.spawn(watch::follow(self.cluster.clone(), group, since, sender.clone()));
+            }
         }
         drop(sender);
-        let deadline = Instant::now() + options.timeout;
         let mut judge = tokio::time::interval(JUDGE_AGAIN);
         judge.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pods = tokio::time::interval_at(Instant::now() + POD_LOOK, POD_LOOK);

@@ -16,8 +16,6 @@ use crate::{Cluster, Error, ObjectRef};
 const POLL: Duration = Duration::from_secs(2);
 /// Pause after a watch broke.
 const RETRY: Duration = Duration::from_secs(1);
-/// More names than this in one kind and namespace are watched together.
-const SINGLE: usize = 1;
 
 /// Objects of one kind in one namespace.
 pub(super) struct Group {
@@ -26,9 +24,20 @@ pub(super) struct Group {
 
 impl Group {
     /// The oldest version in which the members were seen; none when one was not seen. A watch from there misses nothing.
-    pub(super) fn oldest(&self, version: impl Fn(usize) -> Option<u64>) -> Option<u64> {
+    pub(super) fn oldest(&self, version: impl Fn(usize) -> Option<u64>) -> Option<String> {
         let versions: Option<Vec<u64>> = self.members.iter().map(|(at, _)| version(*at)).collect();
-        versions?.into_iter().min()
+        Some(versions?.into_iter().min()?.to_string())
+    }
+
+    pub(super) fn any(&self, member: impl Fn(usize) -> bool) -> bool {
+        self.members.iter().any(|(at, _)| member(*at))
+    }
+
+    fn query(&self) -> Vec<(&'static str, String)> {
+        match self.members.as_slice() {
+            [(_, only)] => vec![("fieldSelector", format!("metadata.name={}", only.id.name))],
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -43,12 +52,35 @@ pub(super) fn groups(targets: &[ObjectRef], wanted: impl Fn(usize) -> bool) -> V
     groups.into_values().map(|members| Group { members }).collect()
 }
 
-/// Reports the state of the members until nobody listens. All of them were seen at `since`, if there is one.
-pub(super) async fn follow(cluster: Cluster, group: Group, mut since: Option<u64>, news: mpsc::Sender<News>) {
+/// Reports the state of the members until nobody listens. They were reported as of `since`, if there is one.
+pub(super) async fn follow(
+    cluster: Cluster,
+    group: Group,
+    mut since: Option<String>,
+    news: mpsc::Sender<News>,
+) {
     loop {
-        let known = since.take();
-        match watch(&cluster, &group, known, &news).await {
-            Ok(Ended::Expired) if known.is_some() => continue,
+        let known = since.is_some();
+        let version = match since.take() {
+            Some(version) => Ok(version),
+            None => match look(&cluster, &group).await {
+                Ok((found, version)) => {
+                    for one in found {
+                        if news.send(one).await.is_err() {
+                            return;
+                        }
+                    }
+                    Ok(version)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        let ended = match version {
+            Ok(version) => watch(&cluster, &group, version, &news).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok(Ended::Expired) if known => continue,
             Ok(_) => {}
             Err(Error::Api(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
             Err(error) => {
@@ -67,36 +99,56 @@ pub(super) async fn follow(cluster: Cluster, group: Group, mut since: Option<u64
     }
 }
 
+/// The members as they are now, and the version to watch from.
+pub(super) async fn look(cluster: &Cluster, group: &Group) -> Result<(Vec<News>, String), Error> {
+    let Some((at, first)) = group.members.first() else { return Ok((Vec::new(), String::new())) };
+    if group.members.len() == 1
+        && let Some(live) = cluster.get(first).await?
+    {
+        let version = version(&live).to_owned();
+        return Ok((vec![News { target: *at, seen: Seen::Present(live) }], version));
+    }
+    let query = group.query();
+    let mut list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, &query).await?;
+    let since = version(&list).to_owned();
+    let mut found: HashMap<String, Value> = HashMap::new();
+    for mut item in list["items"].as_array_mut().map(std::mem::take).into_iter().flatten() {
+        if let Some(name) = item.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned) {
+            // Items of a list do not repeat what they are.
+            item["apiVersion"] = Value::from(first.api_version());
+            item["kind"] = Value::from(first.id.kind.clone());
+            found.insert(name, item);
+        }
+    }
+    let mut seen = |member: &ObjectRef| found.remove(&member.id.name).map_or(Seen::Absent, Seen::Present);
+    let news = group.members.iter().map(|(at, member)| News { target: *at, seen: seen(member) }).collect();
+    Ok((news, since))
+}
+
+fn version(object: &Value) -> &str {
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default()
+}
+
 /// How a watch ended.
 enum Ended {
-    /// What was known is too old to go on from; a list will do.
+    /// The version is too old to go on from.
     Expired,
     /// The connection, or nobody listens any more.
     Broken,
 }
 
-/// One list, unless the state at `since` is known, and the watch after it; ends when the watch does.
+/// Reports what changes after a version.
 async fn watch(
     cluster: &Cluster,
     group: &Group,
-    since: Option<u64>,
+    since: String,
     news: &mpsc::Sender<News>,
 ) -> Result<Ended, Error> {
     let Some((_, first)) = group.members.first() else { return Ok(Ended::Broken) };
-    let mut query = Vec::new();
-    if group.members.len() <= SINGLE {
-        query.push(("fieldSelector", format!("metadata.name={}", first.id.name)));
-    }
     let by_name: HashMap<&str, usize> =
         group.members.iter().map(|(at, o)| (o.id.name.as_str(), *at)).collect();
-    let version = match since {
-        Some(version) => version.to_string(),
-        None => match list(cluster, group, first, &query, &by_name, news).await? {
-            Some(version) => version,
-            None => return Ok(Ended::Broken),
-        },
-    };
-    query.push(("resourceVersion", version));
+    let mut query = group.query();
+    query.push(("resourceVersion", since));
     let mut events = match cluster.watch(first, query).await {
         Err(Error::Api(error)) if error.code == 410 => return Ok(Ended::Expired),
         other => other?,
@@ -120,37 +172,6 @@ async fn watch(
             return Ok(Ended::Broken);
         }
     }
-}
-
-/// Reports what a list shows; answers the version to watch from, or nothing when nobody listens.
-async fn list(
-    cluster: &Cluster,
-    group: &Group,
-    first: &ObjectRef,
-    query: &[(&'static str, String)],
-    by_name: &HashMap<&str, usize>,
-    news: &mpsc::Sender<News>,
-) -> Result<Option<String>, Error> {
-    let list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, query).await?;
-    let mut found: HashMap<usize, Value> = HashMap::new();
-    for item in list["items"].as_array().into_iter().flatten() {
-        if let Some(at) = item.pointer("/metadata/name").and_then(Value::as_str).and_then(|n| by_name.get(n))
-        {
-            let mut item = item.clone();
-            // Items of a list do not repeat what they are.
-            item["apiVersion"] = Value::from(first.api_version());
-            item["kind"] = Value::from(first.id.kind.clone());
-            found.insert(*at, item);
-        }
-    }
-    for (at, _) in &group.members {
-        let seen = found.remove(at).map_or(Seen::Absent, Seen::Present);
-        if news.send(News { target: *at, seen }).await.is_err() {
-            return Ok(None);
-        }
-    }
-    let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-    Ok(Some(version.unwrap_or_default().to_owned()))
 }
 
 async fn poll(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) {
