@@ -313,7 +313,7 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
         let slot = slots.take().await;
         while passes.try_join_next().is_some() {}
         let Some(key) = driver.queue().next().await else { break };
-        passes.spawn(slot.hold(one(runtime.clone(), driver.clone(), key)));
+        passes.spawn(slot.hold(runtime.stop().clone(), one(runtime.clone(), driver.clone(), key)));
     }
     while passes.join_next().await.is_some() {}
 }

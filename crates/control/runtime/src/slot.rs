@@ -5,7 +5,9 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::stop::Stop;
 
 /// So many passes may wait for each one that may work. Each holds its objects in memory meanwhile.
 const WAITING_PER_SLOT: usize = 16;
@@ -31,7 +33,7 @@ impl Slots {
 
     /// The next slot that is free.
     pub(crate) async fn take(&self) -> Slot {
-        let slot = Slot { slots: self.clone(), permit: Arc::default() };
+        let slot = Slot { slots: self.clone(), permit: Arc::default(), idle: watch::Sender::new(false) };
         slot.take().await;
         slot
     }
@@ -42,12 +44,23 @@ impl Slots {
 pub(crate) struct Slot {
     slots: Slots,
     permit: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    idle: watch::Sender<bool>,
 }
 
 impl Slot {
-    /// Runs a pass in this slot.
-    pub(crate) async fn hold<T>(self, pass: impl Future<Output = T>) -> T {
-        SLOT.scope(self, pass).await
+    /// Runs a pass in this slot. Told to stop, a pass that only waits is left: the next process takes it up where it was.
+    pub(crate) async fn hold(self, stop: Stop, pass: impl Future<Output = ()>) {
+        let mut idle = self.idle.subscribe();
+        let abandoned = async {
+            stop.stopped().await;
+            // The sender lives as long as the pass.
+            let _ = idle.wait_for(|idle| *idle).await;
+        };
+        tokio::select! {
+            biased;
+            () = SLOT.scope(self, pass) => {}
+            () = abandoned => {}
+        }
     }
 
     async fn take(&self) {
@@ -66,7 +79,9 @@ pub async fn idle<T>(wait: impl Future<Output = T>) -> T {
     // Too many wait already: this one keeps its slot, so that memory has a bound.
     let Ok(_waiting) = slot.slots.waiting.clone().try_acquire_owned() else { return wait.await };
     slot.give_back();
+    slot.idle.send_replace(true);
     let answer = wait.await;
+    slot.idle.send_replace(false);
     slot.take().await;
     answer
 }
@@ -84,7 +99,7 @@ mod tests {
             let (slots, pass) = (slots.clone(), pass.clone());
             set.spawn_local(async move {
                 let slot = slots.take().await;
-                slot.hold(pass()).await;
+                slot.hold(Stop::default(), pass()).await;
             });
         }
         set.await;
@@ -98,6 +113,23 @@ mod tests {
         assert_eq!(run(6, &slots, work).await.as_secs(), 3);
         let wait = async || idle(sleep(Duration::from_secs(60))).await;
         assert_eq!(run(6, &slots, wait).await.as_secs(), 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_leaves_who_waits_and_lets_work_end() {
+        let slots = Slots::new(1);
+        let stop = Stop::default();
+        let begin = Instant::now();
+        let work = slots.take().await.hold(stop.clone(), async {
+            sleep(Duration::from_secs(5)).await;
+            idle(sleep(Duration::from_secs(600))).await;
+        });
+        let told = async {
+            sleep(Duration::from_secs(1)).await;
+            stop.now();
+        };
+        tokio::join!(work, told);
+        assert_eq!(begin.elapsed().as_secs(), 5);
     }
 
     #[tokio::test(start_paused = true)]

@@ -50,6 +50,17 @@ impl Component {
         Component::Flagger,
     ];
 
+    /// Those of Flux itself.
+    pub const FLUX: [Component; 7] = [
+        Component::Source,
+        Component::Kustomize,
+        Component::Helm,
+        Component::Notification,
+        Component::ImageReflector,
+        Component::ImageAutomation,
+        Component::SourceWatcher,
+    ];
+
     /// What `flux install` installs when nothing is said.
     pub const DEFAULT: [Component; 4] =
         [Component::Source, Component::Kustomize, Component::Helm, Component::Notification];

@@ -131,7 +131,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Git over SSH")]
     pub(super) ssh_hostkey_algos: Vec<String>,
 
-    /// Objects of a kind that are worked on at once; 2 for sources, 4 for others when absent
+    /// Objects of a kind that are worked on at once, those that only wait for health not counted; 2 for sources, 4 for others when absent
     #[arg(long, value_name = "COUNT", help_heading = "Reconciling")]
     pub(super) concurrent: Option<usize>,
     /// How long to wait for something another object has to do first

@@ -24,17 +24,6 @@ use super::state::{Folder, Settings, damaged, write_whole};
 use crate::commands::run;
 use crate::commands::run::components::{COMPONENTS, Setup};
 
-/// Kinds that are put on the cluster: all of Flux's, also where nothing reconciles them yet, so that a repository that
-/// has them can be delivered.
-const KINDS: [Component; 7] = [
-    Component::Source,
-    Component::Kustomize,
-    Component::Helm,
-    Component::Notification,
-    Component::ImageReflector,
-    Component::ImageAutomation,
-    Component::SourceWatcher,
-];
 const MANAGER: &str = "fluorite-up";
 /// How long a simulated Pod takes to become ready.
 const READY_AFTER: Duration = Duration::from_millis(300);
@@ -209,7 +198,8 @@ pub(super) async fn install_kinds(target: &Target) -> anyhow::Result<()> {
     let cluster = &target.cluster;
     let own = target._server.is_some();
     let kind = definitions();
-    let crds = fl_install::crds(&BTreeSet::from(KINDS));
+    // All kinds of Flux, also where nothing reconciles them yet, so that a repository that has them can be delivered.
+    let crds = fl_install::crds(&BTreeSet::from(Component::FLUX));
     let write = Write { field_manager: MANAGER, force: true, ..Write::default() };
     let apply = crds.iter().map(|crd| {
         let name = crd["metadata"]["name"].as_str().unwrap_or_default();
