@@ -39,7 +39,7 @@ impl Head {
             "apiVersion" => d.string(node, "SimpleHead", field, &mut head.api_version),
             "kind" => d.string(node, "SimpleHead", field, &mut head.kind),
             _ => {
-                let go_type = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string }";
+                let go_type = "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
                 d.fields(node, go_type, "SimpleHead.metadata", &["name", "annotations"], |d, field, node| {
                     match field {
                         "name" => d.string(node, ".metadata", field, &mut head.name),

@@ -157,6 +157,9 @@ fn reason(error: &ValidationError<'_>) -> String {
         Kind::OneOfMultipleValid { .. } => "'oneOf' failed, more than one subschema matched".into(),
         Kind::Not { .. } => "'not' failed".into(),
         Kind::FalseSchema => "false schema".into(),
+        Kind::Required { property } => {
+            format!("missing property {}", quoted(property.as_str().unwrap_or_default()))
+        }
         Kind::Type { kind } => {
             let want = match kind {
                 TypeKind::Single(one) => one.to_string(),
@@ -185,10 +188,20 @@ fn reason(error: &ValidationError<'_>) -> String {
         Kind::MinProperties { limit } => sized("minProperties", got, *limit),
         Kind::Pattern { pattern } => format!("{} does not match pattern {}", shown(got), quoted(pattern)),
         Kind::Format { format } => format!("{} is not valid {format}", shown(got)),
-        Kind::UniqueItems => "items are not unique".into(),
+        Kind::UniqueItems => match equal_items(got) {
+            Some((first, second)) => format!("items at {first} and {second} are equal"),
+            None => "items are not unique".into(),
+        },
         Kind::Contains => "no items match contains schema".into(),
         _ => error.to_string(),
     }
+}
+
+/// The first item that is equal to an earlier one.
+fn equal_items(list: &Json) -> Option<(usize, usize)> {
+    let items = list.as_array()?;
+    // Only for a text: a list too long to compare is not worth one.
+    (1..items.len().min(1000)).find_map(|i| Some((items[..i].iter().position(|j| *j == items[i])?, i)))
 }
 
 fn sized(keyword: &str, got: &Json, limit: u64) -> String {
@@ -263,6 +276,15 @@ mod tests {
             "properties":{"name":{},"port":{"type":"integer","maximum":65535},"mode":{"enum":["a","b"]}},"additionalProperties":false}"#;
         let wrong = |values| check(schema, values).expect_err("a violation");
         assert_eq!(wrong(serde_json::json!({})), "- at '': missing property 'name'\n");
+        let other = |schema, values| check(schema, values).expect_err("a violation");
+        assert_eq!(
+            other(r#"{"properties":{"l":{"uniqueItems":true}}}"#, serde_json::json!({"l": [1, 2, 2]})),
+            "- at '/l': items at 1 and 2 are equal\n"
+        );
+        assert_eq!(
+            other(r#"{"anyOf":[{"required":["a"]},{"required":["b"]}]}"#, serde_json::json!({})),
+            "- at '': 'anyOf' failed\n  - at '': missing property 'a'\n  - at '': missing property 'b'\n"
+        );
         assert_eq!(
             wrong(serde_json::json!({"name": "x", "port": 70000})),
             "- at '/port': maximum: got 70,000, want 65,535\n"
