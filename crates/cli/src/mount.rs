@@ -52,7 +52,8 @@ pub fn program(definition: Definition, own: impl FnOnce(&ArgMatches) -> ExitCode
         complete(&definition(&Wanted::All), &words);
         return ExitCode::SUCCESS;
     }
-    let known = |name: &str| definition(&Wanted::NamedIn(vec![name.to_owned()])).find_subcommand(name).is_some();
+    let known =
+        |name: &str| definition(&Wanted::NamedIn(vec![name.to_owned()])).find_subcommand(name).is_some();
     if let Some(code) = commands::plugin::run(&args, &known) {
         return code;
     }

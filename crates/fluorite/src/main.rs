@@ -55,7 +55,8 @@ fn named(name: &'static str, wanted: &Wanted) -> clap::Command {
 
 fn main() -> ExitCode {
     fl_cli::program(definition, |matches| {
-        let run = Cli::from_arg_matches(matches).map_err(anyhow::Error::from).and_then(|cli| cli.command.run());
+        let run =
+            Cli::from_arg_matches(matches).map_err(anyhow::Error::from).and_then(|cli| cli.command.run());
         match run {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
