@@ -23,6 +23,9 @@ fn artifact(live: Option<&Live>) -> Option<Vec<String>> {
     let mut parts = vec![text(&artifact["revision"])];
     if live.kind().kind() == fl_api::source::ExternalArtifact::KIND {
         parts.extend([text(&artifact["digest"]), text(&artifact["url"])]);
+    } else {
+        // Published anew at the same revision: its file is back after it was lost, and who missed it must hear.
+        parts.push(text(&artifact["lastUpdateTime"]));
     }
     Some(parts)
 }
