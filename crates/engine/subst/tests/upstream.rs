@@ -37,6 +37,7 @@ fn results_equal_the_recorded_ones() {
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.lines().count(), wrong.join("\n"));
 }
 
+// C07
 #[test]
 fn strict_mode_names_every_variable_with_its_line() {
     let error = expand("a: ${x}\nb: ${no} ${no}\n\nc: ${#gone} ${d:=${deep}}\n", Missing::Refuse, lookup)
