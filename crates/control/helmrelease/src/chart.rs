@@ -1,6 +1,7 @@
 //! Charts: loaded and compiled once for all releases that use them.
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_api::meta::artifact::Artifact;
@@ -47,7 +48,8 @@ impl Charts {
             other => ChartError::Unusable(other.to_string()),
         })?;
         let loaded = tokio::task::spawn_blocking(move || {
-            let bytes = std::fs::read(file.path()).map_err(|error| error.to_string())?;
+            let mut bytes = Vec::new();
+            file.into_file().read_to_end(&mut bytes).map_err(|error| error.to_string())?;
             let mut chart = Loader::new().archive(&bytes).map_err(|error| error.to_string())?;
             if !matches!(chart.metadata.api_version.as_str(), "v1" | "v2") {
                 return Err("only the Chart API v2 is supported".to_owned());

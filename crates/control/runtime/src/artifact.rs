@@ -1,6 +1,7 @@
 //! Reading an artifact: from the store of this process where it is ours, over HTTP otherwise; always checked by digest.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Seek;
 use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
@@ -25,6 +26,9 @@ pub enum ArtifactError {
     Http(#[from] fl_http::Error),
     #[error("failed to verify archive: the digest of the file is '{found}', expected '{expected}'")]
     Digest { expected: String, found: String },
+    /// For consumers that unpack it.
+    #[error("failed to extract archive (check whether file size exceeds max download size): {0}")]
+    Extract(String),
     #[error("{0}")]
     Store(#[from] fl_store::Error),
     #[error("cannot keep the archive: {0}")]
@@ -35,16 +39,14 @@ fn client(timeout: Duration) -> Result<fl_http::Client, fl_http::Error> {
     fl_http::Client::new(fl_http::Settings { timeout, ..Default::default() })
 }
 
-/// A file that holds an artifact, checked. A fetched one is removed when this is dropped.
+/// A file that holds an artifact, checked. It is open and may have no name: nobody can put another one in its place.
 #[derive(Debug)]
-pub struct ArtifactFile {
-    path: PathBuf,
-    _temporary: Option<tempfile::TempPath>,
-}
+pub struct ArtifactFile(File);
 
 impl ArtifactFile {
-    pub fn path(&self) -> &std::path::Path {
-        &self.path
+    /// The file, at its beginning.
+    pub fn into_file(self) -> File {
+        self.0
     }
 }
 
@@ -90,16 +92,13 @@ impl ArtifactFetcher {
             return Ok(None);
         }
         let (store, path, digest) = (store.clone(), artifact.path.clone(), digest.clone());
-        let checked = tokio::task::spawn_blocking(move || {
-            let check = store.check(&path, &digest)?;
-            Ok::<_, fl_store::Error>((check, store.file(&path)?))
-        })
-        .await
-        .map_err(std::io::Error::other)??;
+        let checked = tokio::task::spawn_blocking(move || store.open_checked(&path, &digest))
+            .await
+            .map_err(std::io::Error::other)??;
         match checked {
-            (Check::Intact, path) => Ok(Some(ArtifactFile { path, _temporary: None })),
-            (Check::Missing, _) => Err(ArtifactError::NotFound),
-            (Check::Damaged, _) => Err(ArtifactError::Digest {
+            (_, Some(file)) => Ok(Some(ArtifactFile(file))),
+            (Check::Missing, None) => Err(ArtifactError::NotFound),
+            (_, None) => Err(ArtifactError::Digest {
                 expected: artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default(),
                 found: "another one".to_owned(),
             }),
@@ -161,17 +160,78 @@ impl ArtifactFetcher {
 async fn keep(answer: fl_http::Response, digest: Option<Digest>) -> Result<ArtifactFile, ArtifactError> {
     let mut reader = answer.reader(LARGEST);
     tokio::task::spawn_blocking(move || {
-        let file = tempfile::NamedTempFile::new()?;
         let algorithm = digest.as_ref().map_or(fl_types::Algorithm::Sha256, |d| d.algorithm().clone());
-        let mut out = DigestWriter::new(file, &algorithm)?;
+        let mut out = DigestWriter::new(tempfile::tempfile()?, &algorithm)?;
         std::io::copy(&mut reader, &mut out)?;
-        let (file, found, _) = out.finish()?;
+        let (mut file, found, _) = out.finish()?;
         if let Some(expected) = digest.filter(|d| *d != found) {
             return Err(ArtifactError::Digest { expected: expected.to_string(), found: found.to_string() });
         }
-        let temporary = file.into_temp_path();
-        Ok(ArtifactFile { path: temporary.to_path_buf(), _temporary: Some(temporary) })
+        file.rewind()?;
+        Ok(ArtifactFile(file))
     })
     .await
     .map_err(std::io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use fl_store::{Location, Retention, StoreOptions};
+
+    use super::*;
+
+    fn text(file: ArtifactFile) -> String {
+        let mut text = String::new();
+        file.into_file().read_to_string(&mut text).expect("read");
+        text
+    }
+
+    /// A10: bytes that are not those of the digest are never handed out, from the own store and from elsewhere.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_the_right_bytes_are_handed_out() {
+        let root = tempfile::tempdir().expect("a directory");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let options = StoreOptions {
+            root: root.path().to_owned(),
+            advertised: listener.local_addr().expect("an address").to_string(),
+            algorithm: fl_types::Algorithm::Sha256,
+            retention: Retention::default(),
+        };
+        let store = Store::open(options).expect("a store");
+        let served = store.clone();
+        tokio::spawn(async move { fl_store::serve(&served, listener, std::future::pending()).await });
+        let at = Location::new("GitRepository", "default", "app").expect("a place");
+        let publish = |content: &'static [u8]| {
+            let written = store.publish::<fl_store::Error>(&at, "a.tar.gz", |out| {
+                out.write_all(content).expect("written");
+                Ok(())
+            });
+            written.expect("published")
+        };
+        let published = publish(b"good");
+        let artifact = Artifact {
+            digest: Some(published.digest),
+            last_update_time: published.last_update_time.parse().expect("a time"),
+            metadata: None,
+            path: published.path,
+            revision: "main@sha1:1".to_owned(),
+            size: None,
+            url: published.url,
+            checksum: None,
+        };
+        for local in [Some(store.clone()), None] {
+            let fetcher = ArtifactFetcher::new(local, 0, None).expect("a client");
+            let good = fetcher.open(&artifact).await.expect("the right bytes");
+            // Replaced between the check and its use.
+            publish(b"evil");
+            assert_eq!(text(good), "good");
+            for _ in 0..3 {
+                let refused = fetcher.open(&artifact).await;
+                assert!(matches!(refused, Err(ArtifactError::Digest { .. })), "{refused:?}");
+            }
+            publish(b"good");
+        }
+    }
 }

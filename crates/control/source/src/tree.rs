@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use fl_archive::{EntryKind, Mode, ReadError, ReadLimits, read_tar};
+use fl_archive::{EntryKind, Listing, Mode, ReadError, ReadLimits, read_tar_gz};
 use fl_ignore::{IGNORE_FILE, Rules};
 use fl_store::TarGz;
 
 /// An ignore file larger than this is nobody's handwork.
 const IGNORE_BYTES: u64 = 1 << 20;
-/// A stream that grows more than this many times while being unpacked is a bomb, once it is past [`SMALL`].
-const GROWTH: u64 = 200;
-const SMALL: u64 = 64 << 20;
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,18 +85,10 @@ impl Tree for MemoryTree {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnpackError {
-    #[error("requires gzip-compressed body: {0}")]
-    Gzip(String),
     #[error("{0}")]
     Tar(#[from] ReadError),
-    #[error("tar file entry {0} contained unsupported file type")]
-    Special(String),
     #[error("tar file entry {0} is a symlink, which is not allowed in this context")]
     Link(String),
-    #[error("tar file entry {0} is both a file and a directory")]
-    Clash(String),
-    #[error("the archive grows more than {GROWTH} times when unpacked")]
-    Bomb,
     #[error("cannot keep the content: {0}")]
     Spool(#[source] io::Error),
 }
@@ -108,124 +97,61 @@ pub enum UnpackError {
 #[derive(Debug)]
 pub struct TarTree {
     spool: File,
-    nodes: BTreeMap<String, Slot>,
+    nodes: fl_archive::Tree<Span>,
 }
 
+/// Where a file's content is.
 #[derive(Clone, Copy, Debug)]
-enum Slot {
-    Directory,
-    File { executable: bool, offset: u64, size: u64 },
+struct Span {
+    offset: u64,
+    size: u64,
 }
 
 impl TarTree {
     /// Unpacks a gzip-compressed tar. Symbolic links are left out or refused.
     pub fn unpack(input: impl Read, allow_links: bool, limits: &ReadLimits) -> Result<Self, UnpackError> {
-        let mut input = BufReader::new(input);
-        gzip_header(&mut input)?;
-        let counted = Counted::new(input);
-        let taken = counted.taken.clone();
-        let unzipped = flate2::bufread::MultiGzDecoder::new(BufReader::new(counted));
         let mut spool = tempfile::tempfile().map_err(UnpackError::Spool)?;
-        let mut nodes: BTreeMap<String, Slot> = BTreeMap::new();
-        let mut offset = 0u64;
-        read_tar(BufReader::new(unzipped), limits, |entry, content| {
-            if entry.name.is_empty() {
-                return Ok(());
-            }
-            let clash = || UnpackError::Clash(entry.name.clone());
+        let mut nodes = Listing::new(limits);
+        let (mut offset, mut piece) = (0u64, vec![0; 64 << 10]);
+        read_tar_gz(input, limits, |entry, content| {
             match entry.kind {
-                EntryKind::Symlink if allow_links => return Ok(()),
+                EntryKind::Symlink if allow_links => {}
                 EntryKind::Symlink => return Err(UnpackError::Link(entry.name.clone())),
-                EntryKind::Other => return Err(UnpackError::Special(entry.name.clone())),
-                EntryKind::Directory => {
-                    if matches!(nodes.insert(entry.name.clone(), Slot::Directory), Some(Slot::File { .. })) {
-                        return Err(clash());
-                    }
-                }
+                EntryKind::Other => return Err(ReadError::Special(entry.name.clone()).into()),
+                EntryKind::Directory => nodes.directory(&entry.name)?,
                 EntryKind::File { executable } => {
-                    let mut written = 0;
-                    let mut piece = vec![0; 64 << 10];
+                    let start = offset;
                     loop {
-                        let n = content.read(&mut piece).map_err(ReadError::Io)?;
+                        let n = content.read(&mut piece).map_err(ReadError::from)?;
                         if n == 0 {
                             break;
                         }
                         spool.write_all(&piece[..n]).map_err(UnpackError::Spool)?;
-                        written += n as u64;
-                        let grown = offset + written;
-                        if grown > SMALL && grown / GROWTH > taken.get() {
-                            return Err(UnpackError::Bomb);
-                        }
+                        offset += n as u64;
                     }
                     // Cut short: the reader says so as soon as it goes on.
-                    let slot = Slot::File { executable, offset, size: written };
-                    offset += written;
-                    if matches!(nodes.insert(entry.name.clone(), slot), Some(Slot::Directory)) {
-                        return Err(clash());
-                    }
-                }
-            }
-            for (at, _) in entry.name.match_indices('/') {
-                let parent = nodes.entry(entry.name[..at].to_owned()).or_insert(Slot::Directory);
-                if matches!(parent, Slot::File { .. }) {
-                    return Err(clash());
+                    nodes.file(&entry.name, executable, Span { offset: start, size: offset - start })?;
                 }
             }
             Ok(())
         })?;
-        Ok(TarTree { spool, nodes })
-    }
-}
-
-/// Go's reader looks at the header before anything else, and says so.
-fn gzip_header(input: &mut impl io::BufRead) -> Result<(), UnpackError> {
-    let seen = input.fill_buf().map_err(|e| UnpackError::Gzip(e.to_string()))?;
-    if seen.is_empty() {
-        return Err(UnpackError::Gzip("EOF".to_owned()));
-    }
-    if !seen.starts_with(&[0x1f, 0x8b, 8]) {
-        return Err(UnpackError::Gzip("gzip: invalid header".to_owned()));
-    }
-    Ok(())
-}
-
-/// Counts what passes.
-struct Counted<R> {
-    inner: R,
-    taken: std::rc::Rc<std::cell::Cell<u64>>,
-}
-
-impl<R> Counted<R> {
-    fn new(inner: R) -> Self {
-        Counted { inner, taken: std::rc::Rc::default() }
-    }
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.taken.set(self.taken.get() + n as u64);
-        Ok(n)
+        Ok(TarTree { spool, nodes: nodes.finish()? })
     }
 }
 
 impl Tree for TarTree {
     fn paths(&self) -> Vec<(String, Node)> {
-        let node = |slot: &Slot| match slot {
-            Slot::Directory => Node::Directory,
-            Slot::File { executable, .. } => Node::File { executable: *executable },
+        let node = |found: Option<(&Span, bool)>| match found {
+            None => Node::Directory,
+            Some((_, executable)) => Node::File { executable },
         };
-        self.nodes.iter().map(|(path, slot)| (path.clone(), node(slot))).collect()
+        self.nodes.iter().map(|(path, found)| (path.to_owned(), node(found))).collect()
     }
 
     fn open(&mut self, path: &str) -> io::Result<(u64, Box<dyn Read + '_>)> {
-        match self.nodes.get(path) {
-            Some(Slot::File { offset, size, .. }) => {
-                self.spool.seek(SeekFrom::Start(*offset))?;
-                Ok((*size, Box::new((&self.spool).take(*size))))
-            }
-            _ => Err(io::ErrorKind::NotFound.into()),
-        }
+        let Some(Some((span, _))) = self.nodes.get(path) else { return Err(io::ErrorKind::NotFound.into()) };
+        self.spool.seek(SeekFrom::Start(span.offset))?;
+        Ok((span.size, Box::new((&self.spool).take(span.size))))
     }
 }
 
@@ -432,6 +358,45 @@ mod tests {
         assert!(tree.has("./a/") && !tree.has("c"));
     }
 
+    /// A02, A08: what lies behind a link stays in the tree, and what comes twice follows the rule of the archive.
+    #[test]
+    fn links_lead_nowhere_and_the_last_content_wins() {
+        let link = |target: &str| {
+            let mut block = [0u8; 512];
+            block[..4].copy_from_slice(b"evil");
+            block[100..107].copy_from_slice(b"0000777");
+            block[156] = b'2';
+            block[157..157 + target.len()].copy_from_slice(target.as_bytes());
+            block[148..156].copy_from_slice(b"        ");
+            let sum: u32 = block.iter().map(|b| u32::from(*b)).sum();
+            block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+            block
+        };
+        let outside = tempfile::tempdir().unwrap();
+        let mut files = TarWriter::new(Vec::new());
+        files.file("evil/taken", Mode::File, 5, &mut b"first".as_slice()).unwrap();
+        files.file("evil/taken", Mode::Executable, 4, &mut b"last".as_slice()).unwrap();
+        files.file("Evil/taken", Mode::File, 5, &mut b"other".as_slice()).unwrap();
+        // A chain, a loop and a way out, each before what would be written through it.
+        let mut plain: Vec<u8> = Vec::new();
+        for target in [outside.path().to_str().unwrap(), "evil", "../.."] {
+            plain.extend(link(target));
+        }
+        plain.extend(files.finish().unwrap());
+        let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&plain).unwrap();
+        let data = packed.finish().unwrap();
+        let refused = TarTree::unpack(data.as_slice(), false, &ReadLimits::default()).unwrap_err();
+        assert!(matches!(refused, UnpackError::Link(_)), "{refused}");
+        let mut tree = TarTree::unpack(data.as_slice(), true, &ReadLimits::default()).unwrap();
+        assert_eq!(names(&tree), ["Evil", "Evil/taken", "evil", "evil/taken"]);
+        assert_eq!(tree.paths()[3].1, Node::File { executable: false });
+        let mut text = String::new();
+        tree.open("evil/taken").unwrap().1.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "last");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
     #[test]
     fn what_is_no_gzip_is_said_to_be_none() {
         let error =
@@ -442,6 +407,7 @@ mod tests {
         assert!(error(&data[..data.len() / 2]).starts_with("tar error: "));
     }
 
+    /// A05: a bomb is stopped early.
     #[test]
     fn a_bomb_is_stopped_early() {
         let size = 1u64 << 28;
@@ -450,7 +416,7 @@ mod tests {
         });
         let start = std::time::Instant::now();
         let error = TarTree::unpack(data.as_slice(), true, &ReadLimits::default()).unwrap_err();
-        assert!(matches!(error, UnpackError::Bomb), "{error}");
+        assert!(matches!(error, UnpackError::Tar(ReadError::Growth { .. })), "{error}");
         assert!(start.elapsed().as_secs() < 2);
     }
 
@@ -500,8 +466,7 @@ mod tests {
         write_archive(&mut tree, None, &mut tar).unwrap();
         tar.finish().unwrap().finish().unwrap();
         let mut names = Vec::new();
-        let plain = flate2::read::GzDecoder::new(out.as_slice());
-        read_tar(plain, &ReadLimits::default(), |e, _| {
+        read_tar_gz(out.as_slice(), &ReadLimits::default(), |e, _| {
             names.push(e.name.clone());
             Ok::<_, ReadError>(())
         })

@@ -2,7 +2,13 @@
 
 use std::io::{self, Read};
 
-const BLOCK: usize = 512;
+use crate::header::BLOCK;
+use crate::parse::{Extensions, Header, Pax, bad};
+
+/// Names one inside the other, and bytes: what a file system takes.
+const DEPTH: usize = 1000;
+const NAME: usize = 255;
+const PATH: usize = 4096;
 
 /// What an archive may cost. Every loop over its bytes ends at one of these.
 #[derive(Clone, Copy, Debug)]
@@ -13,11 +19,13 @@ pub struct ReadLimits {
     pub bytes: u64,
     /// One extension header: long names and the like.
     pub header_bytes: u64,
+    /// Unpacked bytes before anybody asks how few they were when packed.
+    pub before_growth: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { entries: 200_000, bytes: 4 << 30, header_bytes: 1 << 20 }
+        Self { entries: 200_000, bytes: 4 << 30, header_bytes: 1 << 20, before_growth: 64 << 20 }
     }
 }
 
@@ -31,7 +39,7 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link; its target is nobody's business.
     Symlink,
-    /// Devices, pipes, sparse files.
+    /// Devices and pipes.
     Other,
 }
 
@@ -48,6 +56,8 @@ pub struct Entry {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
+    #[error("requires gzip-compressed body: {0}")]
+    Gzip(String),
     #[error("tar contained invalid name error {0:?}")]
     Name(String),
     #[error("tar error: {0}")]
@@ -58,16 +68,34 @@ pub enum ReadError {
     Io(#[source] io::Error),
     #[error("the archive has more than {limit} {what}")]
     Limit { what: &'static str, limit: u64 },
+    /// For readers that take no devices and pipes.
+    #[error("tar file entry {0} contained unsupported file type")]
+    Special(String),
+    #[error("tar file entry {0} is both a file and a directory")]
+    Clash(String),
+    #[error("the archive grows more than {times} times when unpacked")]
+    Growth { times: u64 },
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        if let Some(crate::gzip::Grown { times }) = error.get_ref().and_then(|e| e.downcast_ref()) {
+            return ReadError::Growth { times: *times };
+        }
+        if error.kind() == io::ErrorKind::UnexpectedEof { ReadError::Truncated } else { ReadError::Io(error) }
+    }
 }
 
 /// Reads a plain tar. `visit` gets each entry and its content; what it leaves unread is skipped.
+///
+/// The list of entries is that of Flux's reader: where it would read another one, or none, the archive is refused. A name that
+/// comes twice is visited twice.
 pub fn read_tar<R: Read, E: From<ReadError>>(
     mut input: R,
     limits: &ReadLimits,
     mut visit: impl FnMut(&Entry, &mut dyn Read) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut entries = 0usize;
-    let mut bytes = 0u64;
+    let mut budget = Budget { entries: 0, extensions: 0, bytes: 0, limits };
     let mut next = Extensions::default();
     let mut zero_blocks = 0;
     loop {
@@ -82,44 +110,43 @@ pub fn read_tar<R: Read, E: From<ReadError>>(
         if zero_blocks == 1 {
             return Err(ReadError::Format("a zero block in the middle").into());
         }
-        let header = Header::parse(&block)?;
-        if matches!(header.kind, b'x' | b'L' | b'K') {
-            if header.size > limits.header_bytes {
-                let limit = limits.header_bytes;
-                return Err(ReadError::Limit { what: "bytes in one header", limit }.into());
+        let mut header = Header::parse(&block)?;
+        match header.kind {
+            kind @ (b'x' | b'L' | b'K') => {
+                next.take(kind, &budget.extension(&mut input, &header)?)?;
+                continue;
             }
-            let mut data = vec![0; usize::try_from(header.size).unwrap_or(0)];
-            input.read_exact(&mut data).map_err(cut)?;
-            skip(&mut input, padding(header.size))?;
-            next.take(header.kind, &data)?;
-            continue;
+            // Data about the whole archive, which the reference reader shows as an empty file.
+            b'g' => {
+                let pax = Pax::parse(&budget.extension(&mut input, &header)?)?;
+                // Flux reads its numbers in any order and stops at a wrong one: nobody knows what it has read by then.
+                pax.checked()?;
+                next = Extensions::default();
+                budget.entry(0)?;
+                let name = clean(&pax.path.unwrap_or(header.name))?;
+                let entry = Entry { name, kind: EntryKind::File { executable: false }, size: 0 };
+                visit(&entry, &mut io::empty())?;
+                continue;
+            }
+            b'S' => return Err(ReadError::Format("sparse files are not read").into()),
+            _ => {}
         }
-        let extensions = std::mem::take(&mut next);
-        let size = extensions.size.unwrap_or(header.size);
-        let kind = header.entry_kind();
-        // Links and directories have no content whatever they claim.
-        let size = if matches!(header.kind, b'1'..=b'6') { 0 } else { size };
-        entries += 1;
-        if entries > limits.entries {
-            return Err(ReadError::Limit { what: "entries", limit: limits.entries as u64 }.into());
+        std::mem::take(&mut next).apply(&mut header)?;
+        // Very old archives mark a directory by its name alone.
+        if header.kind == 0 {
+            header.kind = if header.name.ends_with(b"/") { b'5' } else { b'0' };
         }
-        bytes = bytes.saturating_add(size);
-        if bytes > limits.bytes {
-            return Err(ReadError::Limit { what: "bytes", limit: limits.bytes }.into());
+        let claimed = u64::try_from(header.size);
+        let size = if header.has_content() { claimed.map_err(|_| bad())? } else { 0 };
+        if header.kind == b'1' && claimed != Ok(0) {
+            return Err(ReadError::Format("a hard link has no content").into());
         }
-        // The header of a whole archive is data about it, but the reference reader shows it as an empty file.
-        let shown = if header.kind == b'g' { 0 } else { size };
-        let name = clean(&extensions.name.unwrap_or(header.name))?;
-        let entry = Entry { name, kind, size: shown };
+        budget.entry(claimed.unwrap_or(0))?;
+        let entry = Entry { name: clean(&header.name)?, kind: kind(&header), size };
         let mut content = (&mut input).take(size);
-        if header.kind == b'g' {
-            io::copy(&mut content, &mut io::sink()).map_err(ReadError::Io)?;
-            visit(&entry, &mut io::empty())?;
-        } else {
-            visit(&entry, &mut content)?;
-        }
+        visit(&entry, &mut content)?;
         let left = content.limit();
-        let skipped = io::copy(&mut content, &mut io::sink()).map_err(ReadError::Io)?;
+        let skipped = io::copy(&mut content, &mut io::sink()).map_err(ReadError::from)?;
         if skipped < left {
             return Err(ReadError::Truncated.into());
         }
@@ -127,148 +154,80 @@ pub fn read_tar<R: Read, E: From<ReadError>>(
     }
 }
 
-/// What the headers before an entry say about it.
-#[derive(Default)]
-struct Extensions {
-    name: Option<String>,
-    size: Option<u64>,
+/// What was spent of the limits.
+struct Budget<'a> {
+    entries: usize,
+    extensions: usize,
+    bytes: u64,
+    limits: &'a ReadLimits,
 }
 
-impl Extensions {
-    fn take(&mut self, kind: u8, data: &[u8]) -> Result<(), ReadError> {
-        match kind {
-            b'L' => {
-                let end = data.iter().position(|b| *b == 0).unwrap_or(data.len());
-                self.name = Some(String::from_utf8_lossy(&data[..end]).into_owned());
-            }
-            b'x' => self.records(data)?,
-            // The long target of a link: links are not followed.
-            _ => {}
-        }
-        Ok(())
+impl Budget<'_> {
+    fn bytes(&mut self, more: u64) -> Result<(), ReadError> {
+        let limit = self.limits.bytes;
+        self.bytes = self.bytes.saturating_add(more);
+        if self.bytes > limit { Err(ReadError::Limit { what: "bytes", limit }) } else { Ok(()) }
     }
 
-    /// `length key=value\n`, the length counting itself.
-    fn records(&mut self, mut data: &[u8]) -> Result<(), ReadError> {
-        let bad = || ReadError::Format("invalid tar header");
-        while !data.is_empty() {
-            let space = data.iter().take(20).position(|b| *b == b' ').ok_or_else(bad)?;
-            let length: usize =
-                std::str::from_utf8(&data[..space]).ok().and_then(|t| t.parse().ok()).ok_or_else(bad)?;
-            if length <= space + 1 || length > data.len() || data[length - 1] != b'\n' {
-                return Err(bad());
-            }
-            let record = &data[space + 1..length - 1];
-            data = &data[length..];
-            let equals = record.iter().position(|b| *b == b'=').ok_or_else(bad)?;
-            let (key, value) = (&record[..equals], &record[equals + 1..]);
-            match key {
-                b"path" => {
-                    if value.contains(&0) {
-                        return Err(bad());
-                    }
-                    self.name = Some(String::from_utf8_lossy(value).into_owned());
-                }
-                b"size" => {
-                    let size = std::str::from_utf8(value).ok().and_then(|t| t.parse().ok());
-                    self.size = Some(size.ok_or_else(bad)?);
-                }
-                // A sparse file claims a size of its own; nobody needs one in a source.
-                _ if key.starts_with(b"GNU.sparse.") => {
-                    return Err(ReadError::Format("sparse files are not read"));
-                }
-                _ => {}
-            }
+    fn entry(&mut self, size: u64) -> Result<(), ReadError> {
+        self.entries += 1;
+        if self.entries > self.limits.entries {
+            return Err(ReadError::Limit { what: "entries", limit: self.limits.entries as u64 });
         }
-        Ok(())
+        self.bytes(size)
+    }
+
+    /// The content of an extension header.
+    fn extension(&mut self, input: &mut impl Read, header: &Header) -> Result<Vec<u8>, ReadError> {
+        let size = u64::try_from(header.size).map_err(|_| bad())?;
+        let limit = self.limits.header_bytes;
+        if size > limit {
+            return Err(ReadError::Limit { what: "bytes in one header", limit });
+        }
+        // There may be three before each entry: two long names and what POSIX knows.
+        self.extensions += 1;
+        let limit = self.limits.entries.saturating_mul(3);
+        if self.extensions > limit {
+            return Err(ReadError::Limit { what: "extension headers", limit: limit as u64 });
+        }
+        self.bytes(size)?;
+        let mut data = Vec::new();
+        input.take(size).read_to_end(&mut data)?;
+        if (data.len() as u64) < size {
+            return Err(ReadError::Truncated);
+        }
+        skip(input, padding(size))?;
+        Ok(data)
     }
 }
 
-struct Header {
-    name: String,
-    kind: u8,
-    size: u64,
-    mode: u64,
-}
-
-impl Header {
-    fn parse(block: &[u8; BLOCK]) -> Result<Self, ReadError> {
-        let bad = || ReadError::Format("invalid tar header");
-        let stored = number(&block[148..156]).ok_or_else(bad)?;
-        let sum: u64 = block
-            .iter()
-            .enumerate()
-            .map(|(i, b)| if (148..156).contains(&i) { u64::from(b' ') } else { u64::from(*b) })
-            .sum();
-        if sum != stored {
-            return Err(bad());
-        }
-        let text = |range: std::ops::Range<usize>| {
-            let field = &block[range];
-            let end = field.iter().position(|b| *b == 0).unwrap_or(field.len());
-            String::from_utf8_lossy(&field[..end]).into_owned()
-        };
-        let mut name = text(0..100);
-        // Only POSIX tar has a prefix; GNU keeps times in its place.
-        if &block[257..263] == b"ustar\0" {
-            let prefix = text(345..500);
-            if !prefix.is_empty() {
-                name = format!("{prefix}/{name}");
-            }
-        }
-        let mut kind = block[156];
-        // Very old archives mark a directory by its name alone.
-        if kind == 0 {
-            kind = b'0';
-        }
-        if kind == b'0' && name.ends_with('/') {
-            kind = b'5';
-        }
-        Ok(Header {
-            name,
-            kind,
-            size: number(&block[124..136]).ok_or_else(bad)?,
-            mode: number(&block[100..108]).ok_or_else(bad)?,
-        })
-    }
-
-    fn entry_kind(&self) -> EntryKind {
-        match self.kind {
-            // A hard link has no bytes of its own: the reference reader makes it an empty file.
-            b'0' | b'1' | b'7' => EntryKind::File { executable: self.mode & 0o111 != 0 },
-            b'g' => EntryKind::File { executable: false },
-            b'5' => EntryKind::Directory,
-            b'2' => EntryKind::Symlink,
-            _ => EntryKind::Other,
-        }
+/// What the type and the mode say together; a directory is one if either says so, as in Go.
+fn kind(header: &Header) -> EntryKind {
+    let format = header.mode & !0o7777;
+    if header.kind == b'5' || format == 0o040_000 {
+        EntryKind::Directory
+    } else if header.kind == b'2' || format == 0o120_000 {
+        EntryKind::Symlink
+    } else if matches!(header.kind, b'3' | b'4' | b'6')
+        || matches!(format, 0o10_000 | 0o20_000 | 0o60_000 | 0o140_000)
+    {
+        EntryKind::Other
+    } else {
+        // A hard link has no bytes of its own: the reference reader makes it an empty file, and takes unknown types for files.
+        EntryKind::File { executable: header.mode & 0o111 != 0 }
     }
 }
 
-/// Octal text, or big-endian bytes when the first bit is set.
-fn number(field: &[u8]) -> Option<u64> {
-    if field[0] & 0x80 != 0 {
-        // Negative numbers begin with 0xff.
-        if field[0] != 0x80 || field[1..].len() > 8 && field[1..field.len() - 8].iter().any(|b| *b != 0) {
-            return None;
-        }
-        let low = &field[field.len().saturating_sub(8).max(1)..];
-        return Some(low.iter().fold(0, |n, b| n << 8 | u64::from(*b)));
-    }
-    let text: Vec<u8> = field.iter().copied().skip_while(|b| *b == b' ').collect();
-    let end = text.iter().position(|b| *b == 0 || *b == b' ').unwrap_or(text.len());
-    if text[end..].iter().any(|b| !matches!(b, 0 | b' ')) {
-        return None;
-    }
-    text[..end].iter().try_fold(0u64, |n, b| match b {
-        b'0'..=b'7' => n.checked_mul(8)?.checked_add(u64::from(b - b'0')),
-        _ => None,
-    })
-}
-
-/// A name as a relative path that stays where it is.
-fn clean(name: &str) -> Result<String, ReadError> {
-    let refuse = || ReadError::Name(name.to_owned());
-    if name.is_empty() || name.starts_with('/') || name.contains(['\\', '\0']) {
+/// A name as a relative path that stays where it is and that a file system would take.
+fn clean(name: &[u8]) -> Result<String, ReadError> {
+    let name = String::from_utf8_lossy(name);
+    let refuse = || ReadError::Name(name.chars().take(NAME).collect());
+    if name.is_empty()
+        || name.len() > PATH
+        || name.starts_with('/')
+        || name.contains(['\\', '\0'])
+        || name.contains("../")
+    {
         return Err(refuse());
     }
     let mut parts = Vec::new();
@@ -279,6 +238,9 @@ fn clean(name: &str) -> Result<String, ReadError> {
             part => parts.push(part),
         }
     }
+    if parts.len() > DEPTH || parts.iter().any(|part| part.len() > NAME) {
+        return Err(refuse());
+    }
     Ok(parts.join("/"))
 }
 
@@ -286,12 +248,8 @@ fn padding(size: u64) -> u64 {
     size.next_multiple_of(BLOCK as u64).saturating_sub(size)
 }
 
-fn cut(error: io::Error) -> ReadError {
-    if error.kind() == io::ErrorKind::UnexpectedEof { ReadError::Truncated } else { ReadError::Io(error) }
-}
-
 fn skip(input: &mut impl Read, bytes: u64) -> Result<(), ReadError> {
-    let skipped = io::copy(&mut input.take(bytes), &mut io::sink()).map_err(ReadError::Io)?;
+    let skipped = io::copy(&mut input.take(bytes), &mut io::sink())?;
     if skipped == bytes { Ok(()) } else { Err(ReadError::Truncated) }
 }
 
@@ -305,7 +263,7 @@ fn read_block(input: &mut impl Read) -> Result<Option<[u8; BLOCK]>, ReadError> {
             Ok(0) => return Err(ReadError::Truncated),
             Ok(n) => filled += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(ReadError::Io(e)),
+            Err(e) => return Err(e.into()),
         }
     }
     Ok(Some(block))
@@ -318,12 +276,16 @@ mod tests {
 
     fn list(tar: &[u8]) -> Result<Vec<(String, EntryKind, Vec<u8>)>, ReadError> {
         let mut found = Vec::new();
-        read_tar(tar, &ReadLimits { bytes: 1 << 20, entries: 100, header_bytes: 4096 }, |entry, content| {
-            let mut data = Vec::new();
-            content.read_to_end(&mut data).map_err(ReadError::Io)?;
-            found.push((entry.name.clone(), entry.kind, data));
-            Ok::<_, ReadError>(())
-        })?;
+        read_tar(
+            tar,
+            &ReadLimits { bytes: 1 << 20, entries: 100, header_bytes: 4096, ..ReadLimits::default() },
+            |entry, content| {
+                let mut data = Vec::new();
+                content.read_to_end(&mut data).map_err(ReadError::Io)?;
+                found.push((entry.name.clone(), entry.kind, data));
+                Ok::<_, ReadError>(())
+            },
+        )?;
         Ok(found)
     }
 
@@ -339,16 +301,20 @@ mod tests {
         }
         block[156] = kind;
         block[257..263].copy_from_slice(b"ustar\0");
+        seal(&mut block);
+        block
+    }
+
+    fn seal(block: &mut [u8; BLOCK]) {
         block[148..156].copy_from_slice(b"        ");
         let sum: u32 = block.iter().map(|b| u32::from(*b)).sum();
         block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        block
     }
 
     #[test]
     fn reads_what_the_writer_writes() {
         let mut tar = TarWriter::new(Vec::new());
-        let long = format!("{}/x.yaml", "d".repeat(300));
+        let long = format!("{}/{}/x.yaml", "d".repeat(200), "e".repeat(100));
         tar.directory(".").unwrap();
         tar.file("a.sh", Mode::Executable, 3, &mut b"abc".as_slice()).unwrap();
         tar.file(&long, Mode::File, 2, &mut b"hi".as_slice()).unwrap();
@@ -378,7 +344,8 @@ mod tests {
             (b'3', EntryKind::Other),
             (b'6', EntryKind::Other),
         ] {
-            let mut tar = raw("x", kind, 512).to_vec();
+            let claimed = if kind == b'1' { 0 } else { 512 };
+            let mut tar = raw("x", kind, claimed).to_vec();
             tar.extend([0; 2 * BLOCK]);
             assert_eq!(list(&tar).unwrap(), [("x".to_owned(), expected, vec![])]);
         }
@@ -393,6 +360,39 @@ mod tests {
         assert!(matches!(list(&tar), Err(ReadError::Limit { what: "bytes in one header", .. })));
         let tar: Vec<u8> = (0..200).flat_map(|_| raw("x", b'0', 0)).collect();
         assert!(matches!(list(&tar), Err(ReadError::Limit { what: "entries", .. })));
+    }
+
+    /// A04: directories deeper than any file system takes are refused, and those it takes are walked at once.
+    #[test]
+    fn deep_directories_are_a_bounded_walk() {
+        for (depth, fine) in [(1000, true), (1001, false), (4096, false), (100_000, false)] {
+            let mut tar = TarWriter::new(Vec::new());
+            tar.directory(&vec!["d"; depth].join("/")).unwrap();
+            let bytes = tar.finish().unwrap();
+            let (start, limits) = (std::time::Instant::now(), ReadLimits::default());
+            let mut listing = crate::Listing::<()>::new(&limits);
+            let read = read_tar(bytes.as_slice(), &limits, |entry, _| listing.directory(&entry.name));
+            assert_eq!(read.is_ok(), fine, "{depth}");
+            assert_eq!(listing.finish().unwrap().iter().count(), if fine { depth } else { 0 });
+            assert!(start.elapsed().as_millis() < 500, "{depth}: {:?}", start.elapsed());
+        }
+    }
+
+    /// A02: nothing is known of a link but its name.
+    #[test]
+    fn links_are_only_names() {
+        let mut tar = Vec::new();
+        for target in ["/etc", "../../etc", "link", "."] {
+            let mut block = raw("link", b'2', 0);
+            block[157..157 + target.len()].copy_from_slice(target.as_bytes());
+            seal(&mut block);
+            tar.extend(block);
+        }
+        tar.extend(raw("link/passwd", b'0', 0));
+        tar.extend([0; 2 * BLOCK]);
+        let found = list(&tar).unwrap();
+        assert!(found[..4].iter().all(|f| *f == ("link".into(), EntryKind::Symlink, vec![])));
+        assert_eq!(found[4].0, "link/passwd");
     }
 
     #[test]

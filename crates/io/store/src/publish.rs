@@ -1,7 +1,7 @@
 //! Writing, checking and removing artifacts.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -140,16 +140,25 @@ impl Store {
 
     /// Reads a published file again and compares its digest.
     pub fn check(&self, path: &str, digest: &Digest) -> Result<Check, Error> {
+        Ok(self.open_checked(path, digest)?.0)
+    }
+
+    /// The same, with the file when it is intact: what is read from it was compared, whatever its name means by then.
+    pub fn open_checked(&self, path: &str, digest: &Digest) -> Result<(Check, Option<File>), Error> {
         let place = self.file(path)?;
-        let file = match File::open(&place) {
+        let mut file = match File::open(&place) {
             Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Check::Missing),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((Check::Missing, None)),
             Err(e) => return Err(Error::io("open", &place)(e)),
         };
         let mut sum = DigestWriter::new(io::sink(), digest.algorithm())?;
-        io::copy(&mut BufReader::new(file), &mut sum).map_err(Error::io("read", &place))?;
+        io::copy(&mut BufReader::new(&mut file), &mut sum).map_err(Error::io("read", &place))?;
         let (_, found, _) = sum.finish()?;
-        Ok(if found == *digest { Check::Intact } else { Check::Damaged })
+        if found != *digest {
+            return Ok((Check::Damaged, None));
+        }
+        file.rewind().map_err(Error::io("read", &place))?;
+        Ok((Check::Intact, Some(file)))
     }
 
     /// Removes one file, as after a failed check.

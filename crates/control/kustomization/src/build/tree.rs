@@ -1,19 +1,22 @@
 //! The files of an artifact, in memory, never on disk.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
+use fl_archive::{EntryKind, Listing, ReadError, ReadLimits, read_tar_gz};
 use fl_kustomize::Files;
 use fl_runtime::{ArtifactError, ArtifactFetcher};
 use tokio::time::Instant;
 
 /// The most an artifact may hold.
 const LARGEST: u64 = 1 << 30;
-const MOST_FILES: usize = 1_000_000;
+/// What nobody looks at twice: files, and bytes that came of very few.
+const MODEST_FILES: usize = 20_000;
+const MODEST_GROWTH: u64 = 4 << 20;
 /// Trees that stay in memory for the next Kustomization of the same source.
 const KEPT: usize = 8;
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -49,38 +52,23 @@ impl Tree {
         tree
     }
 
-    /// Reads a `tar.gz`. Links and special files are left out; names that leave the root are refused.
-    pub(crate) fn read(root: PathBuf, archive: impl Read) -> io::Result<Self> {
-        let mut archive = tar::Archive::new(flate2::read::MultiGzDecoder::new(archive));
-        let (mut files, mut total) = (Vec::new(), 0u64);
-        let refuse = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
-        for entry in archive.entries()? {
-            let entry = entry?;
-            if !entry.header().entry_type().is_file() {
-                continue;
+    /// Reads a `tar.gz`. Links are left out; names that leave the root, special files and bombs are refused.
+    ///
+    /// The files stay in memory, so an archive that looks like a bomb is first read without keeping anything: it must end within
+    /// the limits.
+    pub(crate) fn read(root: PathBuf, mut archive: impl Read + Seek) -> Result<Self, ReadError> {
+        let limits = ReadLimits { bytes: LARGEST, ..ReadLimits::default() };
+        let modest = ReadLimits { entries: MODEST_FILES, before_growth: MODEST_GROWTH, ..limits };
+        let tree = match unpack(&mut archive, &modest) {
+            Err(ReadError::Limit { .. } | ReadError::Growth { .. }) => {
+                archive.rewind()?;
+                read_tar_gz(&mut archive, &limits, |_, _| Ok::<_, ReadError>(()))?;
+                archive.rewind()?;
+                unpack(&mut archive, &limits)?
             }
-            let path = entry.path()?.into_owned();
-            let mut inside = PathBuf::new();
-            for component in path.components() {
-                match component {
-                    Component::Normal(name) => inside.push(name),
-                    Component::CurDir => {}
-                    _ => {
-                        return Err(refuse(format!(
-                            "the archive names a file outside of it: {}",
-                            path.display()
-                        )));
-                    }
-                }
-            }
-            let mut content = Vec::new();
-            entry.take(LARGEST - total + 1).read_to_end(&mut content)?;
-            total += content.len() as u64;
-            if total > LARGEST || files.len() >= MOST_FILES {
-                return Err(refuse("the archive is larger than this engine reads".to_owned()));
-            }
-            files.push((inside, content));
-        }
+            done => done?,
+        };
+        let files = tree.into_files().map(|(name, content)| (PathBuf::from(name), content));
         Ok(Tree::new(root, files))
     }
 
@@ -131,6 +119,23 @@ impl Tree {
         let names = self.directories.get(&path)?;
         Some(*blake3::hash(names.join("/").as_bytes()).as_bytes())
     }
+}
+
+/// All files of an archive.
+fn unpack(archive: &mut impl Read, limits: &ReadLimits) -> Result<fl_archive::Tree<Vec<u8>>, ReadError> {
+    let mut listing = Listing::new(limits);
+    read_tar_gz(archive, limits, |entry, content| match entry.kind {
+        EntryKind::Directory => listing.directory(&entry.name),
+        EntryKind::Symlink => Ok(()),
+        EntryKind::Other => Err(ReadError::Special(entry.name.clone())),
+        EntryKind::File { executable } => {
+            // Sizes are only claims.
+            let mut data = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0).min(1 << 20));
+            content.read_to_end(&mut data)?;
+            listing.file(&entry.name, executable, data)
+        }
+    })?;
+    listing.finish()
 }
 
 /// A tree with a few files of its own before it: the generated kustomization and what was decrypted.
@@ -260,12 +265,10 @@ impl Trees {
         let file = self.fetcher.open(artifact).await?;
         let name = blake3::hash(format!("{digest} {}", artifact.revision).as_bytes()).to_hex();
         let root = std::env::temp_dir().join(format!("kustomization-{}", &name[..10]));
-        let tree = tokio::task::spawn_blocking(move || {
-            let archive = io::BufReader::new(std::fs::File::open(file.path())?);
-            Tree::read(root, archive)
-        })
-        .await
-        .map_err(io::Error::other)??;
+        let tree = tokio::task::spawn_blocking(move || Tree::read(root, file.into_file()))
+            .await
+            .map_err(io::Error::other)?
+            .map_err(|e| ArtifactError::Extract(e.to_string()))?;
         Ok(Arc::new(tree))
     }
 }
@@ -312,7 +315,7 @@ mod tests {
             io::Write::write_all(&mut gz, &tar.into_inner().expect("written")).expect("written");
             gz.finish().expect("written")
         };
-        let read = |bytes: &[u8]| Tree::read("/r".into(), bytes);
+        let read = |bytes: &[u8]| Tree::read("/r".into(), io::Cursor::new(bytes));
         for bad in ["../x", "/etc/x", "a/../../x"] {
             assert!(read(&archive(bad, tar::EntryType::Regular)).is_err(), "{bad}");
         }
@@ -321,5 +324,53 @@ mod tests {
         let link = read(&archive("link", tar::EntryType::Symlink)).expect("left out");
         assert!(!link.exists(Path::new("/r/link")));
         assert!(read(b"not gzip").is_err());
+        assert!(read(&archive("pipe", tar::EntryType::Fifo)).is_err());
+    }
+
+    fn packed(
+        entries: impl FnOnce(&mut fl_archive::TarWriter<flate2::write::GzEncoder<Vec<u8>>>),
+    ) -> io::Cursor<Vec<u8>> {
+        let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        let mut tar = fl_archive::TarWriter::new(gz);
+        entries(&mut tar);
+        io::Cursor::new(tar.finish().expect("written").finish().expect("written"))
+    }
+
+    /// A05: a bomb is refused before much of it is in memory; what only looks like one is read.
+    #[test]
+    fn bombs_are_refused() {
+        let zeros = |size: u64| {
+            packed(|tar| {
+                let mut content = io::repeat(0).take(size);
+                tar.file("zeros", fl_archive::Mode::File, size, &mut content).expect("written");
+                tar.file("a.yaml", fl_archive::Mode::File, 2, &mut b"a\n".as_slice()).expect("written");
+            })
+        };
+        let limits = ReadLimits { before_growth: MODEST_GROWTH, ..ReadLimits::default() };
+        assert!(matches!(unpack(&mut zeros(8 << 20), &limits), Err(ReadError::Growth { .. })));
+        let tree = Tree::read("/r".into(), zeros(8 << 20)).expect("small enough all the same");
+        assert_eq!(tree.size, (8 << 20) + 2);
+        let start = std::time::Instant::now();
+        let refused = Tree::read("/r".into(), zeros(256 << 20)).expect_err("a bomb");
+        assert!(refused.to_string().contains("grows more than 200 times"), "{refused}");
+        assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
+    }
+
+    /// A06, A08: many small files are read in one more round; a name that is a file and a directory is refused.
+    #[test]
+    fn many_files_and_names_that_clash() {
+        let many = packed(|tar| {
+            for i in 0..MODEST_FILES + 1 {
+                let name = format!("d/f{i}");
+                tar.file(&name, fl_archive::Mode::File, 0, &mut io::empty()).expect("written");
+            }
+        });
+        assert_eq!(Tree::read("/r".into(), many).expect("not too many").files.len(), MODEST_FILES + 1);
+        let clash = packed(|tar| {
+            for name in ["a", "a/b"] {
+                tar.file(name, fl_archive::Mode::File, 0, &mut io::empty()).expect("written");
+            }
+        });
+        assert!(Tree::read("/r".into(), clash).is_err());
     }
 }

@@ -271,8 +271,7 @@ impl HelmCharts {
         let name = format!("helmchart-{}-{}", pass.object.namespace(), pass.object.name());
         let shown = format!("{}/source", std::env::temp_dir().join(name).display());
         let opened = blocking(move || -> Result<SourceTree, BuildError> {
-            let file = std::fs::File::open(kept.path()).map_err(|e| unreadable(e.to_string()))?;
-            let tree = TarTree::unpack(file, false, &ReadLimits::default())
+            let tree = TarTree::unpack(kept.into_file(), false, &ReadLimits::default())
                 .map_err(|e| BuildError::before(reasons::FAILED, format!("artifact untar error: {e}")))?;
             Ok(SourceTree::new(tree, shown))
         });

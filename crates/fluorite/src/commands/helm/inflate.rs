@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, bail};
-use fl_archive::{EntryKind, ReadError, ReadLimits, read_tar};
+use fl_archive::{EntryKind, ReadError, ReadLimits, read_tar_gz};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
     Capabilities, CompiledChart, KubeVersion, Overrides, PrintOptions, ReleaseOptions, RenderOptions,
@@ -97,7 +97,7 @@ fn pull(chart: ChartSource<'_>, home: &Path) -> anyhow::Result<()> {
 
 fn unpack(archive: &[u8], place: &Path) -> anyhow::Result<()> {
     // Names are clean: the reader refuses those that lead out.
-    read_tar(flate2::read::MultiGzDecoder::new(archive), &ReadLimits::default(), |entry, content| {
+    read_tar_gz(archive, &ReadLimits::default(), |entry, content| {
         if !matches!(entry.kind, EntryKind::File { .. }) {
             return Ok::<(), Broken>(());
         }
