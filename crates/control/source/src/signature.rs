@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fl_api::source::verification::OidcIdentity;
-use fl_oci::{CosignKeys, Registry, Repository};
+use fl_oci::{CosignKeys, Error, Signatures};
 use fl_verify::keyless::{Identities, TrustRoot};
 use fl_verify::{GitKeys, verify_git};
 
@@ -44,16 +44,14 @@ pub(crate) const KEYLESS: &str = "signatures without a key are checked against a
 /// Why notation's are.
 pub(crate) const NOTATION: &str = "notation signatures cannot be checked by this build";
 
-/// Whether one of the keys signed the manifest with this digest; an error when none did, or nobody could tell.
-pub(crate) async fn check_cosign(
-    registry: &Registry,
-    repository: &Repository,
-    digest: &str,
+/// Whether one of the keys made one of the signatures; an error when none did, or nobody could tell.
+pub(crate) fn check_cosign(
+    found: Result<Signatures, Error>,
     keys: &CosignKeys,
     shown: &str,
 ) -> Result<(), String> {
-    match registry.verify_cosign(repository, digest, keys).await {
-        Ok(true) => Ok(()),
+    match found {
+        Ok(signatures) if signatures.by_keys(keys) => Ok(()),
         // Flux cannot tell a registry without an answer from one without a signature; neither lets anything through.
         _ => Err(format!("no matching signatures were found for '{shown}'")),
     }
@@ -73,14 +71,8 @@ impl Keyless {
         Ok(Self { root, identities })
     }
 
-    /// Whether one of the identities signed the manifest with this digest; an error when none did, or nobody could tell.
-    pub(crate) async fn check(
-        &self,
-        registry: &Registry,
-        repository: &Repository,
-        digest: &str,
-    ) -> Result<(), String> {
-        let verdict = registry.verify_keyless(repository, digest, &self.root, &self.identities).await;
-        verdict.map_err(|e| e.to_string())?
+    /// Whether one of the identities made one of the signatures; an error when none did, or nobody could tell.
+    pub(crate) fn check(&self, found: Result<Signatures, Error>) -> Result<(), String> {
+        found.map_err(|e| e.to_string())?.by_identities(&self.root, &self.identities)
     }
 }

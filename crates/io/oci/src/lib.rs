@@ -5,7 +5,7 @@
 //! - [`Registry::resolve`]: the digest of a tag, with one request in the usual case;
 //! - [`Registry::image`]: a manifest, with the platform rule applied to indexes; [`Manifest::layer`] selects a layer;
 //! - [`Registry::blob`]: a stream that is checked against its digest and size as it is read;
-//! - [`Registry::verify_cosign`]: whether somebody we trust has signed a manifest;
+//! - [`Registry::signatures`]: whether somebody we trust has signed a manifest;
 //! - [`Registry::tags`], [`Registry::referrers`], [`Registry::push_blob`], [`Registry::push_manifest`].
 //!
 //! Everything a registry sends has a budget in bytes and pages. Credentials come from a [`Keychain`] and go only to the registry
@@ -29,6 +29,6 @@ pub use keychain::{Keychain, KeychainError};
 pub use manifest::{Descriptor, Index, Manifest, Platform, media_type};
 pub use name::{NameError, Reference, Repository};
 pub use registry::{Registry, RegistryOptions};
-pub use signatures::CosignKeys;
+pub use signatures::{CosignKeys, Signatures};
 pub use verified::{VerifiedBlob, digest_of};
 pub use version::select_tag;

@@ -34,50 +34,61 @@ impl CosignKeys {
     }
 }
 
-impl Registry {
-    /// Whether one of the keys signed the manifest with this digest. `false` is a verdict, an error is none.
-    pub async fn verify_cosign(
-        &self,
-        repository: &Repository,
-        digest: &str,
-        keys: &CosignKeys,
-    ) -> Result<bool, Error> {
-        let bundles = self.bundles(repository, digest).await?;
-        if !bundles.is_empty() {
-            let good = |bundle: &Vec<u8>| keys.0.iter().any(|key| verify_bundle(bundle, digest, key).is_ok());
-            return Ok(bundles.iter().any(good));
-        }
-        let signatures = self.simple_signatures(repository, digest).await?;
-        let good =
-            |signed: &SimpleSignature| keys.0.iter().any(|key| verify_simple(signed, digest, key).is_ok());
-        Ok(signatures.iter().any(good))
+/// What lies beside a manifest for whoever doubts it.
+#[derive(Clone, Debug, Default)]
+pub struct Signatures {
+    /// The digest of the manifest.
+    pub digest: String,
+    /// The newer form.
+    pub bundles: Vec<Vec<u8>>,
+    /// The older form; not looked at when there are bundles.
+    pub simple: Vec<SimpleSignature>,
+}
+
+impl Signatures {
+    /// Whether one of the keys made one of them.
+    pub fn by_keys(&self, keys: &CosignKeys) -> bool {
+        let bundle =
+            |bundle: &Vec<u8>| keys.0.iter().any(|key| verify_bundle(bundle, &self.digest, key).is_ok());
+        let simple = |signed: &SimpleSignature| {
+            keys.0.iter().any(|key| verify_simple(signed, &self.digest, key).is_ok())
+        };
+        if self.bundles.is_empty() { self.simple.iter().any(simple) } else { self.bundles.iter().any(bundle) }
     }
 
-    /// Whether one of the identities signed the manifest with this digest, going by a root of trust. The inner error is a
-    /// verdict and says why not, the outer one is none.
-    pub async fn verify_keyless(
-        &self,
-        repository: &Repository,
-        digest: &str,
-        root: &TrustRoot,
-        identities: &Identities,
-    ) -> Result<Result<(), String>, Error> {
-        let bundles = self.bundles(repository, digest).await?;
-        let mut verdicts: Vec<_> =
-            bundles.iter().map(|bundle| keyless::verify_bundle(bundle, digest, root, identities)).collect();
-        if bundles.is_empty() {
-            let signatures = self.simple_signatures(repository, digest).await?;
-            let check = |signed: &SimpleSignature| keyless::verify_simple(signed, digest, root, identities);
-            verdicts = signatures.iter().map(check).collect();
-        }
+    /// Whether one of the identities made one of them, going by a root of trust.
+    ///
+    /// # Errors
+    /// Why none of them counts.
+    pub fn by_identities(&self, root: &TrustRoot, identities: &Identities) -> Result<(), String> {
+        let bundle = |bundle: &Vec<u8>| keyless::verify_bundle(bundle, &self.digest, root, identities);
+        let simple =
+            |signed: &SimpleSignature| keyless::verify_simple(signed, &self.digest, root, identities);
+        let verdicts: Vec<_> = if self.bundles.is_empty() {
+            self.simple.iter().map(simple).collect()
+        } else {
+            self.bundles.iter().map(bundle).collect()
+        };
         if verdicts.iter().any(Result::is_ok) {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let reasons: Vec<String> = verdicts.into_iter().filter_map(|v| Some(v.err()?.to_string())).collect();
-        Ok(Err(match reasons.as_slice() {
+        Err(match reasons.as_slice() {
             [] => "no signatures found".to_owned(),
             reasons => format!("no matching signatures: {}", reasons.join("\n ")),
-        }))
+        })
+    }
+}
+
+impl Registry {
+    /// The signatures of the manifest with this digest. An error is no verdict.
+    pub async fn signatures(&self, repository: &Repository, digest: &str) -> Result<Signatures, Error> {
+        let mut found = Signatures { digest: digest.to_owned(), ..Signatures::default() };
+        found.bundles = self.bundles(repository, digest).await?;
+        if found.bundles.is_empty() {
+            found.simple = self.simple_signatures(repository, digest).await?;
+        }
+        Ok(found)
     }
 
     /// The newer form: artifacts that refer to the manifest.

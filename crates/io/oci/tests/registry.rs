@@ -294,7 +294,7 @@ async fn signatures_without_keys() {
         let fake = Fake::start().await;
         let (registry, repository) = (fake.registry(Keychain::anonymous()), fake.repository());
         let digest = fake.put("manifests/v1", media_type::OCI_MANIFEST, b"the manifest");
-        let none = registry.verify_keyless(&repository, &digest, &root, &ann).await.unwrap();
+        let none = registry.signatures(&repository, &digest).await.unwrap().by_identities(&root, &ann);
         assert_eq!(none, Err("no signatures found".to_owned()));
         let (kind, content, annotations) = if newer {
             let bundle = case("bundle, entry 3 of 7")["bundle"].to_string().into_bytes();
@@ -325,11 +325,12 @@ async fn signatures_without_keys() {
                 {"mediaType": media_type::OCI_MANIFEST, "artifactType": kind, "digest": stored, "size": signature.len()}]});
             fake.put(&format!("referrers/{digest}"), media_type::OCI_INDEX, index.to_string().as_bytes());
         }
-        let verdict = registry.verify_keyless(&repository, &digest, &root, &ann).await.unwrap();
+        let verdict = registry.signatures(&repository, &digest).await.unwrap().by_identities(&root, &ann);
         assert_eq!(verdict, Ok(()), "newer: {newer}");
-        let verdict = registry.verify_keyless(&repository, &digest, &root, &bob).await.unwrap().unwrap_err();
+        let verdict =
+            registry.signatures(&repository, &digest).await.unwrap().by_identities(&root, &bob).unwrap_err();
         assert!(verdict.starts_with("no matching signatures: none of the expected identities"), "{verdict}");
         let other = digest_of(b"another manifest");
-        assert!(registry.verify_keyless(&repository, &other, &root, &ann).await.unwrap().is_err());
+        assert!(registry.signatures(&repository, &other).await.unwrap().by_identities(&root, &ann).is_err());
     }
 }

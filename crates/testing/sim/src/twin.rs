@@ -8,6 +8,7 @@ use fl_archive::{Mode, TarWriter};
 use fl_gitfetch::{Commit, FetchOptions, Reference};
 use fl_oci::{
     Descriptor, Error as OciError, Manifest, Reference as OciReference, RegistryOptions, Repository,
+    Signatures,
 };
 use fl_source::git::{Fetched, Found, GitClient, GitRemote, GitRequest};
 use fl_source::oci::{OciClient, OciRegistry};
@@ -142,6 +143,8 @@ struct OciState {
     /// Manifest and layer by `repository:tag` and `repository@digest`.
     images: BTreeMap<String, (String, Manifest)>,
     blobs: BTreeMap<String, Vec<u8>>,
+    /// By the digest of what was signed.
+    signatures: BTreeMap<String, Signatures>,
     failure: Option<(u16, String)>,
     requests: u64,
 }
@@ -189,6 +192,19 @@ impl TwinOci {
             s.images.insert(format!("{repository}@{whole}"), (whole.clone(), manifest));
         });
         whole
+    }
+
+    /// Puts signatures beside an image that was pushed, which gets the digest that they are about.
+    pub fn sign(&self, repository: &str, tag: &str, signatures: Signatures) {
+        self.with(|s| {
+            let digest = signatures.digest.clone();
+            if let Some((old, manifest)) = s.images.remove(&format!("{repository}:{tag}")) {
+                s.images.remove(&format!("{repository}@{old}"));
+                s.images.insert(format!("{repository}:{tag}"), (digest.clone(), manifest.clone()));
+                s.images.insert(format!("{repository}@{digest}"), (digest.clone(), manifest));
+            }
+            s.signatures.insert(digest, signatures);
+        });
     }
 
     /// From now on every request is refused so; `None` heals it.
@@ -251,6 +267,16 @@ impl OciRegistry for TwinOci {
 
     fn manifest<'a>(&'a self, reference: &'a OciReference) -> BoxFuture<'a, Result<Manifest, OciError>> {
         async move { Ok(self.image(reference)?.1) }.boxed()
+    }
+
+    fn signatures<'a>(&'a self, reference: &'a OciReference) -> BoxFuture<'a, Result<Signatures, OciError>> {
+        async move {
+            self.ask("GET", &reference.to_string())?;
+            let digest = reference.identifier();
+            let found = self.with(|s| s.signatures.get(digest).cloned());
+            Ok(found.unwrap_or(Signatures { digest: digest.to_owned(), ..Signatures::default() }))
+        }
+        .boxed()
     }
 
     fn layer<'a>(

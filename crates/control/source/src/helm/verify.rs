@@ -62,9 +62,8 @@ impl Verification {
         let unknown = |e: fl_oci::Error| failed(format!("failed to verify {url}: {e}"));
         let digest = charts.registry.resolve(&reference).await.map_err(unknown)?;
         let shown = reference.to_string();
-        signature::check_cosign(&charts.registry, reference.repository(), &digest, keys, &shown)
-            .await
-            .map_err(failed)?;
+        let found = charts.registry.signatures(reference.repository(), &digest).await;
+        signature::check_cosign(found, keys, &shown).map_err(failed)?;
         Ok(true)
     }
 }

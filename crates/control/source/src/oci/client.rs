@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use fl_oci::{Descriptor, Error, Manifest, Reference, Registry, RegistryOptions, Repository};
+use fl_oci::{Descriptor, Error, Manifest, Reference, Registry, RegistryOptions, Repository, Signatures};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -21,10 +21,8 @@ pub trait OciRegistry: Send + Sync {
         repository: &'a Repository,
         layer: &'a Descriptor,
     ) -> BoxFuture<'a, Result<Box<dyn Read + Send>, Error>>;
-    /// For verification, which needs more than the rest; `None` in a twin.
-    fn network(&self) -> Option<&Registry> {
-        None
-    }
+    /// The signatures of the manifest that a digest names.
+    fn signatures<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Signatures, Error>>;
 }
 
 /// Opens registries.
@@ -69,7 +67,7 @@ impl OciRegistry for Opened {
         .boxed()
     }
 
-    fn network(&self) -> Option<&Registry> {
-        Some(&self.0)
+    fn signatures<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Signatures, Error>> {
+        self.0.signatures(reference.repository(), reference.identifier()).boxed()
     }
 }

@@ -75,20 +75,15 @@ async fn judge(
             if let Some(reference) = &verify.secret_ref {
                 let secret = read(pass, &reference.name).await?;
                 let keys = signature::cosign_keys(&secret.data)?;
-                let Some(network) = registry.network().filter(|_| !keys.is_empty()) else {
+                if keys.is_empty() {
                     return Err(format!("no matching signatures were found for '{at}'"));
-                };
-                let shown = at.to_string();
-                return signature::check_cosign(network, at.repository(), at.identifier(), &keys, &shown)
-                    .await;
+                }
+                return signature::check_cosign(registry.signatures(at).await, &keys, &at.to_string());
             }
             let root = root.ok_or(signature::KEYLESS)?;
             let matchers = verify.match_oidc_identity.as_deref().unwrap_or_default();
             let policy = signature::Keyless::new(&root, matchers)?;
-            let Some(network) = registry.network() else {
-                return Err("no signatures found".to_owned());
-            };
-            policy.check(network, at.repository(), at.identifier()).await
+            policy.check(registry.signatures(at).await)
         }
         VerificationProvider::Notation => {
             let Some(reference) = &verify.secret_ref else {
