@@ -105,6 +105,7 @@ async fn bodies_are_bounded_both_ways_of_reading() {
     }
 }
 
+/// N10: one budget for the host, whatever the client, the path and the credentials: no request inside the forbidden window.
 #[tokio::test]
 async fn a_host_that_says_429_is_left_alone_by_everybody() {
     let (home, seen) = server(|_| {
@@ -113,11 +114,22 @@ async fn a_host_that_says_429_is_left_alone_by_everybody() {
     .await;
     let url = format!("http://{home}/");
     assert_eq!(client(Credentials::None).send(Request::get(&url).unwrap()).await.unwrap().status(), 429);
-    for _ in 0..5 {
-        let error = client(basic()).send(Request::get(&url).unwrap()).await.unwrap_err();
+    let forward = |by: u64| async move {
+        tokio::time::pause();
+        tokio::time::advance(std::time::Duration::from_secs(by)).await;
+        tokio::time::resume();
+    };
+    for second in 0..29 {
+        let request = Request::get(&format!("{url}{second}")).unwrap();
+        let error = client(basic()).send(request.clone()).await.unwrap_err();
         assert!(matches!(error, Error::Calm { .. }), "{error}");
+        assert!(matches!(client(basic()).send_direct(request).await, Err(Error::Calm { .. })));
+        forward(1).await;
     }
     assert_eq!(seen.lock().unwrap().len(), 1);
+    forward(2).await;
+    assert_eq!(client(basic()).send(Request::get(&url).unwrap()).await.unwrap().status(), 429);
+    assert_eq!(seen.lock().unwrap().len(), 2);
 }
 
 /// E06: credentials in addresses.
