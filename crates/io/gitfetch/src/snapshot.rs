@@ -8,8 +8,12 @@ use fl_git::{EntryKind, ObjectId, ObjectKind, Pack, parse_tree};
 
 /// Directories one inside the other.
 const DEPTH: usize = 1000;
-/// Entries of a tree, all directories together.
-const ENTRIES: usize = 5_000_000;
+/// Entries of a tree, all directories together. Equal directories are stored once, so a few objects can name any number.
+const ENTRIES: usize = 1_000_000;
+/// Bytes of one path: no file system takes more.
+const PATH: usize = 4096;
+/// Bytes of all paths together.
+const PATHS: usize = 256 << 20;
 
 /// What an entry is. Links are never entries: no archive may hold one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +89,14 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn open(mut store: Store, commit: ObjectId, sparse: &[String]) -> Result<Self, Unreadable> {
         let tree = fl_git::parse_commit(&store.read_kind(&commit, ObjectKind::Commit)?)?.tree;
-        let mut walk =
-            Walk { store: &mut store, sparse, entries: Vec::new(), links: Vec::new(), pinned: Vec::new() };
+        let mut walk = Walk {
+            store: &mut store,
+            sparse,
+            entries: Vec::new(),
+            links: Vec::new(),
+            pinned: Vec::new(),
+            names: 0,
+        };
         walk.directory(tree, "", 0)?;
         let Walk { entries, links, pinned, .. } = walk;
         Ok(Self { stores: vec![store], entries, links, pinned })
@@ -179,6 +189,8 @@ struct Walk<'a> {
     entries: Vec<Entry>,
     links: Vec<String>,
     pinned: Vec<Pinned>,
+    /// Bytes of all paths so far.
+    names: usize,
 }
 
 impl Walk<'_> {
@@ -192,8 +204,12 @@ impl Walk<'_> {
             parse_tree(&content, tree.kind())?.into_iter().map(|e| (e.name.clone(), e)).collect();
         for (name, child) in children {
             let path = format!("{at}{name}");
-            if self.entries.len() > ENTRIES {
+            self.names += path.len();
+            if self.entries.len() + self.links.len() > ENTRIES || self.names > PATHS {
                 return Err(Unreadable::TooLarge("it has too many files"));
+            }
+            if path.len() > PATH {
+                return Err(Unreadable::TooLarge("a path in it is longer than 4096 bytes"));
             }
             match child.kind {
                 EntryKind::Directory => {
