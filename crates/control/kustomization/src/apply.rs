@@ -12,6 +12,7 @@ use fl_apply::{
 use fl_runtime::{Conditions as _, EventKind, Pass, Reconciled as _};
 use tokio::time::Instant;
 
+use crate::annotations;
 use crate::build::{Built, is_encrypted_secret};
 use crate::controller::{KustomizationController, LOOK_FOR_REVISION, NAMES};
 use crate::dereference;
@@ -133,6 +134,7 @@ impl KustomizationController {
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
             let result = applier.apply(&prepared).await;
             let applied = result.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
+            self.tell_ignored(pass, built, &prepared);
             (applied, jobs_with_ttl(prepared.objects()))
         };
         let changes = applied.changes();
@@ -147,6 +149,17 @@ impl KustomizationController {
         self.store_inventory(pass, &new, target);
         self.prune(pass, revision, target, new, &stale).await?;
         self.check_health(pass, plan, revision, target, &applied, jobs, !changed.is_empty()).await
+    }
+
+    /// Says once per build which labels and annotations mean nothing.
+    fn tell_ignored(&self, pass: &Pass<Kustomization>, built: &Built, prepared: &fl_apply::Prepared) {
+        let history = pass.object.status.as_ref().and_then(|s| s.history.as_deref()).unwrap_or_default();
+        if history.iter().any(|known| known.digest == built.digest) {
+            return;
+        }
+        if let Some(text) = annotations::ignored(prepared.objects()) {
+            pass.event(EventKind::Normal, "AnnotationIgnored", &text);
+        }
     }
 
     fn log_changes(&self, pass: &Pass<Kustomization>, changes: &ChangeSet, revision: &Revision) {

@@ -11,6 +11,7 @@
 //! Builds and applies are remembered: with the same files, variables and spec nothing is built, and objects whose metadata is watched
 //! and unchanged cost no request.
 
+mod annotations;
 mod apply;
 mod build;
 mod controller;

@@ -1,0 +1,63 @@
+//! Labels and annotations by which an object asks to be treated differently, and values of them that mean nothing.
+
+use fl_apply::{ObjectRef, annotation, label};
+use serde_json::Value;
+
+const GROUP: &str = "kustomize.toolkit.fluxcd.io";
+const SWITCH: &[&str] = &["enabled", "disabled"];
+/// What each may say; case does not matter. A value that is not listed is as good as none.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("decrypt", SWITCH),
+    ("force", SWITCH),
+    ("prune", SWITCH),
+    ("reconcile", SWITCH),
+    ("ssa", &["ignore", "ifnotpresent", "merge", "override"]),
+    ("substitute", SWITCH),
+];
+/// Named one by one; the rest is a number.
+const SHOWN: usize = 5;
+
+/// One line about all values that are ignored; none when there are none.
+pub(crate) fn ignored<'a>(objects: impl Iterator<Item = &'a Value>) -> Option<String> {
+    let mut found = Vec::new();
+    for object in objects {
+        for (key, values) in KNOWN {
+            let key = format!("{GROUP}/{key}");
+            let said = [label(object, &key), annotation(object, &key)].into_iter().flatten();
+            // The value is not shown: a variable may have put a secret there.
+            for _ in said.filter(|v| !values.iter().any(|known| known.eq_ignore_ascii_case(v))) {
+                let subject = ObjectRef::of(object).map(|r| r.to_string()).unwrap_or_default();
+                found.push(format!("{subject}: {key} is none of {}", values.join(", ")));
+            }
+        }
+    }
+    let more = found.len().saturating_sub(SHOWN);
+    found.truncate(SHOWN);
+    let rest = if more == 0 { String::new() } else { format!("\nand {more} more") };
+    (!found.is_empty())
+        .then(|| format!("ignored what no label or annotation may say:\n{}{rest}", found.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_means_nothing_is_named() {
+        let object = |value: Value| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b",
+                "annotations": {"kustomize.toolkit.fluxcd.io/ssa": value}}})
+        };
+        for fine in [json!("Merge"), json!("ignore"), json!("IfNotPresent"), json!(7), json!(null)] {
+            assert_eq!(ignored([object(fine)].iter()), None);
+        }
+        let text = ignored([object(json!("mergee")), object(json!(""))].iter()).expect("two of them");
+        let line =
+            "ConfigMap/b/a: kustomize.toolkit.fluxcd.io/ssa is none of ignore, ifnotpresent, merge, override";
+        assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), [line, line]);
+        let many: Vec<Value> = (0..9).map(|_| object(json!("x".repeat(1000)))).collect();
+        let text = ignored(many.iter()).expect("nine of them");
+        assert!(text.ends_with("and 4 more") && !text.contains("xx"), "{text}");
+    }
+}

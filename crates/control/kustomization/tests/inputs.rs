@@ -1,0 +1,160 @@
+//! Lines A and J of the threats: artifacts that are not what they claim, labels and annotations that mean nothing.
+
+mod lab;
+
+use std::time::Duration;
+
+use fl_runtime::{Kind, Patch, Write};
+use fl_sim::{NAMESPACE, World, condition};
+use lab::{applied, kustomization, map, push, revision, run, world};
+use serde_json::{Value, json};
+
+fn message(object: &Value) -> String {
+    condition(object, "Ready")["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A well-formed artifact that nobody published.
+fn forged() -> Vec<u8> {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    let content = map("forged", "1");
+    let mut header = tar::Header::new_ustar();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o600);
+    tar.append_data(&mut header, "forged.yaml", content.as_bytes()).expect("written");
+    tar.into_inner().expect("written").finish().expect("written")
+}
+
+async fn file_of(world: &World) -> std::path::PathBuf {
+    let source = world.ready("GitRepository", "app").await;
+    let path = source["status"]["artifact"]["path"].as_str().expect("an artifact").to_owned();
+    world.store.file(&path).expect("a path of the store")
+}
+
+/// Writes that are about what a Kustomization applies.
+fn applies(world: &World) -> Vec<String> {
+    let requests = world.faults.take_requests().into_iter();
+    requests.filter(|r| !r.starts_with("GET") && r.contains("/configmaps")).collect()
+}
+
+/// A10: an artifact whose digest differs is never built, before the first apply and after it.
+#[test]
+fn an_artifact_with_another_digest_is_never_built() {
+    run(async {
+        let world = world(41, &[("a.yaml", map("a", "1"))]).await;
+        let file = file_of(&world).await;
+        let good = std::fs::read(&file).expect("read");
+        std::fs::write(&file, forged()).expect("written");
+        world.faults.take_requests();
+        kustomization(&world, "app", "").await;
+        let failed = world.failed("Kustomization", "app").await;
+        assert_eq!(condition(&failed, "Ready")["reason"], "ArtifactFailed");
+        assert!(message(&failed).contains("failed to verify archive"), "{}", message(&failed));
+        // Flipped, cut short and empty ones too.
+        let flipped: Vec<u8> =
+            good.iter().enumerate().map(|(i, b)| if i == good.len() / 2 { b ^ 1 } else { *b }).collect();
+        for damaged in [flipped, good[..good.len() / 2].to_vec(), Vec::new()] {
+            std::fs::write(&file, damaged).expect("written");
+            tokio::time::sleep(Duration::from_secs(120)).await;
+        }
+        assert_eq!(applies(&world), Vec::<String>::new(), "applies after the mismatch");
+        std::fs::write(&file, &good).expect("written");
+        world.ready("Kustomization", "app").await;
+        assert!(world.get("ConfigMap", "a").await.is_some());
+        assert!(world.get("ConfigMap", "forged").await.is_none());
+        // The next revision is replaced by somebody before it is read; what is applied stays.
+        applies(&world);
+        push(&world, &[("b.yaml", map("b", "1"))]);
+        world.faults.add(fl_sim::Rule::new(
+            |method, path| *method != http::Method::GET && path.contains("/kustomizations/"),
+            fl_sim::When::Always,
+            fl_sim::Action::Delay(Duration::from_secs(30)),
+        ));
+        revision(&world, "t1").await;
+        std::fs::write(file_of(&world).await, forged()).expect("written");
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert!(world.get("ConfigMap", "forged").await.is_none());
+        let left = world.get("ConfigMap", "a").await.is_some() || world.get("ConfigMap", "b").await.is_some();
+        assert!(left, "what is there stays until something better is known");
+    });
+}
+
+/// J02: values that mean nothing are ignored, and one event says so.
+#[test]
+fn annotations_that_mean_nothing_are_ignored_with_one_event() {
+    run(async {
+        let odd = |name: &str, key: &str, value: &str| {
+            let line = format!("  annotations: {{kustomize.toolkit.fluxcd.io/{key}: {value}}}\n");
+            map(name, "1").replace("\ndata:\n", &format!("\n{line}data:\n"))
+        };
+        let files = [
+            ("a.yaml", odd("a", "reconcile", "disabledd")),
+            ("b.yaml", odd("b", "ssa", "'1'")),
+            ("c.yaml", odd("c", "prune", "'\u{1F4A3} \\n'")),
+            ("d.yaml", odd("d", "force", "'true'")),
+            ("e.yaml", odd("e", "ssa", "Merge")),
+        ];
+        let world = world(42, &files).await;
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        for name in ["a", "b", "c", "d", "e"] {
+            assert!(world.get("ConfigMap", name).await.is_some(), "{name} was not applied");
+        }
+        for round in 0..3 {
+            world.request("Kustomization", "app", &format!("t{round}")).await;
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        }
+        let events = world.events().await;
+        let told: Vec<_> = events.iter().filter(|e| e.starts_with("AnnotationIgnored: ")).collect();
+        assert_eq!(told.len(), 1, "{events:#?}");
+        for name in ["a", "b", "c", "d"] {
+            assert!(told[0].contains(&format!("ConfigMap/{NAMESPACE}/{name}: ")), "{}", told[0]);
+        }
+        assert!(!told[0].contains("/e: "), "{}", told[0]);
+        // No value of `prune` but `disabled` keeps an object.
+        push(&world, &files[..1]);
+        let wanted = revision(&world, "r1").await;
+        applied(&world, "app", &wanted).await;
+        world.gone("ConfigMap", "c").await;
+    });
+}
+
+/// J02: requests for a pass are any text; whatever it is, it is handled once and nothing breaks.
+#[test]
+fn requests_may_be_any_text() {
+    run(async {
+        let world = world(43, &[("a.yaml", map("a", "1"))]).await;
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        let texts = [
+            "",
+            " ",
+            "not a time",
+            "-1",
+            "0000-00-00T99:99:99Z",
+            "\u{0}\n\u{202e}\u{1F4A3}",
+            &"9".repeat(30_000),
+        ];
+        for text in texts {
+            for (kind, resource) in [
+                ("GitRepository", Kind::of::<fl_api::source::GitRepository>()),
+                ("Kustomization", Kind::of::<fl_api::kustomize::Kustomization>()),
+            ] {
+                let patch = json!({"metadata": {"annotations": {fl_runtime::REQUESTED_AT: text,
+                    "reconcile.fluxcd.io/forceAt": text, "reconcile.fluxcd.io/resetAt": "x",
+                    "kustomize.fluorite.dev/approve-deletions": text,
+                    "kustomize.toolkit.fluxcd.io/reconcile": text}}});
+                let write = Write::by("user");
+                let patched =
+                    world.user.patch(&resource, Some(NAMESPACE), "app", Patch::Merge, &patch, &write).await;
+                patched.expect("any text is an annotation");
+                if !text.is_empty() {
+                    world.until(kind, "app", |o| o["status"]["lastHandledReconcileAt"] == text).await;
+                }
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                world.ready(kind, "app").await;
+            }
+        }
+        let events = world.events().await;
+        assert!(!events.iter().any(|e| e.contains("bug") || e.contains("panic")), "{events:#?}");
+    });
+}
