@@ -88,8 +88,11 @@ pub(crate) async fn dependencies(
                 Ok(true) => {}
                 Ok(false) => return Err(waiting("is not ready according to readyExpr eval")),
                 Err(e) => {
+                    // The reason may quote the other object, which is another tenant's in another namespace.
+                    let foreign = namespace != object.namespace();
+                    let why = if foreign { String::new() } else { format!(": {e}") };
                     return Err(Unready::Waiting(format!(
-                        "failed to evaluate the CEL expression '{text}': {e}"
+                        "failed to evaluate the CEL expression '{text}'{why}"
                     )));
                 }
             }
