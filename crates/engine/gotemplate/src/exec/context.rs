@@ -199,7 +199,7 @@ impl<'a> Context<'a> {
             Some(overlay) => Rc::clone(overlay),
             None => {
                 let mut named = Named::default();
-                match self.set.parse_texts(&name, text, &mut crate::parse::Names::default()) {
+                match self.set.parse_texts(&name, text, &mut crate::parse::Workspace::default()) {
                     Ok(parsed) => parsed.into_iter().for_each(|template| adopt(&mut named, template)),
                     Err(error) => return Ok(Err(error.into())),
                 }

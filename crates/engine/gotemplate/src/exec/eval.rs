@@ -16,8 +16,8 @@ impl<'t> State<'_, '_, 't> {
             value = Some(result);
         }
         let value = value.unwrap_or_else(Rv::missing);
-        for name in &pipe.decl {
-            if pipe.is_assign {
+        for name in pipe.decl() {
+            if pipe.is_assign() {
                 self.set_var(name, value.clone())?;
             } else {
                 self.vars.push((name.clone(), value.clone()));
@@ -120,7 +120,8 @@ impl<'t> State<'_, '_, 't> {
         let rest = args.get(1..).unwrap_or_default();
         match &first.kind {
             OperandKind::Field(fields) => self.eval_fields(dot, dot.clone(), node, fields, rest, last),
-            OperandKind::Variable(name, fields) => {
+            OperandKind::Variable(names) => {
+                let (name, fields) = names.split_first().expect("a variable has a name");
                 let value = self.var(name)?;
                 if fields.is_empty() {
                     if !args.is_empty() {
@@ -130,7 +131,8 @@ impl<'t> State<'_, '_, 't> {
                 }
                 self.eval_fields(dot, value, node, fields, rest, last)
             }
-            OperandKind::Chain(inner, fields) => {
+            OperandKind::Chain(chain) => {
+                let (inner, fields) = &**chain;
                 if matches!(inner.kind, OperandKind::Nil) {
                     let shown = self.shown(NodeRef::Operand(first));
                     return self.fail(format!("indirection through explicit nil in {shown}"));
@@ -225,16 +227,17 @@ impl<'t> State<'_, '_, 't> {
     fn check_count(&self, signature: Signature, name: &[u8], given: usize, last: bool) -> Walk<()> {
         let total = given + usize::from(last);
         let want = signature.params.len();
-        let name = String::from_utf8_lossy(name);
+        let name = || String::from_utf8_lossy(name);
         if signature.variadic {
             if total < want - 1 {
                 return self.fail(format!(
-                    "wrong number of args for {name}: want at least {} got {given}",
+                    "wrong number of args for {}: want at least {} got {given}",
+                    name(),
                     want - 1
                 ));
             }
         } else if total != want {
-            return self.fail(format!("wrong number of args for {name}: want {want} got {total}"));
+            return self.fail(format!("wrong number of args for {}: want {want} got {total}", name()));
         }
         Ok(())
     }

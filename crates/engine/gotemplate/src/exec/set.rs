@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::func::Functions;
 use crate::limits::Limits;
 use crate::parse::node::Template;
-use crate::parse::{Names, ParseOptions, parse};
+use crate::parse::{Names, ParseOptions, Workspace, parse};
 use crate::value::{Str, Value};
 
 /// What `.missing` means for a map without that key.
@@ -106,12 +106,12 @@ impl TemplateSet {
     }
 
     fn parse_in_turn(&mut self, texts: &[(&str, &Str)]) -> Result<Vec<Arc<Template>>, (usize, Error)> {
-        let mut names = std::mem::take(&mut self.names);
+        let mut work = Workspace::with_names(std::mem::take(&mut self.names));
         let mut all = Vec::with_capacity(texts.len());
         for (at, (name, text)) in texts.iter().enumerate() {
-            all.extend(self.parse_texts(&Str::from(*name), text, &mut names).map_err(|error| (at, error))?);
+            all.extend(self.parse_texts(&Str::from(*name), text, &mut work).map_err(|error| (at, error))?);
         }
-        self.names = names;
+        self.names = work.names;
         Ok(all)
     }
 
@@ -123,10 +123,10 @@ impl TemplateSet {
         &self,
         name: &Str,
         text: &Str,
-        names: &mut Names,
+        work: &mut Workspace,
     ) -> Result<Vec<Arc<Template>>, Error> {
         let options = ParseOptions { functions: &self.functions, left: &self.left, right: &self.right };
-        parse(name, text, &options, names)
+        parse(name, text, &options, work)
     }
 
     /// Whether a template of this name exists.

@@ -166,14 +166,14 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         self.at(NodeRef::Node(node));
         self.step()?;
         match node {
-            Node::Text { start, end } => {
+            Node::Text { start, end } | Node::Raw { start, end } => {
                 let text = &self.tree().text[*start as usize..*end as usize];
                 self.out.extend_from_slice(text);
                 self.count_output(text.len())
             }
-            Node::Action { pipe, .. } => {
+            Node::Action(pipe) => {
                 let value = self.eval_pipeline(dot, pipe)?;
-                if pipe.decl.is_empty() {
+                if pipe.variables.is_none() {
                     self.at(NodeRef::Node(node));
                     self.print_value(node, &value.v)?;
                 }
@@ -241,7 +241,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         let ran = match &value {
             Value::Nil => false,
             Value::Int(kind, n) => {
-                if branch.pipe.decl.len() > 1 {
+                if branch.pipe.decl().len() > 1 {
                     let shown = crate::fmt::display(&value);
                     return self.fail(format!("can't use {shown} to iterate over more than one variable"));
                 }
@@ -306,9 +306,9 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
 
     fn iterate(&mut self, branch: &'t Branch, index: Rv, item: &Rv) -> Walk<()> {
         self.step()?;
-        let decl = &branch.pipe.decl;
-        if branch.pipe.is_assign {
-            match &decl[..] {
+        let decl = branch.pipe.decl();
+        if branch.pipe.is_assign() {
+            match decl {
                 [one] => self.set_var(one, item.clone())?,
                 [first, second] => {
                     self.set_var(first, index)?;

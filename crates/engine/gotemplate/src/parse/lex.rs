@@ -79,6 +79,18 @@ pub(crate) struct Lexer<'t> {
     keep_continue: bool,
 }
 
+/// The ASCII characters of identifiers.
+static WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut b = 0;
+    while b < 128 {
+        word[b] = (b as u8).is_ascii_alphanumeric() || b as u8 == b'_';
+        b += 1;
+    }
+    word
+};
+
+#[inline]
 fn is_space_byte(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\r' | b'\n')
 }
@@ -246,6 +258,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Whether the right delimiter begins here. Most bytes are not even its first.
+    #[inline]
     fn right_delim_at(&self, pos: usize) -> bool {
         self.input.get(pos) == self.right.first() && self.input[pos..].starts_with(self.right)
     }
@@ -274,57 +287,73 @@ impl<'t> Lexer<'t> {
     }
 
     fn lex_action(&mut self) -> Item {
-        if let Some(trim) = self.at_right_delim() {
+        let Some(&first) = self.input.get(self.pos) else {
+            return self.fail("unclosed action");
+        };
+        let may_end = Some(&first) == self.right.first() || is_space_byte(first);
+        if may_end && let Some(trim) = self.at_right_delim() {
             if self.paren_depth == 0 {
                 return self.lex_right_delim(trim);
             }
             return self.fail("unclosed left paren");
         }
-        let before = self.pos;
-        let Some(c) = self.next() else {
-            return self.fail("unclosed action");
-        };
-        match c {
-            ' ' | '\t' | '\r' | '\n' => {
-                self.pos = before;
-                self.lex_space()
-            }
-            '=' => self.emit(Tok::Assign),
-            ':' => {
+        if WORD[usize::from(first)] && !first.is_ascii_digit() {
+            return self.lex_identifier();
+        }
+        if is_space_byte(first) {
+            return self.lex_space();
+        }
+        self.pos += 1;
+        match first {
+            b'=' => self.emit(Tok::Assign),
+            b':' => {
                 if self.next() != Some('=') {
                     return self.fail("expected :=");
                 }
                 self.emit(Tok::Declare)
             }
-            '|' => self.emit(Tok::Pipe),
-            '"' => self.lex_quote(b'"', Tok::String, "unterminated quoted string"),
-            '\'' => self.lex_quote(b'\'', Tok::CharConstant, "unterminated character constant"),
-            '`' => self.lex_raw_quote(),
-            '$' => self.lex_field_or_variable(Tok::Variable),
-            '.' if self.rest().first().is_some_and(|b| !b.is_ascii_digit()) => {
+            b'|' => self.emit(Tok::Pipe),
+            b'"' => self.lex_quote(b'"', Tok::String, "unterminated quoted string"),
+            b'\'' => self.lex_quote(b'\'', Tok::CharConstant, "unterminated character constant"),
+            b'`' => self.lex_raw_quote(),
+            b'$' => self.lex_field_or_variable(Tok::Variable),
+            b'.' if self.rest().first().is_some_and(|b| !b.is_ascii_digit()) => {
                 self.lex_field_or_variable(Tok::Field)
             }
-            '.' | '+' | '-' | '0'..='9' => {
-                self.pos = before;
+            b'.' | b'+' | b'-' | b'0'..=b'9' => {
+                self.pos -= 1;
                 self.lex_number()
             }
-            c if is_word(c) => {
-                self.pos = before;
-                self.lex_identifier()
-            }
-            '(' => {
+            b'(' => {
                 self.paren_depth += 1;
                 self.emit(Tok::LeftParen)
             }
-            ')' => {
+            b')' => {
                 if self.paren_depth == 0 {
                     return self.fail("unexpected right paren");
                 }
                 self.paren_depth -= 1;
                 self.emit(Tok::RightParen)
             }
-            ' '..='~' => self.emit(Tok::Char),
-            c => self.fail(format!("unrecognized character in action: {}", crate::fmt::unicode_sharp(c))),
+            b' '..=b'~' => self.emit(Tok::Char),
+            _ => {
+                self.pos -= 1;
+                self.lex_unusual()
+            }
+        }
+    }
+
+    /// A letter outside ASCII, or what may not stand in an action.
+    fn lex_unusual(&mut self) -> Item {
+        match self.next() {
+            Some(c) if is_word(c) => {
+                self.pos = self.start;
+                self.lex_identifier()
+            }
+            c => {
+                let shown = crate::fmt::unicode_sharp(c.unwrap_or_default());
+                self.fail(format!("unrecognized character in action: {shown}"))
+            }
         }
     }
 
@@ -342,33 +371,38 @@ impl<'t> Lexer<'t> {
     }
 
     fn at_terminator(&self) -> bool {
-        match self.rest().first() {
+        match self.input.get(self.pos) {
             None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(') => true,
             Some(_) => self.right_delim_at(self.pos),
         }
     }
 
-    /// Skips identifier characters; the character after them, for an error.
-    fn skip_word(&mut self) -> Option<char> {
+    /// Skips identifier characters.
+    fn skip_word(&mut self) {
         loop {
-            let ascii = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
-            self.pos += self.rest().iter().take_while(ascii).count();
+            while self.input.get(self.pos).is_some_and(|b| WORD[usize::from(*b)]) {
+                self.pos += 1;
+            }
+            match self.input.get(self.pos) {
+                Some(0x80..) => {}
+                _ => return,
+            }
             match self.peek() {
                 Some(c) if is_word(c) => self.pos += c.len_utf8(),
-                other => return other,
+                _ => return,
             }
         }
     }
 
-    fn bad_character(&mut self, c: Option<char>) -> Item {
-        let shown = c.map_or_else(|| "U+FFFFFFFFFFFFFFFF".to_owned(), crate::fmt::unicode_sharp);
+    fn bad_character(&mut self) -> Item {
+        let shown = self.peek().map_or_else(|| "U+FFFFFFFFFFFFFFFF".to_owned(), crate::fmt::unicode_sharp);
         self.fail(format!("bad character {shown}"))
     }
 
     fn lex_identifier(&mut self) -> Item {
-        let after = self.skip_word();
+        self.skip_word();
         if !self.at_terminator() {
-            return self.bad_character(after);
+            return self.bad_character();
         }
         let tok = match &self.input[self.start..self.pos] {
             b"block" => Tok::Block,
@@ -392,9 +426,9 @@ impl<'t> Lexer<'t> {
         if self.at_terminator() {
             return self.emit(if tok == Tok::Variable { tok } else { Tok::Dot });
         }
-        let after = self.skip_word();
+        self.skip_word();
         if !self.at_terminator() {
-            return self.bad_character(after);
+            return self.bad_character();
         }
         self.emit(tok)
     }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use self::lex::{Item, Lexer, Tok};
 pub(crate) use self::names::Names;
-use self::node::{Branch, Command, Node, Operand, OperandKind, Pipe, Span, Template, TemplateCall, Tree};
+use self::node::{
+    Branch, Command, Lists, Node, OperandKind, Pipe, Span, Template, TemplateCall, Tree, Variables,
+};
 use crate::error::{Error, Finding};
 use crate::func::Functions;
 use crate::strconv::unquote;
@@ -29,36 +31,50 @@ pub(crate) struct ParseOptions<'a> {
     pub(crate) right: &'a [u8],
 }
 
+/// What is kept from one text to the next: names, and room for lists that grow.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    pub(crate) names: Names,
+    /// Unfinished lists, each on top of those around it: a finished one goes into the tree in one piece.
+    unfinished: Lists,
+    finished: Lists,
+}
+
+impl Workspace {
+    pub(crate) fn with_names(names: Names) -> Self {
+        Workspace { names, ..Workspace::default() }
+    }
+}
+
 /// Parses one text into its templates: the text itself and those it defines.
 pub(crate) fn parse(
     name: &Str,
     text: &Str,
     options: &ParseOptions<'_>,
-    names: &mut Names,
+    work: &mut Workspace,
 ) -> Result<Vec<Arc<Template>>, Error> {
     let fail = |message: String| Error::Parse(format!("template: {name}:1: {message}"), None);
     if u32::try_from(text.len()).is_err() {
         return Err(fail("template is larger than 4 GiB".to_owned()));
     }
     let has = |word: &str| options.functions.get(word).is_some();
+    let lists = std::mem::take(&mut work.finished);
     let mut parser = Parser {
         name: name.clone(),
-        tree: Tree::new(text),
+        tree: Tree { text: text.clone(), lists },
         text,
-        names,
+        work,
         lexer: Lexer::new(text, options.left, options.right, !has("break"), !has("continue")),
         functions: options.functions,
         frame: Frame::new(),
-        scratch: Scratch::default(),
         done: Vec::new(),
         blocks: 0,
     };
     let root = parser.parse_root()?;
     parser.add(name.clone(), root)?;
-    let Parser { mut tree, done, .. } = parser;
-    tree.nodes.shrink_to_fit();
-    tree.commands.shrink_to_fit();
-    tree.operands.shrink_to_fit();
+    let Parser { mut tree, done, work, .. } = parser;
+    work.finished = tree.lists;
+    tree.lists = work.finished.take_exact();
     let tree = Arc::new(tree);
     let template = |(template, root)| {
         Arc::new(Template { name: template, parse_name: name.clone(), tree: Arc::clone(&tree), root })
@@ -111,14 +127,6 @@ enum Parsed {
     End(End),
 }
 
-/// Unfinished lists, each on top of those around it: a finished one goes into the tree in one piece.
-#[derive(Default)]
-struct Scratch {
-    nodes: Vec<Node>,
-    commands: Vec<Command>,
-    operands: Vec<Operand>,
-}
-
 fn finish<T>(stack: &mut Vec<T>, mark: usize, finished: &mut Vec<T>) -> Span {
     // No longer than the text, which is shorter than 4 GiB.
     let start = finished.len() as u32;
@@ -130,11 +138,10 @@ struct Parser<'t> {
     name: Str,
     tree: Tree,
     text: &'t [u8],
-    names: &'t mut Names,
+    work: &'t mut Workspace,
     lexer: Lexer<'t>,
     functions: &'t Functions,
     frame: Frame,
-    scratch: Scratch,
     done: Vec<(Str, Span)>,
     blocks: usize,
 }
@@ -250,10 +257,10 @@ impl Parser<'_> {
             }
             match self.text_or_action()? {
                 Parsed::End(end) => return self.error(format!("unexpected {}", end.text())),
-                Parsed::Node(node) => self.scratch.nodes.push(node),
+                Parsed::Node(node) => self.work.unfinished.nodes.push(node),
             }
         }
-        Ok(finish(&mut self.scratch.nodes, 0, &mut self.tree.nodes))
+        Ok(finish(&mut self.work.unfinished.nodes, 0, &mut self.tree.lists.nodes))
     }
 
     fn parse_definition(&mut self) -> Parse<()> {
@@ -273,14 +280,17 @@ impl Parser<'_> {
             return self.error(format!("more than {MAX_BLOCKS} nested blocks"));
         }
         self.blocks += 1;
-        let mark = self.scratch.nodes.len();
+        let mark = self.work.unfinished.nodes.len();
         while self.peek_non_space().tok != Tok::Eof {
             match self.text_or_action()? {
                 Parsed::End(end) => {
                     self.blocks -= 1;
-                    return Ok((finish(&mut self.scratch.nodes, mark, &mut self.tree.nodes), end));
+                    return Ok((
+                        finish(&mut self.work.unfinished.nodes, mark, &mut self.tree.lists.nodes),
+                        end,
+                    ));
                 }
-                Parsed::Node(node) => self.scratch.nodes.push(node),
+                Parsed::Node(node) => self.work.unfinished.nodes.push(node),
             }
         }
         self.error("unexpected EOF")
@@ -328,13 +338,33 @@ impl Parser<'_> {
             Tok::Range => Node::Range(Box::new(self.control("range")?)),
             Tok::Template => self.template_control()?,
             Tok::With => self.with_control()?,
+            Tok::RawString if self.is_alone(item) => Node::Raw { start: item.start + 1, end: item.end - 1 },
             _ => {
                 self.backup();
-                let pos = self.peek().start;
-                Node::Action { pos, pipe: self.pipeline("command", Tok::RightDelim)? }
+                Node::Action(self.pipeline("command", Tok::RightDelim)?)
             }
         };
         Ok(Parsed::Node(node))
+    }
+
+    /// Whether the action ends behind a raw string that stands in it as it is meant; then the end is taken, too.
+    fn is_alone(&mut self, raw: Item) -> bool {
+        let mut after = self.next();
+        let blank = (after.tok == Tok::Space).then_some(after);
+        if blank.is_some() {
+            after = self.next();
+        }
+        // A raw string leaves carriage returns out.
+        if after.tok == Tok::RightDelim && memchr::memchr(b'\r', raw.text(self.text)).is_none() {
+            return true;
+        }
+        match blank {
+            Some(blank) => self.backup3(raw, blank),
+            None => self.backup2(raw),
+        }
+        // The caller gives the string back.
+        self.next();
+        false
     }
 
     fn loop_control(&mut self, word: &str) -> Parse<()> {
@@ -384,9 +414,9 @@ impl Parser<'_> {
             self.blocks += 1;
             let node = if context == "if" { self.if_control()? } else { self.with_control()? };
             self.blocks -= 1;
-            let mark = self.scratch.nodes.len();
-            self.scratch.nodes.push(node);
-            return Ok(finish(&mut self.scratch.nodes, mark, &mut self.tree.nodes));
+            let mark = self.work.unfinished.nodes.len();
+            self.work.unfinished.nodes.push(node);
+            return Ok(finish(&mut self.work.unfinished.nodes, mark, &mut self.tree.lists.nodes));
         }
         let (list, end) = self.item_list()?;
         if let End::Else = end {
@@ -428,26 +458,27 @@ impl Parser<'_> {
             return self.unexpected(item, context);
         }
         match unquote(item.text(self.text)) {
-            Some(name) => Ok(self.names.share(&name)),
+            Some(name) => Ok(self.work.names.share(&name)),
             None => self.error("invalid syntax"),
         }
     }
 
     fn str_of(&mut self, item: Item) -> Str {
-        self.names.share(item.text(self.text))
+        self.work.names.share(item.text(self.text))
     }
 
     fn pipeline(&mut self, context: &str, end: Tok) -> Parse<Pipe> {
         let pos = self.peek_non_space().start;
-        let (decl, is_assign) = self.declarations(context)?;
-        let mark = self.scratch.commands.len();
+        let variables = self.declarations(context)?;
+        let mark = self.work.unfinished.commands.len();
         loop {
             let item = self.next_non_space();
             match item.tok {
                 tok if tok == end => {
-                    self.check_pipeline(&self.scratch.commands[mark..], context)?;
-                    let cmds = finish(&mut self.scratch.commands, mark, &mut self.tree.commands);
-                    return Ok(Pipe { pos, decl: decl.into(), is_assign, cmds });
+                    self.check_pipeline(&self.work.unfinished.commands[mark..], context)?;
+                    let cmds =
+                        finish(&mut self.work.unfinished.commands, mark, &mut self.tree.lists.commands);
+                    return Ok(Pipe { pos, cmds, variables });
                 }
                 Tok::Bool
                 | Tok::CharConstant
@@ -463,33 +494,37 @@ impl Parser<'_> {
                 | Tok::LeftParen => {
                     self.backup();
                     let command = self.command()?;
-                    self.scratch.commands.push(command);
+                    self.work.unfinished.commands.push(command);
                 }
                 _ => return self.unexpected(item, context),
             }
         }
     }
 
-    /// The variables before `:=` or `=`, and whether it is the latter.
-    fn declarations(&mut self, context: &str) -> Parse<(Vec<Str>, bool)> {
-        let mut decl = Vec::new();
+    /// The variables before `:=` or `=`.
+    fn declarations(&mut self, context: &str) -> Parse<Option<Box<Variables>>> {
+        let mut names = Vec::new();
+        let set = |names: Vec<Str>, assign| match names.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(Box::new(Variables { names, assign }))),
+        };
         loop {
             let variable = self.peek_non_space();
             if variable.tok != Tok::Variable {
-                return Ok((decl, false));
+                return set(names, false);
             }
             self.next();
             let after = self.peek();
             let next = self.peek_non_space();
             if matches!(next.tok, Tok::Assign | Tok::Declare) {
                 self.next_non_space();
-                self.declare(&mut decl, variable);
-                return Ok((decl, next.tok == Tok::Assign));
+                self.declare(&mut names, variable);
+                return set(names, next.tok == Tok::Assign);
             }
             if next.tok == Tok::Char && next.text(self.text) == b"," {
                 self.next_non_space();
-                self.declare(&mut decl, variable);
-                if context == "range" && decl.len() < 2 {
+                self.declare(&mut names, variable);
+                if context == "range" && names.len() < 2 {
                     match self.peek_non_space().tok {
                         Tok::Variable | Tok::RightDelim | Tok::RightParen => continue,
                         _ => return self.error("range can only initialize variables"),
@@ -502,13 +537,13 @@ impl Parser<'_> {
             } else {
                 self.backup2(variable);
             }
-            return Ok((decl, false));
+            return set(names, false);
         }
     }
 
-    fn declare(&mut self, decl: &mut Vec<Str>, variable: Item) {
+    fn declare(&mut self, names: &mut Vec<Str>, variable: Item) {
         let name = self.str_of(variable);
-        decl.push(name.clone());
+        names.push(name.clone());
         self.frame.vars.push(name);
     }
 
@@ -527,10 +562,10 @@ impl Parser<'_> {
 
     fn command(&mut self) -> Parse<Command> {
         let pos = self.peek_non_space().start;
-        let mark = self.scratch.operands.len();
+        let mark = self.work.unfinished.operands.len();
         loop {
             if let Some(operand) = self.operand()? {
-                self.scratch.operands.push(operand);
+                self.work.unfinished.operands.push(operand);
             }
             let item = self.next();
             match item.tok {
@@ -541,10 +576,10 @@ impl Parser<'_> {
             }
             break;
         }
-        if self.scratch.operands.len() == mark {
+        if self.work.unfinished.operands.len() == mark {
             return self.error("empty command");
         }
-        let args = finish(&mut self.scratch.operands, mark, &mut self.tree.operands);
+        let args = finish(&mut self.work.unfinished.operands, mark, &mut self.tree.lists.operands);
         Ok(Command { pos, args })
     }
 }

@@ -33,16 +33,16 @@ impl Names {
         new
     }
 
-    /// The fields of `.a.b.c`.
-    pub(crate) fn fields(&mut self, chain: &[u8]) -> Arc<[Str]> {
-        if let Some(known) = self.chains.get(chain) {
+    /// The fields of `.a.b.c`, or the variable and the fields of `$a.b.c`.
+    pub(crate) fn chain(&mut self, text: &[u8]) -> Arc<[Str]> {
+        if let Some(known) = self.chains.get(text) {
             return Arc::clone(known);
         }
-        let fields = chain.split(|b| *b == b'.').skip(1);
-        let fields: Vec<Str> = fields.map(|field| self.share(field)).collect();
-        let fields: Arc<[Str]> = fields.into();
-        self.chains.insert(chain.into(), Arc::clone(&fields));
-        fields
+        let names = text.strip_prefix(b".").unwrap_or(text).split(|b| *b == b'.');
+        let names: Vec<Str> = names.map(|name| self.share(name)).collect();
+        let names: Arc<[Str]> = names.into();
+        self.chains.insert(text.into(), Arc::clone(&names));
+        names
     }
 
     /// The function of this name; `find` tells what it is when it is met for the first time.

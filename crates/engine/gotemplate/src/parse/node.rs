@@ -37,26 +37,44 @@ pub(crate) struct Span {
 pub(crate) struct Tree {
     /// The source, shared with whoever handed it over.
     pub(crate) text: Str,
+    pub(crate) lists: Lists,
+}
+
+/// The lists of a tree.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
     pub(crate) nodes: Vec<Node>,
     pub(crate) commands: Vec<Command>,
     pub(crate) operands: Vec<Operand>,
 }
 
-impl Tree {
-    pub(crate) fn new(text: &Str) -> Self {
-        Tree { text: text.clone(), nodes: Vec::new(), commands: Vec::new(), operands: Vec::new() }
+impl Lists {
+    /// Moves everything into lists that are just large enough; these here stay empty and keep their room.
+    pub(crate) fn take_exact(&mut self) -> Lists {
+        fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
+            let mut taken = Vec::with_capacity(list.len());
+            taken.append(list);
+            taken
+        }
+        Lists {
+            nodes: exact(&mut self.nodes),
+            commands: exact(&mut self.commands),
+            operands: exact(&mut self.operands),
+        }
     }
+}
 
+impl Tree {
     pub(crate) fn nodes(&self, span: Span) -> &[Node] {
-        &self.nodes[span.start as usize..span.end as usize]
+        &self.lists.nodes[span.start as usize..span.end as usize]
     }
 
     pub(crate) fn commands(&self, pipe: &Pipe) -> &[Command] {
-        &self.commands[pipe.cmds.start as usize..pipe.cmds.end as usize]
+        &self.lists.commands[pipe.cmds.start as usize..pipe.cmds.end as usize]
     }
 
     pub(crate) fn args(&self, command: &Command) -> &[Operand] {
-        &self.operands[command.args.start as usize..command.args.end as usize]
+        &self.lists.operands[command.args.start as usize..command.args.end as usize]
     }
 
     pub(crate) fn is_blank(&self, span: Span) -> bool {
@@ -77,10 +95,12 @@ pub(crate) enum Node {
         start: u32,
         end: u32,
     },
-    Action {
-        pos: u32,
-        pipe: Pipe,
+    /// An action that is nothing but a raw string; the bytes between its quotes are printed as they are.
+    Raw {
+        start: u32,
+        end: u32,
     },
+    Action(Pipe),
     If(Box<Branch>),
     With(Box<Branch>),
     Range(Box<Branch>),
@@ -111,9 +131,29 @@ pub(crate) struct TemplateCall {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     pub(crate) pos: u32,
-    pub(crate) decl: Box<[Str]>,
-    pub(crate) is_assign: bool,
     pub(crate) cmds: Span,
+    /// Few have them.
+    pub(crate) variables: Option<Box<Variables>>,
+}
+
+/// The variables that a pipeline sets.
+#[derive(Debug)]
+pub(crate) struct Variables {
+    pub(crate) names: Vec<Str>,
+    /// `=`, not `:=`
+    pub(crate) assign: bool,
+}
+
+impl Pipe {
+    /// The names of the variables that it sets.
+    pub(crate) fn decl(&self) -> &[Str] {
+        self.variables.as_ref().map_or(&[], |variables| &variables.names)
+    }
+
+    /// Whether these exist already.
+    pub(crate) fn is_assign(&self) -> bool {
+        self.variables.as_ref().is_some_and(|variables| variables.assign)
+    }
 }
 
 #[derive(Debug)]
@@ -132,8 +172,8 @@ pub(crate) struct Operand {
 pub(crate) enum OperandKind {
     Field(Arc<[Str]>),
     /// Name with `$`, then fields.
-    Variable(Str, Arc<[Str]>),
-    Chain(Box<Operand>, Arc<[Str]>),
+    Variable(Arc<[Str]>),
+    Chain(Box<(Operand, Arc<[Str]>)>),
     Identifier(Arc<Word>),
     Dot,
     Nil,
@@ -192,7 +232,10 @@ impl NodeRef<'_> {
         match self {
             NodeRef::Node(node) => match node {
                 Node::Text { start, .. } => *start,
-                Node::Action { pos, .. } | Node::Break { pos } | Node::Continue { pos } => *pos,
+                // Where the quote is.
+                Node::Raw { start, .. } => *start - 1,
+                Node::Action(pipe) => pipe.pos,
+                Node::Break { pos } | Node::Continue { pos } => *pos,
                 Node::If(branch) | Node::With(branch) | Node::Range(branch) => branch.pos,
                 Node::Template(call) => call.pos,
             },
@@ -224,7 +267,12 @@ fn print_list(out: &mut Vec<u8>, list: Span, tree: &Tree) {
 fn print_node(out: &mut Vec<u8>, node: &Node, tree: &Tree) {
     match node {
         Node::Text { start, end } => out.extend_from_slice(&tree.text[*start as usize..*end as usize]),
-        Node::Action { pipe, .. } => {
+        Node::Raw { start, end } => {
+            out.extend_from_slice(b"{{");
+            out.extend_from_slice(&tree.text[*start as usize - 1..*end as usize + 1]);
+            out.extend_from_slice(b"}}");
+        }
+        Node::Action(pipe) => {
             out.extend_from_slice(b"{{");
             print_pipe(out, pipe, tree);
             out.extend_from_slice(b"}}");
@@ -261,14 +309,14 @@ fn print_branch(out: &mut Vec<u8>, word: &[u8], branch: &Branch, tree: &Tree) {
 }
 
 pub(crate) fn print_pipe(out: &mut Vec<u8>, pipe: &Pipe, tree: &Tree) {
-    for (i, name) in pipe.decl.iter().enumerate() {
+    for (i, name) in pipe.decl().iter().enumerate() {
         if i > 0 {
             out.extend_from_slice(b", ");
         }
         out.extend_from_slice(name);
     }
-    if !pipe.decl.is_empty() {
-        out.extend_from_slice(if pipe.is_assign { b" = " } else { b" := " });
+    if !pipe.decl().is_empty() {
+        out.extend_from_slice(if pipe.is_assign() { b" = " } else { b" := " });
     }
     for (i, command) in tree.commands(pipe).iter().enumerate() {
         if i > 0 {
@@ -300,14 +348,14 @@ fn print_wrapped(out: &mut Vec<u8>, operand: &Operand, tree: &Tree) {
 
 pub(crate) fn print_operand(out: &mut Vec<u8>, operand: &Operand, tree: &Tree) {
     let fields = match &operand.kind {
-        OperandKind::Field(fields) => fields,
-        OperandKind::Variable(name, fields) => {
-            out.extend_from_slice(name);
-            fields
+        OperandKind::Field(fields) => &fields[..],
+        OperandKind::Variable(names) => {
+            out.extend_from_slice(&names[0]);
+            &names[1..]
         }
-        OperandKind::Chain(node, fields) => {
-            print_wrapped(out, node, tree);
-            fields
+        OperandKind::Chain(chain) => {
+            print_wrapped(out, &chain.0, tree);
+            &chain.1[..]
         }
         OperandKind::Identifier(word) => return out.extend_from_slice(&word.name),
         OperandKind::Dot => return out.push(b'.'),
@@ -319,7 +367,7 @@ pub(crate) fn print_operand(out: &mut Vec<u8>, operand: &Operand, tree: &Tree) {
         }
         OperandKind::Pipe(pipe) => return print_pipe(out, pipe, tree),
     };
-    for field in &fields[..] {
+    for field in fields {
         out.push(b'.');
         out.extend_from_slice(field);
     }

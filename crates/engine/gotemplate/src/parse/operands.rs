@@ -16,7 +16,7 @@ impl Parser<'_> {
         if next.tok != Tok::Field {
             return Ok(Some(node));
         }
-        let fields = self.fields();
+        let fields = self.chain(next.start, next.start);
         use OperandKind as K;
         let kind = match node.kind {
             K::Bool(_) | K::String(..) | K::Number(_) | K::Nil | K::Dot => {
@@ -24,19 +24,17 @@ impl Parser<'_> {
                 node::print_operand(&mut shown, &node, &self.tree);
                 return self.error(format!("unexpected . after term {}", crate::fmt::quoted(&shown)));
             }
-            _ => K::Chain(Box::new(node), fields),
+            _ => K::Chain(Box::new((node, fields))),
         };
         Ok(Some(Operand { pos: next.start, kind }))
     }
 
-    /// Takes the fields that follow each other without a blank.
-    fn fields(&mut self) -> Arc<[Str]> {
-        let start = self.peek().start as usize;
-        let mut end = start;
+    /// Takes the fields that follow without a blank what stands at `start..end`; all names from `start` on.
+    fn chain(&mut self, start: u32, mut end: u32) -> Arc<[Str]> {
         while self.peek().tok == Tok::Field {
-            end = self.next().end as usize;
+            end = self.next().end;
         }
-        self.names.fields(&self.text[start..end])
+        self.work.names.chain(&self.text[start as usize..end as usize])
     }
 
     fn term(&mut self) -> Parse<Option<Operand>> {
@@ -46,7 +44,7 @@ impl Parser<'_> {
             Tok::Identifier => {
                 let name = item.text(self.text);
                 let functions = self.functions;
-                match self.names.word(name, |name| callee(functions, name)) {
+                match self.work.names.word(name, |name| callee(functions, name)) {
                     Some(word) => OperandKind::Identifier(word),
                     None => return self.error(format!("function {} not defined", crate::fmt::quoted(name))),
                 }
@@ -54,22 +52,20 @@ impl Parser<'_> {
             Tok::Dot => OperandKind::Dot,
             Tok::Nil => OperandKind::Nil,
             Tok::Variable => {
-                let name = self.str_of(item);
-                if !self.frame.vars.contains(&name) {
-                    return self.error(format!("undefined variable {}", crate::fmt::quoted(&name)));
+                let name = item.text(self.text);
+                if !self.frame.vars.iter().any(|known| known.as_bytes() == name) {
+                    return self.error(format!("undefined variable {}", crate::fmt::quoted(name)));
                 }
                 // With fields behind it a variable or field is said to be where the second name begins, as Go says it.
                 if self.peek().tok == Tok::Field {
                     pos = self.peek().start;
                 }
-                OperandKind::Variable(name, self.fields())
+                OperandKind::Variable(self.chain(item.start, item.end))
             }
             Tok::Field => {
-                self.backup();
-                let first = item.end;
-                let fields = self.fields();
+                let fields = self.chain(item.start, item.end);
                 if fields.len() > 1 {
-                    pos = first;
+                    pos = item.end;
                 }
                 OperandKind::Field(fields)
             }
@@ -90,7 +86,7 @@ impl Parser<'_> {
                 return Ok(Some(Operand { pos: pipe.pos, kind: OperandKind::Pipe(Box::new(pipe)) }));
             }
             Tok::String | Tok::RawString => match unquote(item.text(self.text)) {
-                Some(text) => OperandKind::String(self.names.share(&text), item.end),
+                Some(text) => OperandKind::String(self.work.names.share(&text), item.end),
                 None => return self.error("invalid syntax"),
             },
             _ => {

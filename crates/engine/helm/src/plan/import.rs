@@ -42,9 +42,13 @@ impl Plan<'_> {
             }
         }
         // The parent's own values win over imported ones.
-        let values = deep_copy_map(&values);
-        merge_tables(&values, &imports, warnings);
-        self.charts[id.0].values = ValueSource::Imported(values);
+        self.charts[id.0].values = ValueSource::Imported(if imports.is_empty() {
+            values
+        } else {
+            let values = deep_copy_map(&values);
+            merge_tables(&values, &imports, warnings);
+            values
+        });
         Ok(())
     }
 }

@@ -72,19 +72,31 @@ impl Release {
                 Split::Helm3 => split_manifests(&text),
                 Split::Helm4 => split_documents(&text),
             };
+            // Most files hold one document, which then is what is left of the text.
+            let mut only = None;
+            let single = documents.len() == 1;
             for content in documents {
                 let head = Head::read(content).map_err(|why| Error::output(&path, why, content))?;
                 match Hook::read(&head, &path, content) {
                     Some(Ok(hook)) => self.hooks.push(hook),
                     Some(Err(notice)) => self.warnings.push(notice),
-                    None => self.manifests.push(Manifest {
-                        source: path.clone(),
-                        api_version: head.api_version,
-                        kind: head.kind,
-                        name: head.name,
-                        content: content.to_owned(),
-                    }),
+                    None => {
+                        let start = content.as_ptr() as usize - text.as_ptr() as usize;
+                        only = single.then_some((start, start + content.len()));
+                        self.manifests.push(Manifest {
+                            source: path.clone(),
+                            api_version: head.api_version,
+                            kind: head.kind,
+                            name: head.name,
+                            content: if single { String::new() } else { content.to_owned() },
+                        });
+                    }
                 }
+            }
+            if let (Some((start, end)), Some(manifest)) = (only, self.manifests.last_mut()) {
+                manifest.content = text;
+                manifest.content.truncate(end);
+                manifest.content.drain(..start);
             }
         }
         kinds::sort_by_kind(&mut self.hooks, INSTALL_ORDER, |h| &h.kind);
@@ -94,10 +106,15 @@ impl Release {
 
     /// All manifests as one text, each under a comment that names its template; CRDs first when asked for.
     pub fn manifest_text(&self, include_crds: bool) -> String {
+        self.manifest_text_and_room(include_crds, 0)
+    }
+
+    /// The text of all manifests, with room for so many bytes more.
+    fn manifest_text_and_room(&self, include_crds: bool, more: usize) -> String {
         let crds = if include_crds { self.crds.as_slice() } else { &[] };
-        let crd_bytes: usize = crds.iter().map(|c| c.source.len() + c.data.len() + 16).sum();
-        let bytes: usize = self.manifests.iter().map(|m| m.source.len() + m.content.len() + 16).sum();
-        let mut text = String::with_capacity(crd_bytes + bytes);
+        let crd_bytes: usize = crds.iter().map(|c| document_len(&c.source, c.data.len())).sum();
+        let bytes: usize = self.manifests.iter().map(|m| document_len(&m.source, m.content.len())).sum();
+        let mut text = String::with_capacity(crd_bytes + bytes + more);
         for crd in crds {
             push_document(&mut text, &crd.source, &crd.data.to_text());
         }
@@ -134,9 +151,16 @@ impl Release {
     }
 }
 
+const BEFORE_SOURCE: &str = "---\n# Source: ";
+
 /// Appends one document as Helm prints it.
 pub fn push_document(text: &mut String, source: &str, content: &str) {
-    for part in ["---\n# Source: ", source, "\n", content, "\n"] {
+    for part in [BEFORE_SOURCE, source, "\n", content, "\n"] {
         text.push_str(part);
     }
+}
+
+/// How many bytes [`push_document`] appends.
+fn document_len(source: &str, content: usize) -> usize {
+    BEFORE_SOURCE.len() + source.len() + content + 2
 }

@@ -1,6 +1,6 @@
 //! A release as `helm template` prints it.
 
-use super::{Release, push_document, split_manifests};
+use super::{Hook, Release, document_len, push_document, split_manifests};
 use crate::chart::Pattern;
 use crate::error::Error;
 
@@ -26,13 +26,16 @@ impl Default for PrintOptions {
 impl Release {
     /// The text for stdout.
     pub fn printed(&self, options: &PrintOptions) -> Result<String, Error> {
-        let mut text = self.manifest_text(options.crds);
+        let wanted = |hook: &&Hook| options.hooks && (options.tests || !hook.is_test());
+        let hooks = || self.hooks.iter().filter(wanted);
+        let bytes: usize = hooks().map(|h| document_len(&h.path, h.manifest.len())).sum();
+        let mut text = self.manifest_text_and_room(options.crds, bytes + 1);
         // Helm trims what surrounds the manifests, then ends with one line break; no manifests give an empty line.
         text.truncate(text.trim_end().len());
         let lead = text.len() - text.trim_start().len();
         text.drain(..lead);
         text.push('\n');
-        for hook in self.hooks.iter().filter(|hook| options.hooks && (options.tests || !hook.is_test())) {
+        for hook in hooks() {
             push_document(&mut text, &hook.path, &hook.manifest);
         }
         if options.show_only.is_empty() { Ok(text) } else { pick(&text, &options.show_only) }
