@@ -8,7 +8,16 @@ use fl_yaml::{Dialect, Node, Options, Scalar};
 
 /// Reads the first document; nothing at all is null.
 pub(crate) fn document(data: &[u8]) -> Result<Node, String> {
-    match fl_yaml::parse_first(data, &Options::sigs()) {
+    or_null(fl_yaml::parse_first(data, &Options::sigs()))
+}
+
+/// Reads the first document and builds only what stands under the keys of the root that are wanted.
+pub(crate) fn outline(data: &[u8], wanted: fn(&str) -> bool) -> Result<Node, String> {
+    or_null(fl_yaml::parse_outline(data, wanted))
+}
+
+fn or_null(read: Result<Option<Node>, fl_yaml::Error>) -> Result<Node, String> {
+    match read {
         Ok(document) => Ok(document.unwrap_or_default()),
         Err(error) => Err(format!("error converting YAML to JSON: {}", error.go_text(Dialect::Sigs))),
     }

@@ -44,7 +44,7 @@ pub use json::{JsonStyle, from_json, to_json, write_json};
 pub use map::{Entry, Map};
 pub use node::{Extra, Node, Style, Tag, Value};
 pub use options::{Aliases, Duplicates, Options};
-pub use read::{parse_all, parse_first};
+pub use read::{parse_all, parse_first, parse_outline};
 pub use resolve::{Dialect, Scalar, resolve, resolve_plain};
 pub use smol_str::SmolStr;
 pub use sort::compare_keys;

@@ -28,3 +28,61 @@ pub fn parse_first(bytes: &[u8], options: &Options) -> Result<Option<Node>, Erro
     let text = reader::text(bytes)?;
     Parser::new(&text, *options).next_document()
 }
+
+/// Reads the first document as [`parse_first`] does with [`Options::sigs`], with the same errors, but builds only what
+/// is wanted: lists and mappings inside entries of the root whose keys `wanted` refuses come out empty.
+///
+/// # Errors
+/// As [`parse_first`].
+pub fn parse_outline(bytes: &[u8], wanted: fn(&str) -> bool) -> Result<Option<Node>, Error> {
+    let text = reader::text(bytes)?;
+    let mut parser = Parser::new(&text, Options::sigs());
+    // What is not wanted in its place may be wanted through an anchor or a merge key. Few texts have either.
+    let elsewhere = memchr::memchr(b'&', text.as_bytes()).is_some()
+        || memchr::memmem::find(text.as_bytes(), b"<<").is_some();
+    if !elsewhere {
+        parser.outline(wanted);
+    }
+    parser.next_document()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outline(text: &str) -> Result<Option<Node>, Error> {
+        parse_outline(text.as_bytes(), |key| key == "meta")
+    }
+
+    #[test]
+    fn an_outline_has_what_is_wanted() {
+        let text = "spec:\n  a:\n  - b: 1\n    c: |\n      x\nmeta:\n  list: [1, {a: b}]\n  map:\n    k: v\nend: 1\n";
+        let whole = parse_first(text.as_bytes(), &Options::sigs()).unwrap().unwrap();
+        let outline = outline(text).unwrap().unwrap();
+        assert_eq!(outline.get("meta"), whole.get("meta"));
+        assert_eq!(outline.get("end"), whole.get("end"));
+        assert!(outline.get("spec").and_then(Node::as_map).is_some_and(crate::Map::is_empty));
+    }
+
+    #[test]
+    fn an_outline_has_what_anchors_bring() {
+        let text = "spec: &a\n  k: v\nmeta: *a\n";
+        let outline = outline(text).unwrap().unwrap();
+        assert_eq!(outline.at(&["meta", "k"]).and_then(Node::as_text), Some("v"));
+    }
+
+    #[test]
+    fn an_outline_has_the_same_errors() {
+        for bad in [
+            "spec:\n  a: b\n c: d\n",
+            "spec:\n  ~: a\n",
+            "spec:\n  - !!int x\n",
+            "spec: {a: [}\n",
+            "spec:\n  ? [a]\n  : b\n",
+            "spec:\n  18446744073709551615: a\nmeta: [\n",
+        ] {
+            let whole = parse_first(bad.as_bytes(), &Options::sigs()).expect_err(bad);
+            assert_eq!(outline(bad).expect_err(bad).to_string(), whole.to_string(), "{bad}");
+        }
+    }
+}

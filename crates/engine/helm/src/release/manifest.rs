@@ -28,14 +28,17 @@ pub(crate) struct Head {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
+/// The fields of a head.
+const KNOWN: &[&str] = &["apiVersion", "kind", "metadata"];
+
 impl Head {
     /// Reads the head of a manifest; the whole text must be YAML.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let document = decode::document(text.as_bytes())?;
+        let document =
+            decode::outline(text.as_bytes(), |key| KNOWN.iter().any(|k| k.eq_ignore_ascii_case(key)))?;
         let mut head = Self::default();
         let mut d = Decoder::default();
-        let known = &["apiVersion", "kind", "metadata"];
-        d.fields(&document, "releaseutil.SimpleHead", "SimpleHead", known, |d, field, node| match field {
+        d.fields(&document, "releaseutil.SimpleHead", "SimpleHead", KNOWN, |d, field, node| match field {
             "apiVersion" => d.string(node, "SimpleHead", field, &mut head.api_version),
             "kind" => d.string(node, "SimpleHead", field, &mut head.kind),
             _ => {

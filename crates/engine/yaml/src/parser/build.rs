@@ -170,11 +170,13 @@ impl<'a> Parser<'a> {
 
     /// Puts a finished node into the innermost open collection.
     pub(super) fn deliver(&mut self, node: Node) {
+        let dropped = self.is_dropped();
         let frame = self.stack.last_mut().expect("a collection is open here");
         match frame.kind {
+            Kind::BlockSeq | Kind::DashesOnly | Kind::FlowSeq if dropped => {}
             Kind::BlockSeq | Kind::DashesOnly | Kind::FlowSeq => self.items.push(node),
             Kind::BlockMap | Kind::FlowMap | Kind::FlowPair => match frame.key.take() {
-                None => frame.key = Some(node),
+                None => self.set_key(node),
                 Some(key) => {
                     if let Err(error) = self.add_entry(key, node) {
                         self.deferred.get_or_insert(error);
@@ -203,6 +205,10 @@ impl<'a> Parser<'a> {
         if options.dialect == Dialect::Sigs {
             merge::make_string_key(&mut key)?;
         }
+        if self.is_dropped() {
+            return Ok(());
+        }
+        let frame = self.stack.last_mut().expect("a mapping is open here");
         let entries = &mut self.entries[frame.start..];
         let duplicate = match (options.duplicates, &key.value) {
             (Duplicates::Keep, _) => None,
@@ -265,7 +271,16 @@ impl<'a> Parser<'a> {
     /// Gives the innermost mapping its next key.
     #[inline]
     pub(super) fn set_key(&mut self, key: Node) {
+        if let (Some(wanted), [_]) = (self.wanted, &self.stack[..]) {
+            self.unwanted = key.as_text().is_some_and(|key| !wanted(key));
+        }
         self.frame().key = Some(key);
+    }
+
+    /// Whether what the innermost collection holds is not wanted.
+    #[inline]
+    pub(super) fn is_dropped(&self) -> bool {
+        self.unwanted && self.stack.len() > 1
     }
 }
 

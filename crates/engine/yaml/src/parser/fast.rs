@@ -70,6 +70,7 @@ impl Parser<'_> {
         let mark = Mark { column: colon.column + 1 + blanks, ..colon };
         match self.scanner.plain_value() {
             Found::Scalar(text, style) => {
+                let text = if self.is_dropped() { "" } else { text };
                 let node = self.plain_scalar(text, style, mark);
                 self.deliver(node);
                 Ok(true)
@@ -136,6 +137,7 @@ impl Parser<'_> {
         let mark = Mark { line: self.scanner.line(), column: column + 1 + blanks };
         match self.scanner.plain_value() {
             Found::Scalar(text, style) => {
+                let text = if self.is_dropped() { "" } else { text };
                 let node = self.plain_scalar(text, style, mark);
                 self.deliver(node);
                 Ok(true)

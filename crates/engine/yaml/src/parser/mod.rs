@@ -33,6 +33,10 @@ pub(crate) struct Parser<'a> {
     /// How many values a Go decoder would have visited, and how many of them through aliases.
     visited: usize,
     through_aliases: usize,
+    /// Which entries of the root are built; all without it.
+    wanted: Option<fn(&str) -> bool>,
+    /// Whether the entry of the root that is being read is not wanted.
+    unwanted: bool,
     /// The first problem with a value. Go sees it only after the whole document was read, so syntax errors win.
     deferred: Option<Error>,
 }
@@ -62,8 +66,15 @@ impl<'a> Parser<'a> {
             anchors: FxHashMap::default(),
             visited: 0,
             through_aliases: 0,
+            wanted: None,
+            unwanted: false,
             deferred: None,
         }
+    }
+
+    /// Builds only the entries of the root that `wanted` wants; of others, what they hold is read and dropped.
+    pub(crate) fn outline(&mut self, wanted: fn(&str) -> bool) {
+        self.wanted = Some(wanted);
     }
 
     fn error(context: Mark, problem: Mark, message: &str) -> Error {
