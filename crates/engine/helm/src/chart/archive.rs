@@ -48,10 +48,9 @@ pub(crate) fn read(
     let mut tar = tar::Archive::new(Unzipped::new(data).take(allowance));
     let mut files = Vec::new();
     let mut packed = None;
-    let mut waste = Vec::new();
     let mut remaining = limits.total;
     let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
-    for (count, entry) in tar.entries().map_err(unreadable)?.enumerate() {
+    for (count, entry) in tar.entries_with_seek().map_err(unreadable)?.enumerate() {
         let mut entry = entry.map_err(unreadable)?;
         if count >= limits.entries {
             return Err(LoadError::Archive(format!(
@@ -82,11 +81,11 @@ pub(crate) fn read(
         let mut file = BufferedFile::new(name, Vec::new());
         let mut content = entry.by_ref().take(remaining);
         let read = if is_deferred(&file.name) {
-            // Read all the same: what cannot be read is refused now and not later.
+            // Passed over on the way to the next entry: what cannot be read is refused now and not later.
             let archive = || owned.cloned().unwrap_or_else(|| Arc::new(data.to_vec()));
             let packed = packed.get_or_insert_with(|| Arc::new(Packed::new(archive())));
             file.kept = Some(Content::packed(Arc::clone(packed), count));
-            passed_over(&mut content, &mut waste).map_err(unreadable)?
+            size
         } else if !is_for_loader(&file.name) && size <= PREPARED {
             let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
             file.kept = Some(content);
@@ -146,18 +145,6 @@ fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Content, u
     Ok((room.into(), read as u64))
 }
 
-/// Reads to the end and keeps nothing; how many bytes there were.
-fn passed_over(content: &mut impl Read, waste: &mut Vec<u8>) -> std::io::Result<u64> {
-    waste.resize(64 << 10, 0);
-    let mut all = 0;
-    loop {
-        match content.read(waste)? {
-            0 => return Ok(all),
-            read => all += read as u64,
-        }
-    }
-}
-
 /// Whether a file stays packed until it is wanted: those in the `crds/` of the chart or of one in its `charts/`.
 fn is_deferred(name: &str) -> bool {
     let mut name = name;
@@ -171,7 +158,7 @@ fn is_deferred(name: &str) -> bool {
 pub(super) fn read_deferred(data: &[u8]) -> HashMap<usize, Str> {
     let mut tar = tar::Archive::new(Unzipped::new(data));
     let mut contents = HashMap::new();
-    for (count, entry) in tar.entries().into_iter().flatten().enumerate() {
+    for (count, entry) in tar.entries_with_seek().into_iter().flatten().enumerate() {
         // The same archive was read to its end before; nothing can be wrong with it now.
         let Ok(mut entry) = entry else { break };
         let name = checked_name(&String::from_utf8_lossy(&entry.path_bytes()));

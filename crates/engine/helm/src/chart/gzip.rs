@@ -1,6 +1,6 @@
 //! Gzip, decompressed in large pieces: charts are mostly CRDs, and small pieces spend their time on what surrounds them.
 
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -15,6 +15,8 @@ pub(super) struct Unzipped<'d> {
     piece: Vec<u8>,
     start: usize,
     end: usize,
+    /// How much of the content was taken.
+    position: u64,
     checksum: crc32fast::Hasher,
     length: u32,
     inside: bool,
@@ -30,6 +32,7 @@ impl<'d> Unzipped<'d> {
             piece: Vec::new(),
             start: 0,
             end: 0,
+            position: 0,
             checksum: crc32fast::Hasher::new(),
             length: 0,
             inside: false,
@@ -138,7 +141,30 @@ impl Read for Unzipped<'_> {
         let count = buffer.len().min(self.end - self.start);
         buffer[..count].copy_from_slice(&self.piece[self.start..self.start + count]);
         self.start += count;
+        self.position += count as u64;
         Ok(count)
+    }
+}
+
+/// Steps over content without a copy of it; there is no way back, and none beyond the end.
+impl Seek for Unzipped<'_> {
+    fn seek(&mut self, to: SeekFrom) -> Result<u64> {
+        let SeekFrom::Current(bytes) = to else { return Err(ErrorKind::Unsupported.into()) };
+        let mut left = u64::try_from(bytes).map_err(|_| ErrorKind::Unsupported)?;
+        while left > 0 {
+            if self.start == self.end {
+                self.refill()?;
+            }
+            let ready = (self.end - self.start) as u64;
+            if ready == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            let step = left.min(ready);
+            self.start += step as usize;
+            self.position += step;
+            left -= step;
+        }
+        Ok(self.position)
     }
 }
 
@@ -173,6 +199,20 @@ mod tests {
             assert_eq!(unpacked(&two).expect("two members"), [content, content].concat());
         }
         assert_eq!(unpacked(b"").expect("nothing"), b"");
+    }
+
+    #[test]
+    fn content_can_be_passed_over() {
+        let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+        let data = packed(&content);
+        let mut reader = Unzipped::new(&data);
+        let mut four = [0; 4];
+        assert_eq!(reader.seek(SeekFrom::Current(4 * 150_000)).expect("inside"), 600_000);
+        reader.read_exact(&mut four).expect("inside");
+        assert_eq!(u32::from_le_bytes(four), 150_000);
+        assert!(reader.seek(SeekFrom::Current(-4)).is_err());
+        assert_eq!(reader.seek(SeekFrom::Current(4 * 49_999)).expect("the end"), 800_000);
+        assert!(reader.seek(SeekFrom::Current(1)).is_err());
     }
 
     #[test]
