@@ -564,9 +564,7 @@ impl Parser<'_> {
         let pos = self.peek_non_space().start;
         let mark = self.work.unfinished.operands.len();
         loop {
-            if let Some(operand) = self.operand()? {
-                self.work.unfinished.operands.push(operand);
-            }
+            self.operand()?;
             let item = self.next();
             match item.tok {
                 Tok::Space => continue,

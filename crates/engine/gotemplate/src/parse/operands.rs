@@ -10,23 +10,31 @@ use crate::strconv::unquote;
 use crate::value::Str;
 
 impl Parser<'_> {
-    pub(super) fn operand(&mut self) -> Parse<Option<Operand>> {
-        let Some(node) = self.term()? else { return Ok(None) };
+    /// Adds the operand that comes next, if one does, to the unfinished ones.
+    pub(super) fn operand(&mut self) -> Parse<()> {
+        if !self.term()? {
+            return Ok(());
+        }
         let next = self.peek();
         if next.tok != Tok::Field {
-            return Ok(Some(node));
+            return Ok(());
         }
         let fields = self.chain(next.start, next.start);
-        use OperandKind as K;
-        let kind = match node.kind {
-            K::Bool(_) | K::String(..) | K::Number(_) | K::Nil | K::Dot => {
-                let mut shown = Vec::new();
-                node::print_operand(&mut shown, &node, &self.tree);
-                return self.error(format!("unexpected . after term {}", crate::fmt::quoted(&shown)));
-            }
-            _ => K::Chain(Box::new((node, fields))),
-        };
-        Ok(Some(Operand { pos: next.start, kind }))
+        let Some(node) = self.work.unfinished.operands.pop() else { return Ok(()) };
+        if node.kind.is_constant() || matches!(node.kind, OperandKind::Dot) {
+            let mut shown = Vec::new();
+            node::print_operand(&mut shown, &node, &self.tree);
+            return self.error(format!("unexpected . after term {}", crate::fmt::quoted(&shown)));
+        }
+        self.add_operand(next.start, OperandKind::Chain(Box::new((node, fields))));
+        Ok(())
+    }
+
+    /// Operands are made where they stay: moving them from one place to the next is most of what they would cost.
+    #[inline]
+    fn add_operand(&mut self, pos: u32, kind: OperandKind) -> bool {
+        self.work.unfinished.operands.push(Operand { pos, kind });
+        true
     }
 
     /// Takes the fields that follow without a blank what stands at `start..end`; all names from `start` on.
@@ -37,20 +45,20 @@ impl Parser<'_> {
         self.work.names.chain(&self.text[start as usize..end as usize])
     }
 
-    fn term(&mut self) -> Parse<Option<Operand>> {
+    fn term(&mut self) -> Parse<bool> {
         let item = self.next_non_space();
         let mut pos = item.start;
-        let kind = match item.tok {
+        Ok(match item.tok {
             Tok::Identifier => {
                 let name = item.text(self.text);
                 let functions = self.functions;
                 match self.work.names.word(name, |name| callee(functions, name)) {
-                    Some(word) => OperandKind::Identifier(word),
+                    Some(word) => self.add_operand(pos, OperandKind::Identifier(word)),
                     None => return self.error(format!("function {} not defined", crate::fmt::quoted(name))),
                 }
             }
-            Tok::Dot => OperandKind::Dot,
-            Tok::Nil => OperandKind::Nil,
+            Tok::Dot => self.add_operand(pos, OperandKind::Dot),
+            Tok::Nil => self.add_operand(pos, OperandKind::Nil),
             Tok::Variable => {
                 let name = item.text(self.text);
                 if !self.frame.vars.iter().any(|known| known.as_bytes() == name) {
@@ -60,19 +68,20 @@ impl Parser<'_> {
                 if self.peek().tok == Tok::Field {
                     pos = self.peek().start;
                 }
-                OperandKind::Variable(self.chain(item.start, item.end))
+                let names = self.chain(item.start, item.end);
+                self.add_operand(pos, OperandKind::Variable(names))
             }
             Tok::Field => {
                 let fields = self.chain(item.start, item.end);
                 if fields.len() > 1 {
                     pos = item.end;
                 }
-                OperandKind::Field(fields)
+                self.add_operand(pos, OperandKind::Field(fields))
             }
-            Tok::Bool => OperandKind::Bool(item.text(self.text) == b"true"),
+            Tok::Bool => self.add_operand(pos, OperandKind::Bool(item.text(self.text) == b"true")),
             Tok::CharConstant | Tok::Complex | Tok::Number => {
                 match number::parse_number(item.text(self.text), item.tok) {
-                    Ok(number) => OperandKind::Number(Box::new(number)),
+                    Ok(number) => self.add_operand(pos, OperandKind::Number(Box::new(number))),
                     Err(message) => return self.error(message),
                 }
             }
@@ -83,18 +92,20 @@ impl Parser<'_> {
                 self.frame.paren_depth += 1;
                 let pipe = self.pipeline("parenthesized pipeline", Tok::RightParen)?;
                 self.frame.paren_depth -= 1;
-                return Ok(Some(Operand { pos: pipe.pos, kind: OperandKind::Pipe(Box::new(pipe)) }));
+                self.add_operand(pipe.pos, OperandKind::Pipe(Box::new(pipe)))
             }
             Tok::String | Tok::RawString => match unquote(item.text(self.text)) {
-                Some(text) => OperandKind::String(self.work.names.share(&text), item.end),
+                Some(text) => {
+                    let text = self.work.names.share(&text);
+                    self.add_operand(pos, OperandKind::String(text, item.end))
+                }
                 None => return self.error("invalid syntax"),
             },
             _ => {
                 self.backup();
-                return Ok(None);
+                false
             }
-        };
-        Ok(Some(Operand { pos, kind }))
+        })
     }
 }
 
