@@ -9,6 +9,7 @@
 //! assert!(fl_kubeschema::group_versions().iter().any(|g| g.group == "batch"));
 //! ```
 
+mod descriptions;
 mod discovery;
 mod normal;
 mod openapi;
@@ -20,9 +21,10 @@ mod table;
 mod types;
 mod walk;
 
+pub use descriptions::Descriptions;
 pub use discovery::{aggregated_group, aggregated_version, plain_resources};
 pub use normal::{normalize, normalize_kind};
-pub use openapi::{definition_v2, definition_v3, openapi_v2, openapi_v3, openapi_v3_paths};
+pub use openapi::{definition_v3, openapi_v2, openapi_v3, openapi_v3_paths};
 pub use protobuf::{ProtobufError, protobuf_to_json};
 pub use resources::{GroupVersion, Resource, Subresource, group_versions};
 pub use schemas::{schema, schema_named};

@@ -1,9 +1,11 @@
-//! OpenAPI documents of the built-in types, made when asked for. They say all that tools act on and no descriptions.
+//! OpenAPI documents of the built-in types, made when asked for: all that tools act on, and what `kubectl explain` prints.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::descriptions::Descriptions;
 use crate::operations::{Dialect, paths};
 use crate::resources::{GroupVersion, group_versions};
 use crate::schemas::zero;
@@ -11,23 +13,30 @@ use crate::types::{Element, Field, FieldType, TypeDef, names, type_named};
 
 /// The definition of a type as OpenAPI v3 writes it.
 #[must_use]
-pub fn definition_v3(def: &TypeDef) -> Value {
-    definition(def, Dialect::V3)
+pub fn definition_v3(def: &TypeDef, texts: &Descriptions) -> Value {
+    definition(def, Dialect::V3, texts)
 }
 
-/// The definition of a type as OpenAPI v2 writes it.
-#[must_use]
-pub fn definition_v2(def: &TypeDef) -> Value {
-    definition(def, Dialect::V2)
-}
-
-fn definition(def: &TypeDef, dialect: Dialect) -> Value {
+fn definition(def: &TypeDef, dialect: Dialect, texts: &Descriptions) -> Value {
+    let described = |mut schema: Value, text: Option<&str>| {
+        if let (Some(text), Some(fields)) = (text, schema.as_object_mut()) {
+            fields.insert("description".to_owned(), json!(text));
+        }
+        schema
+    };
     if let Some(text) = def.literal {
-        return literal(def, text, dialect);
+        return described(literal(def, text, dialect), texts.of_type(&def.name));
     }
-    let properties: Map<String, Value> =
-        def.fields.iter().map(|f| (f.name.to_owned(), property(f, dialect))).collect();
-    let mut out = json!({"type": "object", "properties": properties});
+    let field = |f: &Field| {
+        let text = texts.of_field(&def.name, f.name).map(|text| with_values(text, &f.enumeration));
+        described(property(f, dialect), text.as_deref())
+    };
+    let properties: Map<String, Value> = def.fields.iter().map(|f| (f.name.to_owned(), field(f))).collect();
+    let mut out = described(json!({"type": "object"}), texts.of_type(&def.name));
+    // A type without fields has no word about them either.
+    if !properties.is_empty() {
+        out["properties"] = properties.into();
+    }
     let required: Vec<&str> = def.fields.iter().filter(|f| f.required).map(|f| f.name).collect();
     if !required.is_empty() {
         out["required"] = json!(required);
@@ -47,6 +56,15 @@ fn definition(def: &TypeDef, dialect: Dialect) -> Value {
         out["x-kubernetes-unions"] = unions;
     }
     out
+}
+
+/// A field's description ends with the values it may have.
+fn with_values<'t>(text: &'t str, values: &[&str]) -> Cow<'t, str> {
+    if values.is_empty() {
+        return text.into();
+    }
+    let rows: String = values.iter().map(|value| format!("\n - `{value:?}`")).collect();
+    format!("{text}\n\nPossible enum values:{rows}").into()
 }
 
 /// v2 has no `oneOf`: both scalar alternatives are strings there.
@@ -142,13 +160,14 @@ pub fn openapi_v3_paths() -> Vec<String> {
 pub fn openapi_v3(path: &str) -> Option<Value> {
     let version = group_versions().iter().find(|g| document_path(g) == path)?;
     let paths = paths(version, Dialect::V3);
+    let texts = Descriptions::unpack();
     let mut wanted = BTreeSet::new();
     collect_references(&Value::Object(paths.clone()), &mut wanted);
     let mut schemas = Map::new();
     let mut open: Vec<String> = wanted.iter().cloned().collect();
     while let Some(name) = open.pop() {
         let Some(def) = type_named(&name) else { continue };
-        let schema = definition_v3(def);
+        let schema = definition_v3(def, &texts);
         let mut found = BTreeSet::new();
         collect_references(&schema, &mut found);
         schemas.insert(name, schema);
@@ -189,8 +208,10 @@ pub fn openapi_v2() -> Value {
     for version in group_versions() {
         all_paths.append(&mut paths(version, Dialect::V2));
     }
-    let definitions: Map<String, Value> =
-        names().filter_map(|name| type_named(&name).map(|def| (name, definition_v2(def)))).collect();
+    let texts = Descriptions::unpack();
+    let definitions: Map<String, Value> = names()
+        .filter_map(|name| type_named(&name).map(|def| (name, definition(def, Dialect::V2, &texts))))
+        .collect();
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "1.34"},
@@ -208,7 +229,10 @@ mod tests {
     #[test]
     fn v3_of_a_field_with_a_reference() {
         let def = type_named("io.k8s.api.apps.v1.DeploymentSpec").expect("type");
-        let schema = definition_v3(def);
+        let mut schema = definition_v3(def, &Descriptions::unpack());
+        let text =
+            schema["properties"]["strategy"].as_object_mut().and_then(|field| field.remove("description"));
+        assert!(text.is_some(), "described beside the reference");
         assert_eq!(
             schema["properties"]["strategy"],
             json!({"allOf": [{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentStrategy"}],

@@ -214,9 +214,10 @@ pub(crate) fn v3(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer>
         return Err(ApiError::page_not_found());
     }
     let (mut all_paths, mut schemas) = (Map::new(), Map::new());
+    let texts = fl_kubeschema::Descriptions::unpack();
     for name in SHARED {
         if let Some(def) = fl_kubeschema::type_named(name) {
-            schemas.insert(name.to_owned(), fl_kubeschema::definition_v3(def));
+            schemas.insert(name.to_owned(), fl_kubeschema::definition_v3(def, &texts));
         }
     }
     for rt in &types {
