@@ -45,6 +45,9 @@ fn read(name: &str, line: usize, begin: &str, root: &Path) -> Option<Place> {
     let candidates = [below].into_iter().chain([whole.clone()]).chain(suffixes);
     for file in candidates {
         let Ok(content) = std::fs::read_to_string(root.join(&file)) else { continue };
+        // A text that ends too early is wrong in its last line.
+        let last = content.lines().count();
+        let line = if line == last + 1 { last } else { line };
         if let Some(text) = content.lines().nth(line.saturating_sub(1)) {
             return Some(Place { file, line, text: text.trim().to_owned() });
         }
@@ -77,6 +80,9 @@ mod tests {
         let own = "kustomize build failed: /tmp/kustomization-00a5/newsletter/sender.yaml:2:15: malformed YAML: mapping values \
             are not allowed (reached through /tmp/kustomization-00a5/newsletter/kustomization.yaml:5:5)";
         assert_eq!(place(own, "./newsletter", dir.path()), Some(found));
+        let cut_off = place("newsletter/sender.yaml:3:1: did not find expected node content", ".", dir.path());
+        assert_eq!(cut_off.map(|p| p.line), Some(2));
+        assert_eq!(place("newsletter/sender.yaml:4:1: elsewhere", ".", dir.path()), None);
         assert_eq!(place("Ready", "./newsletter", dir.path()), None);
         assert_eq!(place("line 9 of ../../etc/passwd.yaml", "./newsletter", dir.path()), None);
     }
