@@ -102,14 +102,13 @@ impl Target {
             Err(LoadError::Missing(kind)) => Some(kind),
         };
         let root = session.enter(&self.root, &entry.value).map_err(|directory| match (file, directory) {
-            (Some(file), directory @ (ErrorKind::Read { .. } | ErrorKind::Fetch { .. })) => self.error(
-                entry.at,
-                ErrorKind::Entry {
-                    path: entry.value.clone(),
-                    file: file.to_string(),
-                    directory: directory.to_string(),
-                },
-            ),
+            (Some(file), directory @ (ErrorKind::Read { .. } | ErrorKind::Fetch { .. })) => {
+                let (path, file, other) = (entry.value.clone(), file.to_string(), directory.to_string());
+                // What is not there at all is neither for the same reason.
+                let kind =
+                    if file == other { directory } else { ErrorKind::Entry { path, file, directory: other } };
+                self.error(entry.at, kind)
+            }
             (_, directory) => self.error(entry.at, directory),
         })?;
         let here = self.place.at(entry.at);
