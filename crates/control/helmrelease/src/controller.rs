@@ -202,7 +202,11 @@ impl HelmReleaseController {
             Outcome::backoff(error.to_string())
         })?;
         settled(pass, &["ValuesError"]);
-        let chart = match self.charts.load(&self.fetcher, &artifact).await {
+        let loaded = tokio::select! {
+            loaded = self.charts.load(&self.fetcher, &artifact) => loaded,
+            () = source::moved(pass, &self.resolver, &artifact) => return Err(Outcome::now()),
+        };
+        let chart = match loaded {
             Ok(chart) => chart,
             Err(ChartError::Missing) => {
                 let message = format!(

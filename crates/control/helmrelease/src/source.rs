@@ -254,6 +254,14 @@ pub(crate) async fn find(
     })
 }
 
+/// Ends when the source has another artifact than this one.
+pub(crate) async fn moved(pass: &Pass<HelmRelease>, resolver: &Resolver, artifact: &Artifact) {
+    match reference(&pass.object) {
+        Some(reference) => resolver.moved(&reference, pass.object.own_namespace(), artifact).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Whether the source can be used now: its artifact, or why not.
 pub(crate) fn usable(source: &ResolvedSource) -> Result<Artifact, String> {
     let (kind, name) = (source.key.kind(), format!("{}/{}", source.key.namespace(), source.key.name()));

@@ -5,6 +5,7 @@
 //! needs no rights on it and no types of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fl_api::Resource as _;
 use fl_api::meta::artifact::Artifact;
@@ -18,6 +19,9 @@ use crate::graph::Edge;
 use crate::hub::{Live, Store, WatchSpec};
 use crate::kind::{Key, Kind};
 use crate::runtime::Runtime;
+
+/// How often a fetch that takes long asks whether its artifact is still the newest.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a reference leads nowhere.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -120,6 +124,23 @@ impl Resolver {
             });
         }
         Ok(())
+    }
+
+    /// Ends when the source publishes something else than this artifact. Whoever fetches it stops then: the address may belong
+    /// to an engine that is gone.
+    pub async fn moved(&self, reference: &ObjectReference, own: &str, artifact: &Artifact) {
+        loop {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let Ok(ResolvedSource { artifact: Some(newest), .. }) = self.resolve(reference, own).await else {
+                continue;
+            };
+            if newest.url != artifact.url
+                || newest.digest != artifact.digest
+                || newest.revision != artifact.revision
+            {
+                return;
+            }
+        }
     }
 
     /// Follows a reference from an object in namespace `own`.

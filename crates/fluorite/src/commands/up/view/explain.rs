@@ -80,7 +80,8 @@ mod tests {
         let own = "kustomize build failed: /tmp/kustomization-00a5/newsletter/sender.yaml:2:15: malformed YAML: mapping values \
             are not allowed (reached through /tmp/kustomization-00a5/newsletter/kustomization.yaml:5:5)";
         assert_eq!(place(own, "./newsletter", dir.path()), Some(found));
-        let cut_off = place("newsletter/sender.yaml:3:1: did not find expected node content", ".", dir.path());
+        let cut_off =
+            place("newsletter/sender.yaml:3:1: did not find expected node content", ".", dir.path());
         assert_eq!(cut_off.map(|p| p.line), Some(2));
         assert_eq!(place("newsletter/sender.yaml:4:1: elsewhere", ".", dir.path()), None);
         assert_eq!(place("Ready", "./newsletter", dir.path()), None);
