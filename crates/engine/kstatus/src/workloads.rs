@@ -171,11 +171,7 @@ fn created(object: &Value) -> Option<i64> {
     let stamp = text(object, "/metadata/creationTimestamp");
     let number = |range: std::ops::Range<usize>| stamp.get(range)?.parse::<i64>().ok();
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    // Days from the civil calendar: years begin in March, so that the leap day comes last.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day
-        - 1
-        - 719_468;
+    let days = fl_types::days_of_date(year, month, day);
     Some(days * 86_400 + number(11..13)? * 3_600 + number(14..16)? * 60 + number(17..19)?)
 }
 

@@ -4,6 +4,7 @@
 //! Each type reads its text form through serde, so a wrong value is refused when an object is read and never
 //! later. [`from_json`] and [`from_value`] add the path of the field to the error.
 
+mod calendar;
 mod duration;
 mod field_path;
 mod field_selector;
@@ -19,6 +20,7 @@ mod secret;
 mod selector_parser;
 mod text_serde;
 
+pub use calendar::{date_of_days, days_of_date};
 pub use duration::{Duration, DurationError};
 pub use field_path::{FieldError, from_json, from_value};
 pub use field_selector::{

@@ -1,5 +1,7 @@
 //! Timestamps and durations.
 
+use fl_types::{date_of_days, days_of_date};
+
 use crate::error::EvalError;
 use crate::eval::Eval;
 use crate::value::Value;
@@ -50,13 +52,13 @@ fn part(name: &str, nanos: i128) -> Option<i64> {
     let seconds = i64::try_from(nanos.div_euclid(SECOND)).ok()?;
     let days = seconds.div_euclid(86_400);
     let of_day = seconds.rem_euclid(86_400);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = date_of_days(days);
     Some(match name {
         "getFullYear" => year,
         "getMonth" => month - 1,
         "getDate" => day,
         "getDayOfMonth" => day - 1,
-        "getDayOfYear" => days - days_of(year, 1, 1),
+        "getDayOfYear" => days - days_of_date(year, 1, 1),
         "getDayOfWeek" => (days + 4).rem_euclid(7),
         "getHours" => of_day / 3600,
         "getMinutes" => of_day / 60 % 60,
@@ -64,28 +66,6 @@ fn part(name: &str, nanos: i128) -> Option<i64> {
         "getMilliseconds" => i64::try_from(nanos.rem_euclid(SECOND) / 1_000_000).ok()?,
         _ => return None,
     })
-}
-
-/// Days since 1970 of a date in the Gregorian calendar.
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The date of a day since 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 /// Nanoseconds since 1970 of an RFC 3339 text.
@@ -108,7 +88,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
     if bytes[13] != b':' || bytes[16] != b':' || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    if civil(days_of(year, month, day)) != (year, month, day) {
+    if date_of_days(days_of_date(year, month, day)) != (year, month, day) {
         return None;
     }
     let mut rest = &text[19..];
@@ -130,14 +110,14 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i128> {
         zone if zone.len() == 6 && zone.starts_with(['+', '-']) => offset(zone)?,
         _ => return None,
     };
-    let seconds = days_of(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - east;
+    let seconds = days_of_date(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - east;
     Some(i128::from(seconds) * SECOND + nanos)
 }
 
 pub(crate) fn print_timestamp(nanos: i128) -> String {
     let seconds = i64::try_from(nanos.div_euclid(SECOND)).unwrap_or_default();
     let fraction = nanos.rem_euclid(SECOND);
-    let (year, month, day) = civil(seconds.div_euclid(86_400));
+    let (year, month, day) = date_of_days(seconds.div_euclid(86_400));
     let of_day = seconds.rem_euclid(86_400);
     let mut text = format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",

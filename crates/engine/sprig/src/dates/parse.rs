@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::civil::{MONTHS, WEEKDAYS, days_from_civil, days_in_month, is_leap};
+use fl_types::{date_of_days, days_of_date};
+
+use super::civil::{MONTHS, WEEKDAYS, days_in_month, is_leap};
 use super::layout::{Std, next_chunk};
 use super::time::Time;
 use super::zone::Zone;
@@ -347,7 +349,7 @@ fn finish(mut p: Parts, local: &Zone) -> Result<Time, &'static str> {
         if year_day < 1 || year_day > 365 + i64::from(is_leap(p.year)) {
             return Err("day-of-year out of range");
         }
-        let (_, month, day) = super::civil::civil_from_days(days_from_civil(p.year, 1, 1) + year_day - 1);
+        let (_, month, day) = date_of_days(days_of_date(p.year, 1, 1) + year_day - 1);
         if p.month.is_some_and(|m| m != month) {
             return Err("day-of-year does not match month");
         }
@@ -361,7 +363,7 @@ fn finish(mut p: Parts, local: &Zone) -> Result<Time, &'static str> {
     if day < 1 || day > days_in_month(p.year, month) {
         return Err("day out of range");
     }
-    let wall = days_from_civil(p.year, month, day) * 86_400 + p.hour * 3600 + p.minute * 60 + p.second;
+    let wall = days_of_date(p.year, month, day) * 86_400 + p.hour * 3600 + p.minute * 60 + p.second;
     if p.utc {
         return Ok(Time::new(wall, p.nanos, Zone::Utc));
     }

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::borrow::Cow;
 
 use fl_gotemplate::{CallError, Context, IntKind, Kind, Object, Signature, Type, Value};
-use fl_types::Duration;
+use fl_types::{Duration, date_of_days, days_of_date};
 
-use super::civil::{MONTHS, WEEKDAYS, civil_from_days, days_from_civil};
+use super::civil::{MONTHS, WEEKDAYS};
 use super::layout::{Std, next_chunk};
 use super::zone::Zone;
 
@@ -73,7 +73,7 @@ impl Time {
         let local = self.seconds.saturating_add(offset);
         let days = local.div_euclid(86_400);
         let rest = local.rem_euclid(86_400);
-        let (year, month, day) = civil_from_days(days);
+        let (year, month, day) = date_of_days(days);
         Wall {
             year,
             month,
@@ -82,7 +82,7 @@ impl Time {
             minute: rest / 60 % 60,
             second: rest % 60,
             weekday: (days + 4).rem_euclid(7) as usize,
-            year_day: days - days_from_civil(year, 1, 1) + 1,
+            year_day: days - days_of_date(year, 1, 1) + 1,
             offset,
             abbreviation,
         }
@@ -158,7 +158,7 @@ impl Time {
 
     fn add_date(&self, years: i64, months: i64, days: i64) -> Time {
         let w = self.wall();
-        let wall_days = days_from_civil(
+        let wall_days = days_of_date(
             w.year.saturating_add(years.clamp(-1_000_000, 1_000_000)),
             w.month + months.clamp(-12_000_000, 12_000_000),
             w.day,

@@ -314,9 +314,9 @@ pub(super) fn seconds([year, month, day, hour, minute, second]: [u64; 6]) -> Opt
     if !good {
         return None;
     }
-    // Years that begin in March have their odd day at the end.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let number = |n: u64| i64::try_from(n).ok();
+    let days = fl_types::days_of_date(number(year)?, number(month)?, number(day)?);
+    let days = u64::try_from(days).ok()?;
     Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
