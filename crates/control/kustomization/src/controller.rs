@@ -13,7 +13,7 @@ use fl_runtime::{
 };
 
 use crate::apply::Failure;
-use crate::build::{BuildCache, Built, KeyMaterial, Request, Trees, build, check_path};
+use crate::build::{BuildCache, Built, KeyMaterial, Request, Tree, Trees, build, check_path};
 use crate::dereference::{self, NoSource, Unready};
 use crate::drift::Drift;
 use crate::status::{Revision, event, finished, go, progressing};
@@ -40,6 +40,7 @@ pub struct KustomizationController {
     resolver: Resolver,
     trees: Trees,
     builds: BuildCache,
+    started: tokio::time::Instant,
 }
 
 impl std::fmt::Debug for KustomizationController {
@@ -67,6 +68,7 @@ impl KustomizationController {
             resolver: Resolver::new(runtime),
             trees: Trees::new(artifacts),
             builds: BuildCache::default(),
+            started: tokio::time::Instant::now(),
             options,
         }
     }
@@ -124,7 +126,11 @@ impl KustomizationController {
 
     async fn artifact(&self, pass: &mut Pass<Kustomization>, plan: &Plan) -> Result<Artifact, Outcome> {
         let again = self.runtime.options().requeue_dependency;
-        let problem = match dereference::source(&pass.object, &self.resolver).await {
+        let mut found = dereference::source(&pass.object, &self.resolver).await;
+        if matches!(found, Err(NoSource::NoArtifact)) && pass.object.conditions().is_empty() {
+            found = self.first_artifact(&pass.object).await;
+        }
+        let problem = match found {
             Ok(artifact) => return Ok(artifact),
             Err(problem) => problem,
         };
@@ -152,6 +158,22 @@ impl KustomizationController {
                 Outcome::backoff(message)
             }
         })
+    }
+
+    /// A source is often applied together with what is built from it. A Kustomization of which nothing was told yet gives it a
+    /// moment, and then need not be told of as failed.
+    async fn first_artifact(&self, object: &Kustomization) -> Result<Artifact, NoSource> {
+        let until = tokio::time::Instant::now() + FIRST_ARTIFACT;
+        fl_runtime::idle(async {
+            loop {
+                tokio::time::sleep(FIRST_ARTIFACT / 20).await;
+                let found = dereference::source(object, &self.resolver).await;
+                if !matches!(found, Err(NoSource::NoArtifact)) || tokio::time::Instant::now() >= until {
+                    return found;
+                }
+            }
+        })
+        .await
     }
 
     async fn dependencies(
@@ -209,7 +231,7 @@ impl KustomizationController {
         pass.object.mark_unknown(types::READY, reasons::PROGRESSING, "Reconciliation in progress");
         progressing(pass, "Fetching manifests", &revision.revision, plan.timeout);
         let opened = tokio::select! {
-            opened = self.trees.open(artifact) => opened,
+            opened = self.open(artifact) => opened,
             // The address may belong to an engine that is gone; the source says when it has another one.
             () = self.moved(&pass.object, artifact) => return Err(Stop::Quiet(Outcome::now())),
         };
@@ -278,6 +300,26 @@ impl KustomizationController {
         };
         progressing(pass, "Detecting drift", &revision.revision, plan.timeout);
         self.finish_steps(pass, plan, revision, &target, &built).await
+    }
+
+    /// The files of an artifact. A process that has just started may have lost what its sources published; they publish it again,
+    /// and until then nobody need be told of a failure.
+    async fn open(&self, artifact: &Artifact) -> Result<Arc<Tree>, ArtifactError> {
+        let first = self.trees.open(artifact).await;
+        if !matches!(first, Err(ArtifactError::NotFound)) || self.started.elapsed() >= SOURCES_RETURN {
+            return first;
+        }
+        fl_runtime::idle(async {
+            loop {
+                tokio::time::sleep(FIRST_ARTIFACT / 20).await;
+                let opened = self.trees.open(artifact).await;
+                if !matches!(opened, Err(ArtifactError::NotFound)) || self.started.elapsed() >= SOURCES_RETURN
+                {
+                    return opened;
+                }
+            }
+        })
+        .await
     }
 
     /// Ends when the source publishes something else than this artifact.
@@ -465,6 +507,12 @@ impl Reconciler for KustomizationController {
         }
     }
 }
+
+/// How long a new Kustomization waits for the first artifact of its source before it says that there is none.
+const FIRST_ARTIFACT: Duration = Duration::from_secs(1);
+
+/// How long after its start a process waits for artifacts that it does not find.
+const SOURCES_RETURN: Duration = Duration::from_secs(10);
 
 /// How long a wait for a new revision lasts before it is looked at again.
 pub(crate) const LOOK_FOR_REVISION: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 mod options;
 mod plan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -19,6 +19,9 @@ use crate::{
     Remembered, Stage, Write, mask_secret, merge_metadata, normalize,
 };
 use plan::{Planned, Verdict};
+
+/// A version that no object has: the versions of a store begin with its own first write.
+const NO_VERSION: &str = "1";
 
 /// What a write gives: the change, and the object as the server has it now.
 type Written = Result<(Change, Option<Value>), String>;
@@ -203,16 +206,39 @@ impl Applier {
     async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {
         let mut planned = Vec::with_capacity(items.len());
         let mut errors = Vec::new();
-        for result in self.plan_all(items, plan::Mode::Apply).await {
+        let first = match items.first() {
+            Some(first) => self.untried(first).await,
+            None => None,
+        };
+        let (untried, tried) = items.split_at(usize::from(first.is_some()));
+        for result in self.plan_all(tried, plan::Mode::Apply).await {
             match result {
                 Ok(plan) => planned.push(plan),
                 Err(error) => errors.push(error),
             }
         }
         if !errors.is_empty() {
-            return Err(errors);
+            // Whoever mends the others wants to know about the first one too.
+            let more = self.plan_all(untried, plan::Mode::Apply).await.into_iter().filter_map(Result::err);
+            return Err(more.chain(errors).collect());
         }
-        let (changes, live) = self.write_all(items, planned).await?;
+        let mut work: VecDeque<(&Item, Planned)> = tried.iter().zip(planned).collect();
+        let (mut changes, mut live) = (Vec::with_capacity(items.len()), Vec::new());
+        if let (Some(target), Some(item)) = (first, untried.first()) {
+            match self.create(item, target).await {
+                Some((change, object)) => {
+                    changes.push(change);
+                    live.push(object);
+                }
+                // Nothing is written yet, so it is tried like the others.
+                None => {
+                    for planned in self.plan_all(untried, plan::Mode::Apply).await {
+                        work.push_front((item, planned.map_err(|e| vec![e])?));
+                    }
+                }
+            }
+        }
+        self.write_all(work, &mut changes, &mut live).await?;
         let waited: Vec<ObjectRef> = changes.iter().map(|c| c.object.clone()).collect();
         let fresh = changes.iter().any(|c| c.action.is_change());
         done.changes.entries.extend(changes);
@@ -249,8 +275,9 @@ impl Applier {
     async fn plan_all(&self, items: &[Item], mode: plan::Mode) -> Vec<Result<Planned, String>> {
         let mut plans: Vec<BoxFuture<'_, Result<Planned, String>>> = Vec::with_capacity(items.len());
         for item in items {
-            let plan =
-                async move { self.plan(item, mode).await.map_err(|text| mask_secret(&item.object, &text)) };
+            let plan = async move {
+                self.plan(item, mode).await.map_err(|text| mask_secret(&item.object, &text).to_string())
+            };
             plans.push(plan.boxed());
         }
         futures::stream::iter(plans).buffered(self.options.concurrency.max(1)).collect().await
@@ -259,13 +286,12 @@ impl Applier {
     /// Writes kind by kind in order; objects of one kind at the same time.
     async fn write_all(
         &self,
-        items: &[Item],
-        planned: Vec<Planned>,
-    ) -> Result<(Vec<Change>, Vec<Value>), Vec<String>> {
-        let (mut changes, mut live) = (Vec::with_capacity(items.len()), Vec::new());
-        let mut work: Vec<(&Item, Planned)> = items.iter().zip(planned).collect();
-        while !work.is_empty() {
-            let first = &work[0].0.target.id;
+        mut work: VecDeque<(&Item, Planned)>,
+        changes: &mut Vec<Change>,
+        live: &mut Vec<Value>,
+    ) -> Result<(), Vec<String>> {
+        while let Some((first, _)) = work.front() {
+            let first = &first.target.id;
             let (group, kind) = (first.group.clone(), first.kind.clone());
             let same = |item: &Item| {
                 rank(&item.target.id.kind) == rank(&kind)
@@ -293,7 +319,7 @@ impl Applier {
                 return Err(errors);
             }
         }
-        Ok((changes, live))
+        Ok(())
     }
 
     async fn write(&self, item: &Item, planned: Planned) -> Written {
@@ -315,9 +341,21 @@ impl Applier {
             }
             Err(error) => {
                 self.forget(&target);
-                Err(mask_secret(&item.object, &format!("{} apply failed: {error}", item.target)))
+                let text = format!("{} apply failed: {error}", item.target);
+                Err(mask_secret(&item.object, &text).to_string())
             }
         }
+    }
+
+    /// Applies an object that does not exist; none when it does, or when the server refuses it for another reason.
+    async fn create(&self, item: &Item, target: ObjectRef) -> Option<(Change, Value)> {
+        let mut payload = item.object.clone();
+        // An apply that names a version meets no object of that version: it creates, or it is in conflict with what is there.
+        payload["metadata"]["resourceVersion"] = Value::from(NO_VERSION);
+        let write = Write { manager: &self.owner.field_manager, force: true, ..Write::default() };
+        let answer = self.cluster.apply(&payload, &write).await.ok().filter(|answer| answer.created)?;
+        self.remember(&target, item, Some(&answer.body));
+        Some((change(target, Action::Created), answer.body))
     }
 
     fn remember(&self, target: &ObjectRef, item: &Item, live: Option<&Value>) {

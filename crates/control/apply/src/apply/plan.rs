@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{Applier, Item};
 use crate::ignore::{Resolution, resolve};
+use crate::intact::is_intact;
 use crate::managers::{migrate, take_over};
 use crate::{
     Action, ApiError, Change, Delete, Error, Fingerprint, Force, Known, ObjectRef, Owned, PatchKind, Write,
@@ -74,6 +75,10 @@ impl Applier {
         if let Some(done) = self.settled_by(&live, item, &target, only_once) {
             return Ok(done);
         }
+        if let Some(there) = live.present().filter(|there| self.needs_nothing(item, &target, there)) {
+            let live = Some(there.clone());
+            return Ok(Planned { target, verdict: Verdict::Unchanged, live });
+        }
         let mut patched = false;
         if options.migrate_api_version && mode == Mode::Apply {
             live = self.ask(live, &target).await;
@@ -137,6 +142,28 @@ impl Applier {
         options.ignore.strip(&answer.clone(), &mut answer);
         let verdict = Verdict::Write { payload, action: Action::Configured, wanted: answer };
         Ok(Planned { target, verdict, live: Some(there) })
+    }
+
+    /// The name of the first object of a stage, when it is expected to be new. Everything else is tried before anything is written;
+    /// this one is written first, so its write is the trial.
+    pub(super) async fn untried(&self, item: &Item) -> Option<ObjectRef> {
+        let target = self.named_by_cluster(item).await.ok()?;
+        let options = &self.options;
+        let told = [&options.exclude, &options.if_not_present];
+        let known =
+            self.before.contains(&target.id) || told.iter().any(|pairs| any_in_metadata(&item.object, pairs));
+        (!known).then_some(target)
+    }
+
+    /// Whether the live object shows by itself that an apply would change nothing.
+    fn needs_nothing(&self, item: &Item, target: &ObjectRef, live: &Value) -> bool {
+        let options = &self.options;
+        let merges =
+            || any_in_metadata(&item.object, &options.merge) || any_in_metadata(live, &options.merge);
+        options.ignore.is_empty()
+            && is_intact(live, &item.object, &self.owner.field_manager)
+            && (merges() || self.left_behind(live).is_ok_and(|patch| patch.is_empty()))
+            && !(options.migrate_api_version && migrate(live, &target.api_version()).is_some())
     }
 
     /// Cluster-wide objects have no namespace, whatever a kustomization gave them.
@@ -287,12 +314,17 @@ impl Applier {
         Ok(false)
     }
 
-    async fn clean_up_once(&self, target: &ObjectRef, live: &mut Value) -> Result<bool, Error> {
+    /// The patch that takes over what earlier managers left behind; empty when there is nothing.
+    fn left_behind(&self, live: &Value) -> Result<Vec<Value>, Error> {
         let options = &self.options;
         let annotations: Vec<&str> = options.drop_annotations.iter().map(String::as_str).collect();
         let labels: Vec<&str> = options.drop_labels.iter().map(String::as_str).collect();
+        take_over(live, &options.take_over, &self.owner.field_manager, &annotations, &labels)
+    }
+
+    async fn clean_up_once(&self, target: &ObjectRef, live: &mut Value) -> Result<bool, Error> {
+        let mut patch = self.left_behind(live)?;
         let manager = &self.owner.field_manager;
-        let mut patch = take_over(live, &options.take_over, manager, &annotations, &labels)?;
         if patch.is_empty() {
             return Ok(false);
         }

@@ -14,6 +14,7 @@ pub use discovery::Resource;
 pub use request::Answer;
 pub(crate) use request::Events;
 
+use crate::wait::shared::Watches;
 use crate::{Error, ObjectRef, Owned};
 use discovery::Discovery;
 
@@ -41,6 +42,7 @@ pub trait Observer: Send + Sync {
 struct Shared {
     discovery: Discovery,
     budget: Semaphore,
+    watches: Watches,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -135,7 +137,11 @@ impl Cluster {
     /// [`Cluster::new`] with at most so many requests under way at once.
     #[must_use]
     pub fn with_budget(client: Client, requests: usize) -> Self {
-        let shared = Shared { discovery: Discovery::default(), budget: Semaphore::new(requests.max(1)) };
+        let shared = Shared {
+            discovery: Discovery::default(),
+            budget: Semaphore::new(requests.max(1)),
+            watches: Watches::default(),
+        };
         Cluster { client, user: None, shared: Arc::new(shared), observer: None }
     }
 
@@ -188,6 +194,11 @@ impl Cluster {
     /// Whether kinds of a group came a moment ago and may not be served yet.
     pub(crate) fn has_new_kinds(&self, group: &str) -> bool {
         self.shared.discovery.is_new(group)
+    }
+
+    /// The watches that those who wait on this server share.
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.shared.watches
     }
 
     /// An object; none when it does not exist. Every other failure is an error: it says nothing about the object.

@@ -118,7 +118,15 @@ impl Cluster {
             .map_err(|e| Error::Transport { request: what.clone(), cause: e.to_string() })?;
         let (parts, _) = request.into_parts();
         let request = Request::from_parts(parts, Vec::new());
-        let events = self.client.request_events::<Value>(request).await.map_err(&broken)?;
+        let events = self.client.request_events::<Value>(request).await.map_err(&broken);
+        if let Some(observer) = &self.observer {
+            let status = match &events {
+                Ok(_) => 200,
+                Err(error) => error.api().map_or(0, |e| e.code),
+            };
+            observer.answered("GET", status);
+        }
+        let events = events?;
         Ok(events.map(move |event| event.map_err(&broken)).boxed())
     }
 

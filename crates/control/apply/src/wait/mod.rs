@@ -1,6 +1,7 @@
 //! Waiting for objects: to be healthy, or to be gone.
 
 pub(crate) mod health;
+pub(crate) mod shared;
 mod watch;
 
 use std::collections::HashSet;

@@ -1,4 +1,5 @@
-//! Following objects: one watch per kind and namespace, requests in turn where watching is not allowed.
+//! Following objects: one watch per kind and namespace, of their own where all objects may not be watched, requests in turn where
+//! watching is not allowed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::shared::Over;
 use super::{News, Seen};
 use crate::{Cluster, Error, ObjectRef};
 
@@ -59,6 +61,7 @@ pub(super) async fn follow(
     mut since: Option<String>,
     news: mpsc::Sender<News>,
 ) {
+    let mut shares = true;
     loop {
         let known = since.is_some();
         let version = match since.take() {
@@ -76,11 +79,17 @@ pub(super) async fn follow(
             },
         };
         let ended = match version {
+            Ok(version) if shares => listen(&cluster, &group, &version, &news).await,
             Ok(version) => watch(&cluster, &group, version, &news).await,
             Err(error) => Err(error),
         };
         match ended {
             Ok(Ended::Expired) if known => continue,
+            Ok(Ended::NotShared(version)) => {
+                shares = false;
+                since = Some(version);
+                continue;
+            }
             Ok(_) => {}
             Err(Error::Api(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
             Err(error) => {
@@ -135,6 +144,43 @@ enum Ended {
     Expired,
     /// The connection, or nobody listens any more.
     Broken,
+    /// There is no watch of all objects; a watch from this version may be allowed.
+    NotShared(String),
+}
+
+/// Reports what changes after a version, from the watch that all who wait share.
+async fn listen(
+    cluster: &Cluster,
+    group: &Group,
+    since: &str,
+    news: &mpsc::Sender<News>,
+) -> Result<Ended, Error> {
+    let Some((_, first)) = group.members.first() else { return Ok(Ended::Broken) };
+    let Ok(seen) = since.parse::<u64>() else { return Ok(Ended::NotShared(since.to_owned())) };
+    let mut listener = cluster.watches().listen(cluster, first, seen);
+    if !listener.complete {
+        // Who listens already and looks then misses nothing.
+        for one in look(cluster, group).await?.0 {
+            if news.send(one).await.is_err() {
+                return Ok(Ended::Broken);
+            }
+        }
+    }
+    loop {
+        let change = tokio::select! {
+            () = news.closed() => return Ok(Ended::Broken),
+            change = listener.next() => change,
+        };
+        let change = match change {
+            Ok(change) => change,
+            Err(Over::Forbidden) => return Ok(Ended::NotShared(since.to_owned())),
+            Err(Over::Broken) => return Ok(Ended::Expired),
+        };
+        let Some((at, _)) = group.members.iter().find(|(_, o)| o.id.name == change.name) else { continue };
+        if news.send(News { target: *at, seen: change.seen.clone() }).await.is_err() {
+            return Ok(Ended::Broken);
+        }
+    }
 }
 
 /// Reports what changes after a version.

@@ -351,7 +351,7 @@ enum Stop {
 fn mask(target: &Target, error: ClusterError) -> ClusterError {
     match error {
         ClusterError::Api(mut api) => {
-            api.message = fl_apply::mask_secret(&target.object, &api.message);
+            api.message = fl_apply::mask_secret(&target.object, &api.message).to_string();
             ClusterError::Api(api)
         }
         other => other,

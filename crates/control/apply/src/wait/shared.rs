@@ -1,0 +1,208 @@
+//! One watch for all who wait for objects of a kind in a namespace under one identity.
+//!
+//! Many owners that deliver at the same time would otherwise each open a watch for one object, and the server would hold each
+//! change against all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::sync::broadcast;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::Seen;
+use crate::{Cluster, Error, ObjectRef};
+
+/// How long a change is kept for somebody who begins to wait a moment after he saw the object.
+const KEPT: Duration = Duration::from_secs(5);
+/// How long a watch stays open for the next one who waits.
+const LINGER: Duration = Duration::from_secs(2);
+/// Changes a listener may be behind; one that is further behind looks again.
+const BACKLOG: usize = 512;
+
+/// The watches of one API server that somebody listens to.
+#[derive(Default)]
+pub(crate) struct Watches {
+    open: Mutex<HashMap<Place, Weak<Watch>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    user: Option<String>,
+    api_version: String,
+    kind: String,
+    namespace: String,
+}
+
+/// A change of one object.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) name: String,
+    pub(super) version: u64,
+    pub(super) seen: Seen,
+}
+
+/// Why a watch is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Forbidden,
+    /// The connection, or the version to begin with.
+    Broken,
+}
+
+struct Watch {
+    state: Mutex<State>,
+}
+
+struct State {
+    /// What happened after this version to an object was told.
+    since: u64,
+    recent: HashMap<String, (Instant, Arc<Change>)>,
+    /// None when the watch is over.
+    sender: Option<broadcast::Sender<Arc<Change>>>,
+    over: Over,
+}
+
+/// Hears of changes.
+pub(super) struct Listener {
+    /// Whether it hears of everything after the version it asked for. If not, the objects have to be looked at once.
+    pub(super) complete: bool,
+    watch: Arc<Watch>,
+    receiver: broadcast::Receiver<Arc<Change>>,
+    missed: Vec<Arc<Change>>,
+}
+
+impl Watches {
+    /// Listens to the objects of a kind from a version on.
+    pub(super) fn listen(&self, cluster: &Cluster, object: &ObjectRef, since: u64) -> Listener {
+        let place = Place {
+            user: cluster.user().map(str::to_owned),
+            api_version: object.api_version(),
+            kind: object.id.kind.clone(),
+            namespace: object.id.namespace.clone(),
+        };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = open.get(&place).and_then(Weak::upgrade).and_then(|w| Watch::join(w, since)) {
+            return listener;
+        }
+        open.retain(|_, watch| watch.strong_count() > 0);
+        let (sender, receiver) = broadcast::channel(BACKLOG);
+        let state = State { since, recent: HashMap::new(), sender: Some(sender), over: Over::Broken };
+        let watch = Arc::new(Watch { state: Mutex::new(state) });
+        open.insert(place, Arc::downgrade(&watch));
+        let all = ObjectRef::new(&object.api_version(), &object.id.kind, &object.id.namespace, "");
+        tokio::spawn(run(cluster.clone(), all, since, watch.clone()));
+        Listener { complete: true, watch, receiver, missed: Vec::new() }
+    }
+}
+
+impl Watch {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A listener, unless the watch is over.
+    fn join(watch: Arc<Watch>, since: u64) -> Option<Listener> {
+        let state = watch.state();
+        let receiver = state.sender.as_ref()?.subscribe();
+        let complete = state.since <= since;
+        let missed = state.recent.values().map(|(_, c)| c).filter(|c| complete && c.version > since);
+        let missed = missed.cloned().collect();
+        drop(state);
+        Some(Listener { complete, watch, receiver, missed })
+    }
+
+    fn tell(&self, change: Change) {
+        let mut state = self.state();
+        let now = Instant::now();
+        let mut since = state.since;
+        state.recent.retain(|_, (at, change)| {
+            let keep = now.duration_since(*at) < KEPT;
+            if !keep {
+                since = since.max(change.version);
+            }
+            keep
+        });
+        state.since = since;
+        let change = Arc::new(change);
+        state.recent.insert(change.name.clone(), (now, change.clone()));
+        if let Some(sender) = &state.sender {
+            // Nobody may be listening at this moment.
+            let _ = sender.send(change);
+        }
+    }
+
+    fn end(&self, over: Over) {
+        let mut state = self.state();
+        state.over = over;
+        state.sender = None;
+    }
+
+    /// Ends when nobody listens; says whether it did.
+    fn end_unheard(&self) -> bool {
+        let mut state = self.state();
+        let unheard = state.sender.as_ref().is_none_or(|s| s.receiver_count() == 0);
+        if unheard {
+            state.sender = None;
+        }
+        unheard
+    }
+
+    fn is_unheard(&self) -> bool {
+        self.state().sender.as_ref().is_none_or(|s| s.receiver_count() == 0)
+    }
+}
+
+impl Listener {
+    /// The next change.
+    ///
+    /// # Errors
+    /// When no more will come, or some were missed.
+    pub(super) async fn next(&mut self) -> Result<Arc<Change>, Over> {
+        if let Some(missed) = self.missed.pop() {
+            return Ok(missed);
+        }
+        match self.receiver.recv().await {
+            Ok(change) => Ok(change),
+            Err(broadcast::error::RecvError::Closed) => Err(self.watch.state().over),
+            Err(broadcast::error::RecvError::Lagged(_)) => Err(Over::Broken),
+        }
+    }
+}
+
+async fn run(cluster: Cluster, all: ObjectRef, since: u64, watch: Arc<Watch>) {
+    let mut events = match cluster.watch(&all, vec![("resourceVersion", since.to_string())]).await {
+        Ok(events) => events,
+        Err(Error::Api(error)) if error.is_forbidden() => return watch.end(Over::Forbidden),
+        Err(_) => return watch.end(Over::Broken),
+    };
+    let mut look = tokio::time::interval_at(Instant::now() + LINGER, LINGER);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut unheard = false;
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            _ = look.tick() => {
+                if unheard && watch.end_unheard() {
+                    return;
+                }
+                unheard = watch.is_unheard();
+                continue;
+            }
+        };
+        let (object, gone) = match event {
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, false),
+            Some(Ok(WatchEvent::Deleted(object))) => (object, true),
+            Some(Ok(WatchEvent::Bookmark(_))) => continue,
+            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return watch.end(Over::Broken),
+        };
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let name = text("/metadata/name").to_owned();
+        // Without numbers for versions nobody could tell what he has seen.
+        let Ok(version) = text("/metadata/resourceVersion").parse() else { return watch.end(Over::Broken) };
+        watch.tell(Change { name, version, seen: if gone { Seen::Absent } else { Seen::Present(object) } });
+    }
+}
