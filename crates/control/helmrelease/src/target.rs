@@ -121,7 +121,8 @@ impl Targets {
         let bytes = STANDARD.decode(text).map_err(|_| failed("the value is not base64".to_owned()))?;
         let text = String::from_utf8(bytes).map_err(|_| failed("it is not text".to_owned()))?;
         let connection = Connection::from_text(&text, self.policy).await;
-        let cluster = connection.and_then(|c| connected(&c)).map_err(|error| failed(error.to_string()))?;
+        let cluster =
+            connection.and_then(|c| connected(runtime, &c)).map_err(|error| failed(error.to_string()))?;
         self.keep(&id, &cluster);
         Ok((cluster, id))
     }
@@ -176,7 +177,8 @@ impl Targets {
         let token = answer.pointer("/status/token").and_then(Value::as_str).unwrap_or_default();
         let authority = text("ca.crt").map(str::as_bytes);
         let connection = Connection::from_parts(address, authority, token);
-        let cluster = connection.and_then(|c| connected(&c)).map_err(|error| refuse(error.to_string()))?;
+        let cluster =
+            connection.and_then(|c| connected(runtime, &c)).map_err(|error| refuse(error.to_string()))?;
         Ok((cluster, format!("configmap {full} {address}")))
     }
 
@@ -193,8 +195,13 @@ impl Targets {
     }
 }
 
-fn connected(connection: &Connection) -> Result<Cluster, ConnectError> {
-    Ok(Cluster::new(connection.cluster(&Identity::Own)?.client().clone()))
+fn connected(runtime: &Runtime, connection: &Connection) -> Result<Cluster, ConnectError> {
+    let client = connection.cluster(&Identity::Own)?.client().clone();
+    // Who lost the right to write here has lost it there.
+    Ok(Cluster::new(match runtime.cluster().fence() {
+        Some(fence) => fence.around(client),
+        None => client,
+    }))
 }
 
 fn unreadable(error: &ApiError, text: String) -> TargetError {

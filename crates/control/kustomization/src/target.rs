@@ -85,10 +85,19 @@ impl Targets {
         if let Some(map) = &reference.config_map_ref {
             let connection = self.read_config_map(namespace, &map.name, options).await?;
             // A token lives for an hour at most, so these are not kept.
-            let cluster = connection.cluster(&identity).map_err(|e| e.to_string())?;
-            return Ok(Target { cluster: Cluster::new(cluster.client().clone()), local: false });
+            return Ok(Target { cluster: self.connect(&connection, &identity)?, local: false });
         }
         Err("invalid .spec.kubeConfig, neither .spec.kubeConfig.provider nor .spec.kubeConfig.secretRef is set".to_owned())
+    }
+
+    fn connect(&self, connection: &Connection, identity: &Identity) -> Result<Cluster, String> {
+        let cluster = connection.cluster(identity).map_err(|e| e.to_string())?;
+        // Who lost the right to write here has lost it there.
+        let client = match self.runtime.cluster().fence() {
+            Some(fence) => fence.around(cluster.client().clone()),
+            None => cluster.client().clone(),
+        };
+        Ok(Cluster::new(client))
     }
 
     fn kept(&self, id: &[u8; 32]) -> Option<Cluster> {
@@ -96,8 +105,7 @@ impl Targets {
     }
 
     fn keep(&self, id: [u8; 32], connection: &Connection, identity: &Identity) -> Result<Target, String> {
-        let cluster = connection.cluster(identity).map_err(|e| e.to_string())?;
-        let cluster = Cluster::new(cluster.client().clone());
+        let cluster = self.connect(connection, identity)?;
         let mut remote = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
         if remote.len() >= KEPT {
             remote.clear();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 use tokio::time::Instant;
 
-use crate::cluster::{ApiError, Cluster, Write};
+use crate::cluster::{ApiError, Cluster, Fence, Write};
 use crate::kind::Kind;
 use crate::log::Log;
 use crate::stop::Stop;
@@ -52,6 +52,7 @@ pub struct Election {
     identity: String,
     times: Times,
     log: Log,
+    fence: Fence,
     /// What others wrote last, and when we first saw it: their clock is not ours.
     seen: Option<(String, Instant)>,
 }
@@ -65,6 +66,7 @@ impl Election {
         times: Times,
         log: Log,
     ) -> Self {
+        let cluster_fence = cluster.fence().cloned().unwrap_or_default();
         Election {
             cluster,
             namespace: namespace.to_owned(),
@@ -72,14 +74,16 @@ impl Election {
             identity: identity.to_owned(),
             times,
             log,
+            fence: cluster_fence,
             seen: None,
         }
     }
 
-    /// Waits until we lead.
+    /// Waits until we lead. The fence of the cluster opens then, and closes when the lease is not renewed in time.
     pub async fn win(&mut self) {
+        self.fence.lost(&self.name);
         loop {
-            match self.attempt().await {
+            match self.try_once().await {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(error) => self.log.error(&error.to_string(), "the lease cannot be had, trying again"),
@@ -88,20 +92,21 @@ impl Election {
         }
     }
 
-    /// Renews until that fails for too long or we are told to stop; then gives the lease back if it should. After this nothing may be
-    /// written any more.
-    pub async fn hold(mut self, stop: &Stop) {
+    /// Renews until that fails for too long: nothing is there then, and nothing may be written any more. Told to stop, the lease
+    /// that is still ours; [`Election::give_back`] is for when the last write is done.
+    pub async fn hold(mut self, stop: &Stop) -> Option<Self> {
         let mut renewed = Instant::now();
         loop {
             tokio::select! {
-                () = stop.stopped() => break,
+                () = stop.stopped() => return Some(self),
                 () = tokio::time::sleep(self.times.retry) => {}
             }
-            match tokio::time::timeout(self.times.retry, self.attempt()).await {
+            match tokio::time::timeout(self.times.retry, self.try_once()).await {
                 Ok(Ok(true)) => renewed = Instant::now(),
                 Ok(Ok(false)) => {
+                    self.fence.lost(&self.name);
                     self.log.error("another process leads", "leader election lost");
-                    return;
+                    return None;
                 }
                 Ok(Err(error)) => {
                     self.log.error(&error.to_string(), "the lease cannot be renewed, trying again");
@@ -110,12 +115,27 @@ impl Election {
             }
             if renewed.elapsed() > self.times.renew {
                 self.log.error("the lease could not be renewed in time", "leader election lost");
-                return;
+                return None;
             }
         }
+    }
+
+    /// Lets another process lead at once, where that is wanted. From here on nothing is written.
+    pub async fn give_back(mut self) {
+        self.fence.lost(&self.name);
         if self.times.release {
             let _ = self.release().await;
         }
+    }
+
+    /// Our clock begins before the request, theirs after it: we are out before anybody can be in.
+    async fn try_once(&mut self) -> Result<bool, ApiError> {
+        let began = Instant::now();
+        let ours = self.attempt().await?;
+        if ours {
+            self.fence.holds(&self.name, began + self.times.renew);
+        }
+        Ok(ours)
     }
 
     /// Takes or renews the lease; `false` while somebody else has it.

@@ -44,7 +44,7 @@ mod wake;
 pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile};
 pub use backoff::Backoff;
 pub use cluster::{
-    ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Identity, Known, Patch,
+    ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Identity, Known, Patch,
     RemoteOptions, Write,
 };
 pub use conditions::Conditions;

@@ -283,4 +283,53 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_secs(1));
         queue.add_after(key("a", "x"), Duration::MAX);
     }
+
+    /// Passes of a tenth of a second in four slots, as a controller runs them; answers the time from due to done of the quiet tenant's.
+    async fn latencies(loud: usize) -> Vec<Duration> {
+        let queue = std::sync::Arc::new(queue());
+        for i in 0..loud {
+            queue.add(key("loud", &i.to_string()));
+        }
+        let due = std::sync::Arc::new(Mutex::new(HashMap::new()));
+        let done = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let (queue, due, done) = (queue.clone(), due.clone(), done.clone());
+            tasks.spawn(async move {
+                while let Some(key) = queue.next().await {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    if key.namespace() == "loud" {
+                        // It fails, and is due again at once: the worst a tenant can do.
+                        queue.add(key.clone());
+                    } else if let Some(at) = due.lock().unwrap().remove(&key) {
+                        let at: Instant = at;
+                        done.lock().unwrap().push(at.elapsed());
+                    }
+                    queue.done(&key);
+                }
+            });
+        }
+        for i in 0..500 {
+            let key = key("quiet", &i.to_string());
+            due.lock().unwrap().insert(key.clone(), Instant::now());
+            queue.add(key);
+            tokio::time::sleep(Duration::from_millis(137)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.close();
+        while tasks.join_next().await.is_some() {}
+        let mut all = std::mem::take(&mut *done.lock().unwrap());
+        all.sort();
+        all
+    }
+
+    /// F07: ten thousand failing objects of one tenant make the others wait for at most one of their passes.
+    #[tokio::test(start_paused = true)]
+    async fn ten_thousand_failures_of_one_tenant_leave_the_others_alone() {
+        let p99 = |all: &[Duration]| all[all.len() * 99 / 100];
+        let (alone, beside) = (latencies(0).await, latencies(10_000).await);
+        assert_eq!((alone.len(), beside.len()), (500, 500));
+        let ratio = p99(&beside).as_secs_f64() / p99(&alone).as_secs_f64();
+        assert!(ratio <= 2.0, "{ratio}: {:?} instead of {:?}", p99(&beside), p99(&alone));
+    }
 }

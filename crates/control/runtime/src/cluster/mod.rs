@@ -5,6 +5,7 @@
 
 mod connect;
 mod error;
+mod fence;
 mod throttle;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 pub use connect::{ConnectError, ConnectOptions, Connection, Identity, RemoteOptions};
 pub use error::{ApiError, Known};
+pub use fence::Fence;
 
 use crate::kind::Kind;
 use crate::metrics::Metrics;
@@ -99,6 +101,7 @@ pub struct Cluster {
     client: kube::Client,
     throttle: Option<Arc<Throttle>>,
     metrics: Option<Metrics>,
+    fence: Option<Fence>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -110,7 +113,7 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     /// From any client: a real one, or one over an API server in this process.
     pub fn new(client: kube::Client) -> Self {
-        Cluster { client, throttle: None, metrics: None }
+        Cluster { client, throttle: None, metrics: None, fence: None }
     }
 
     /// The client underneath.
@@ -123,6 +126,19 @@ impl Cluster {
     pub fn with_metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = Some(metrics);
         self
+    }
+
+    /// Refuses writes while a fence is closed.
+    #[must_use]
+    pub fn fenced(mut self, fence: &Fence) -> Self {
+        self.client = fence.around(self.client);
+        self.fence = Some(fence.clone());
+        self
+    }
+
+    /// The fence that connections to other clusters have to respect too.
+    pub fn fence(&self) -> Option<&Fence> {
+        self.fence.as_ref()
     }
 
     /// Limits requests to `qps` a second and `burst` at once, unless the server arranges fairness by itself.
@@ -327,8 +343,12 @@ impl Cluster {
         if let Some(throttle) = &self.throttle {
             throttle.wait().await;
         }
-        let reader = self.client.request_stream(request).await.map_err(ApiError::from)?;
-        Ok(read_lines(reader))
+        let reader = self.client.request_stream(request).await.map_err(ApiError::from);
+        if let Some(metrics) = &self.metrics {
+            let code = reader.as_ref().err().and_then(ApiError::code).unwrap_or(200);
+            metrics.count_request("GET", code);
+        }
+        Ok(read_lines(reader?))
     }
 
     /// A list or other JSON answer in a given form.

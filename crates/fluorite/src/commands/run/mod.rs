@@ -16,7 +16,7 @@ use fl_runtime::election::{self, Election};
 use fl_runtime::log::{Log, configure};
 use fl_runtime::serve::StatusCode;
 use fl_runtime::{
-    ArtifactFetcher, ConnectOptions, Connection, FeatureGates, HttpSink, Identity, Options, Resolver,
+    ArtifactFetcher, ConnectOptions, Connection, FeatureGates, Fence, HttpSink, Identity, Options, Resolver,
     Runtime, Stop, serve,
 };
 use fl_source::git::NetworkGit;
@@ -67,8 +67,11 @@ impl Args {
 
         let connect = ConnectOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         let connection = Connection::open(&connect).await?;
-        let cluster =
-            connection.cluster(&Identity::Own)?.throttled(self.kube_api_qps, self.kube_api_burst).await;
+        let mut cluster = connection.cluster(&Identity::Own)?;
+        if self.enable_leader_election {
+            cluster = cluster.fenced(&Fence::default());
+        }
+        let cluster = cluster.throttled(self.kube_api_qps, self.kube_api_burst).await;
         let options = self.options()?;
         refusals::tell(&self, &options.gates, &log);
         if options.gates.enabled("OOMWatch") {
@@ -114,15 +117,22 @@ impl Args {
         runtime.watch_configs();
         working.store(true, Ordering::Relaxed);
         log.with([("components", chosen.iter().map(|c| c.name).collect::<Vec<_>>().into())]).info("starting");
-        // Without its lease a process must not write.
+        // Without its lease a process must not write, and while it writes nobody else may have it.
+        let mut leases = tokio::task::JoinSet::new();
         for election in lost {
             let stop = stop.clone();
-            tokio::spawn(async move {
-                election.hold(&stop).await;
+            leases.spawn(async move {
+                let held = election.hold(&stop).await;
                 stop.now();
+                held
             });
         }
         runtime.run().await;
+        while let Some(held) = leases.join_next().await {
+            if let Ok(Some(election)) = held {
+                election.give_back().await;
+            }
+        }
         log.info("stopped");
         Ok(())
     }

@@ -315,8 +315,11 @@ async fn lead(
     };
     let stop = runtime.stop().clone();
     tokio::spawn(async move {
-        election.hold(&stop).await;
+        let held = election.hold(&stop).await;
         stop.now();
+        if let Some(election) = held {
+            election.give_back().await;
+        }
     });
     Ok(())
 }
