@@ -113,8 +113,8 @@ fn a_restart_reads_and_writes_nothing_anew() {
         assert_eq!((objects("GET"), objects("PATCH")), (2, 0), "{requests:#?}");
         // What the proof rests on is seen to be wrong: the server is asked again.
         let patch = json!({"data": {"key": "edited"}});
-        let write = Write::by("someone");
-        let edit = world.user.patch(&Kind::config_map(), Some(NAMESPACE), "a", Patch::Merge, &patch, &write);
+        let (kind, write) = (Kind::config_map(), Write::by("someone"));
+        let edit = world.user.patch(&kind, Some(NAMESPACE), "a", Patch::Merge, &patch, &write);
         edit.await.expect("edited");
         let world = world.restart(11, add).await;
         world.until("ConfigMap", "a", |o| o["data"]["key"] == "1").await;

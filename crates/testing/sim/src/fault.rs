@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
@@ -35,6 +36,10 @@ pub enum Action {
     CutAfter(usize),
     /// Every event of a watch comes twice.
     Duplicate,
+    /// Every event of a watch comes so much later.
+    Lag(Duration),
+    /// Answered with this body, as a server that is behind would.
+    Answer(String),
 }
 
 /// How often a rule applies.
@@ -98,6 +103,7 @@ struct State {
     rules: Vec<Rule>,
     random: StdRng,
     requests: Vec<String>,
+    writers: Vec<(String, Option<String>)>,
     dead: bool,
 }
 
@@ -109,6 +115,7 @@ impl Faults {
                 rules: Vec::new(),
                 random,
                 requests: Vec::new(),
+                writers: Vec::new(),
                 dead: false,
             })),
         }
@@ -132,14 +139,22 @@ impl Faults {
         self.with(|s| std::mem::take(&mut s.requests))
     }
 
+    /// `METHOD path` of every write since the last call, and the user it was made as where that is not the engine itself.
+    pub fn take_writers(&self) -> Vec<(String, Option<String>)> {
+        self.with(|s| std::mem::take(&mut s.writers))
+    }
+
     /// Whether the process behind these faults has died.
     pub fn dead(&self) -> bool {
         self.with(|s| s.dead)
     }
 
-    fn decide(&self, method: &Method, path: &str) -> Vec<Action> {
+    fn decide(&self, method: &Method, path: &str, user: Option<String>) -> Vec<Action> {
         self.with(|state| {
             state.requests.push(format!("{method} {path}"));
+            if *method != Method::GET {
+                state.writers.push((format!("{method} {path}"), user));
+            }
             let mut actions = Vec::new();
             for rule in &mut state.rules {
                 if !(rule.matches)(method, path) {
@@ -196,12 +211,13 @@ where
             return Box::pin(std::future::pending());
         }
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-        let actions = self.faults.decide(request.method(), &path);
+        let user = request.headers().get("impersonate-user").and_then(|u| u.to_str().ok()).map(str::to_owned);
+        let actions = self.faults.decide(request.method(), &path, user);
         // The one that was polled ready serves; a clone takes its place.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
-            let (mut lose, mut die, mut cut, mut duplicate) = (false, false, None, false);
+            let (mut lose, mut die, mut cut, mut duplicate, mut lag) = (false, false, None, false, None);
             for action in actions {
                 match action {
                     Action::Fail(code, reason) => return Ok(refusal(code, reason)),
@@ -212,6 +228,8 @@ where
                     Action::Die { served: false } => return std::future::pending().await,
                     Action::CutAfter(n) => cut = Some(n),
                     Action::Duplicate => duplicate = true,
+                    Action::Lag(late) => lag = Some(late),
+                    Action::Answer(body) => return Ok(json(StatusCode::OK, body)),
                 }
             }
             let answer = inner.call(request).await.map_err(Into::into)?;
@@ -223,10 +241,14 @@ where
             }
             Ok(answer.map(|body| {
                 let body = body.map_err(Into::into).boxed_unsync();
-                if cut.is_some() || duplicate {
+                let body = if cut.is_some() || duplicate {
                     Events { inner: body, left: cut, duplicate, again: None }.boxed_unsync()
                 } else {
                     body
+                };
+                match lag {
+                    Some(late) => late_events(body, late),
+                    None => body,
                 }
             }))
         })
@@ -238,11 +260,45 @@ fn refusal(code: u16, reason: &str) -> Response<Body> {
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
         "message": format!("injected: {reason}"), "metadata": {},
     });
-    let body = http_body_util::Full::new(Bytes::from(status.to_string()));
+    json(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), status.to_string())
+}
+
+fn json(status: StatusCode, text: String) -> Response<Body> {
+    let body = http_body_util::Full::new(Bytes::from(text));
     let mut response = Response::new(body.map_err(|never| match never {}).boxed_unsync());
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() = status;
     response.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
     response
+}
+
+/// A watch that tells everything, and late.
+fn late_events(mut body: Body, late: Duration) -> Body {
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let reader = tokio::spawn(async move {
+        while let Some(frame) = body.frame().await {
+            if sender.send((tokio::time::Instant::now() + late, frame)).is_err() {
+                return;
+            }
+        }
+    });
+    // The reader ends with whoever listens.
+    let reader = AbortOnDrop(reader);
+    let frames = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx)).then(|(at, frame)| async move {
+        tokio::time::sleep_until(at).await;
+        frame
+    });
+    let frames = frames.inspect(move |_| {
+        let _ = &reader;
+    });
+    http_body_util::StreamBody::new(frames).boxed_unsync()
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A watch that tells too little or too much.
