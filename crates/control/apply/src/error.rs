@@ -60,6 +60,12 @@ impl ApiError {
         self.code == 404
     }
 
+    /// Whether the path is not served at all. That says nothing about the object: servers tell of a missing one with a reason.
+    #[must_use]
+    pub fn is_unserved(&self) -> bool {
+        self.code == 404 && self.reason.is_empty()
+    }
+
     /// Whether a conflict with another writer or manager is the reason.
     #[must_use]
     pub fn is_conflict(&self) -> bool {

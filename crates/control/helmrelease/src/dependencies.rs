@@ -36,7 +36,7 @@ pub(crate) async fn check(pass: &Pass<HelmRelease>) -> Result<(), Waits> {
         };
         let expression = reference.ready_expr.as_deref().filter(|text| !text.is_empty());
         if let Some(text) = expression {
-            if !holds(pass, text, &dependency, &reference.name)? {
+            if !holds(pass, text, &dependency, &reference.name, namespace != own)? {
                 return Err(Waits::NotReady(format!(
                     "dependency '{name}' is not ready according to readyExpr eval"
                 )));
@@ -52,16 +52,24 @@ pub(crate) async fn check(pass: &Pass<HelmRelease>) -> Result<(), Waits> {
     Ok(())
 }
 
-fn holds(pass: &Pass<HelmRelease>, text: &str, dependency: &Value, name: &str) -> Result<bool, Waits> {
+/// The reason of a failure may quote the other object; one in another namespace is another tenant's, and is not quoted.
+fn holds(
+    pass: &Pass<HelmRelease>,
+    text: &str,
+    dependency: &Value,
+    name: &str,
+    foreign: bool,
+) -> Result<bool, Waits> {
     let expression = Expression::compile(text, &["self", "dep"]).map_err(|error| {
         Waits::Never(format!(
             "failed to evaluate dependency {name}: failed to parse the CEL expression '{text}': {error}"
         ))
     })?;
     let own = serde_json::to_value(&pass.object).unwrap_or_default();
-    expression
-        .eval_bool(&[("self", &own), ("dep", dependency)])
-        .map_err(|error| Waits::NotReady(format!("failed to evaluate the CEL expression '{text}': {error}")))
+    expression.eval_bool(&[("self", &own), ("dep", dependency)]).map_err(|error| {
+        let why = if foreign { String::new() } else { format!(": {error}") };
+        Waits::NotReady(format!("failed to evaluate the CEL expression '{text}'{why}"))
+    })
 }
 
 fn is_ready(dependency: &Value) -> bool {

@@ -233,7 +233,9 @@ impl KustomizationController {
         let opened = tokio::select! {
             opened = self.open(artifact) => opened,
             // The address may belong to an engine that is gone; the source says when it has another one.
-            () = self.moved(&pass.object, artifact) => return Err(Stop::Quiet(Outcome::now())),
+            () = self.resolver.moved(&dereference::source_reference(&pass.object), pass.object.namespace(), artifact) => {
+                return Err(Stop::Quiet(Outcome::now()));
+            }
         };
         let tree = match opened {
             Ok(tree) => tree,
@@ -320,19 +322,6 @@ impl KustomizationController {
             }
         })
         .await
-    }
-
-    /// Ends when the source publishes something else than this artifact.
-    async fn moved(&self, object: &Kustomization, artifact: &Artifact) {
-        loop {
-            tokio::time::sleep(LOOK_FOR_REVISION).await;
-            let newest = dereference::source(object, &self.resolver).await;
-            if newest.is_ok_and(|a| {
-                a.url != artifact.url || a.digest != artifact.digest || a.revision != artifact.revision
-            }) {
-                return;
-            }
-        }
     }
 
     async fn finish_steps(

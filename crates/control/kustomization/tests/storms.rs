@@ -173,6 +173,45 @@ fn a_kind_that_vanishes_takes_nothing_with_it() {
     });
 }
 
+/// L06: a kind is not served for a while. Objects of it that are no longer wanted stay in the inventory, and go when it is back.
+#[test]
+fn a_kind_that_is_away_is_not_forgotten() {
+    run(async {
+        let widget = format!(
+            "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: w\n  namespace: {NAMESPACE}\n"
+        );
+        let world = world(45, &[("a.yaml", map("a", "1")), ("w.yaml", widget)]).await;
+        let definitions = Kind::new(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            false,
+        );
+        world.user.create(&definitions, None, &definition(), &Write::by("user")).await.expect("a definition");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let spec = json!({"interval": "1m", "retryInterval": "10s", "prune": true,
+            "sourceRef": {"kind": "GitRepository", "name": "app"}});
+        world.source("Kustomization", "app", spec).await;
+        assert_eq!(entries(&world.ready("Kustomization", "app").await), 2);
+
+        let widgets = |_: &http::Method, path: &str| path.contains("/widgets/");
+        world.faults.add(Rule::new(widgets, When::Always, Action::Fail(404, "")));
+        push(&world, &[("a.yaml", map("a", "2"))]);
+        revision(&world, "t1").await;
+        world.until("ConfigMap", "a", |o| o["data"]["key"] == "2").await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let kept = world.get("Kustomization", "app").await.expect("there");
+        assert_eq!(entries(&kept), 2, "{:#}", kept["status"]);
+
+        world.faults.clear();
+        world.until("Kustomization", "app", |o| entries(o) == 1).await;
+        let widgets = Kind::new("example.com", "v1", "Widget", "widgets", true);
+        let gone = world.user.get(&widgets, Some(NAMESPACE), "w").await;
+        assert!(gone.as_ref().is_err_and(fl_runtime::ApiError::is_not_found), "{gone:?}");
+    });
+}
+
 /// M03: a hundred commits in ten seconds while health checks run and some requests fail: the last one is applied, whatever the seed.
 /// `FLUORITE_STORM_SEEDS=10000` runs the long form.
 #[test]

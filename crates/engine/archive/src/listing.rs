@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use crate::{ReadError, ReadLimits};
 
-/// Bytes of all names together.
-const NAMES: usize = 32 << 20;
+/// Bytes of a name that an archive may have on the average.
+const NAME: usize = 160;
 
 /// Collects entries, in the order of the archive.
 #[derive(Debug)]
@@ -58,8 +58,9 @@ impl<T> Listing<T> {
         let length = u16::try_from(name.len()).map_err(|_| ReadError::Name(name.to_owned()))?;
         self.names.push_str(name);
         self.nodes.push(Node { start, length, executable, content });
-        if self.names.len() > NAMES {
-            return Err(ReadError::Limit { what: "bytes of names", limit: NAMES as u64 });
+        let longest = self.limit.saturating_mul(NAME).min(u32::MAX as usize);
+        if self.names.len() > longest {
+            return Err(ReadError::Limit { what: "bytes of names", limit: longest as u64 });
         }
         if self.nodes.len() > self.limit {
             return Err(ReadError::Limit { what: "entries", limit: self.limit as u64 });

@@ -15,7 +15,7 @@ pub use request::Answer;
 pub(crate) use request::Events;
 
 use crate::wait::shared::Watches;
-use crate::{Error, ObjectRef, Owned};
+use crate::{ApiError, Error, ObjectRef, Owned};
 use discovery::Discovery;
 
 /// Requests to one API server that may be under way at once, whoever asks.
@@ -209,9 +209,44 @@ impl Cluster {
         let path = self.path(object, "").await?;
         match self.request(Method::GET, &path, &[], None, "").await {
             Ok(answer) => Ok(Some(answer.body)),
+            Err(error) if error.api().is_some_and(ApiError::is_unserved) => {
+                if self.lost_its_kind(object).await? { Ok(None) } else { Err(error) }
+            }
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether an object of a kind that is not served is gone with it: its definition was deleted, and no version of it is left.
+    /// Everything else may come back, and its objects with it.
+    async fn lost_its_kind(&self, object: &ObjectRef) -> Result<bool, Error> {
+        let (group, kind) = (&object.id.group, &object.id.kind);
+        if group.is_empty() {
+            return Ok(false);
+        }
+        // As discovery, this is nobody's secret.
+        let own = Cluster { user: None, ..self.clone() };
+        let plural = &self.resource(object).await?.plural;
+        let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
+        match own.request(Method::GET, &definition, &[], None, "").await {
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(false),
+        }
+        let mut served = "/apis/".to_owned();
+        request::push_segment(&mut served, group);
+        let versions = match own.request(Method::GET, &served, &[], None, "").await {
+            Ok(answer) => answer.body["versions"].as_array().cloned().unwrap_or_default(),
+            Err(error) if error.is_not_found() => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        for version in versions.iter().filter_map(|v| v["version"].as_str()).filter(|v| *v != object.version)
+        {
+            if self.shared.discovery.find(self, group, version, kind).await.is_ok() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Server-side apply.

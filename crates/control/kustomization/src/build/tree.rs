@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 /// The most an artifact may hold.
 const LARGEST: u64 = 1 << 30;
+const MOST_FILES: usize = 1_000_000;
 /// What nobody looks at twice: files, and bytes that came of very few.
 const MODEST_FILES: usize = 20_000;
 const MODEST_GROWTH: u64 = 4 << 20;
@@ -57,7 +58,7 @@ impl Tree {
     /// The files stay in memory, so an archive that looks like a bomb is first read without keeping anything: it must end within
     /// the limits.
     pub(crate) fn read(root: PathBuf, mut archive: impl Read + Seek) -> Result<Self, ReadError> {
-        let limits = ReadLimits { bytes: LARGEST, ..ReadLimits::default() };
+        let limits = ReadLimits { bytes: LARGEST, entries: MOST_FILES, ..ReadLimits::default() };
         let modest = ReadLimits { entries: MODEST_FILES, before_growth: MODEST_GROWTH, ..limits };
         let tree = match unpack(&mut archive, &modest) {
             Err(ReadError::Limit { .. } | ReadError::Growth { .. }) => {

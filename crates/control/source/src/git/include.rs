@@ -1,13 +1,11 @@
 //! Other GitRepositories whose artifacts are copied in.
 
-use std::fs::File;
-
 use fl_api::condition::types;
 use fl_api::meta::artifact::Artifact;
 use fl_api::source::GitRepository;
 use fl_archive::ReadLimits;
 use fl_runtime::{ApiError, Conditions, Edge, Failure, Kind, Pass, Reconciled, Source};
-use fl_store::Store;
+use fl_store::{Check, Store};
 
 use crate::conclude::failed;
 use crate::storage::{blocking, chain, has_revision};
@@ -72,10 +70,18 @@ pub(super) async fn put(
         let name = include.repository.name;
         let from = include.from_path.filter(|p| !p.is_empty()).unwrap_or_else(|| "/".to_owned());
         let to = include.to_path.filter(|p| !p.is_empty()).unwrap_or_else(|| name.clone());
-        let (disk, path) = (store.clone(), artifact.path.clone());
+        let (disk, path, digest) = (store.clone(), artifact.path.clone(), artifact.digest.clone());
         let unpacked = blocking(move || {
-            let file = disk.file(&path).map_err(|e| chain(&e))?;
-            let file = File::open(&file).map_err(|e| format!("open {}: {e}", file.display()))?;
+            let place = disk.file(&path).map_err(|e| chain(&e))?;
+            let digest = digest.ok_or("the artifact has no digest")?;
+            // What is not what it was when it was published must not get into another artifact.
+            let file = match disk.open_checked(&path, &digest).map_err(|e| chain(&e))? {
+                (_, Some(file)) => file,
+                (Check::Missing, None) => {
+                    return Err(format!("open {}: no such file or directory", place.display()));
+                }
+                (_, None) => return Err(format!("computed digest doesn't match '{digest}'")),
+            };
             TarTree::unpack(file, false, &ReadLimits::default()).map_err(|e| e.to_string())
         })
         .await?;

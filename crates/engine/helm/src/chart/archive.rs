@@ -1,7 +1,9 @@
 //! Chart archives: gzipped tars, unpacked in memory with every path and size checked.
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use fl_gotemplate::Str;
@@ -45,13 +47,17 @@ pub(crate) fn read(
     }
     // Headers and padding count too: without this a tar of endless empty entries would never reach a limit.
     let allowance = limits.total + limits.entries as u64 * 2048;
-    let mut tar = tar::Archive::new(Unzipped::new(data).take(allowance));
+    let between = Rc::new(Cell::new(BETWEEN));
+    let bounded = Bounded { inner: Unzipped::new(data).take(allowance), left: Rc::clone(&between) };
+    let mut tar = tar::Archive::new(bounded);
     let mut files = Vec::new();
     let mut packed = None;
     let mut remaining = limits.total;
     let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
     for (count, entry) in tar.entries_with_seek().map_err(unreadable)?.enumerate() {
         let mut entry = entry.map_err(unreadable)?;
+        // What a skipped entry has is read on the way to the next one.
+        between.set(entry.size().saturating_add(BETWEEN));
         if count >= limits.entries {
             return Err(LoadError::Archive(format!(
                 "chart archive has more than {} entries",
@@ -100,12 +106,41 @@ pub(crate) fn read(
         if read < size || remaining == 0 {
             return Err(LoadError::Archive(too_large(limits.total)));
         }
+        between.set(BETWEEN);
         files.push(file);
     }
     if files.is_empty() {
         return Err(LoadError::Archive("no files in chart archive".into()));
     }
     Ok((files, limits.total - remaining))
+}
+
+/// Bytes between two entries: headers, padding, long names and records, of which each may have a mebibyte in Go.
+const BETWEEN: u64 = 4 << 20;
+
+/// A reader that ends in an error when more than `left` bytes are taken from it. Headers of the archive are read into memory
+/// as long as they claim to be.
+struct Bounded<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        match self.left.get().checked_sub(read as u64) {
+            Some(left) => self.left.set(left),
+            None => return Err(std::io::Error::other("archive/tar: header field too long")),
+        }
+        Ok(read)
+    }
+}
+
+/// What is jumped over is never in memory.
+impl<R: Seek> Seek for Bounded<R> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.inner.seek(to)
+    }
 }
 
 /// Whether the loader itself reads a file, in the chart or in one below it; others it only keeps.
@@ -240,6 +275,40 @@ mod tests {
             "files/crds/x",
         ] {
             assert!(!is_deferred(read), "{read}");
+        }
+    }
+
+    /// A06: a header that claims a gigabyte is refused long before; content may be larger than what lies between.
+    #[test]
+    fn endless_headers_are_refused() {
+        let pack = |fill: &dyn Fn(&mut tar::Builder<flate2::write::GzEncoder<Vec<u8>>>)| {
+            let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut tar = tar::Builder::new(gzip);
+            fill(&mut tar);
+            tar.into_inner().and_then(flate2::write::GzEncoder::finish).expect("written")
+        };
+        let append = |tar: &mut tar::Builder<_>, name: &str, kind: tar::EntryType, size: u64| {
+            let mut header = tar::Header::new_ustar();
+            header.set_entry_type(kind);
+            header.set_size(size);
+            tar.append_data(&mut header, name, std::io::repeat(b'x').take(size)).expect("written");
+        };
+        let limits = ArchiveLimits { file: 50 << 20, ..ArchiveLimits::default() };
+        let large = pack(&|tar| {
+            append(tar, "c/Chart.yaml", tar::EntryType::Regular, 10);
+            append(tar, "c/crds/large", tar::EntryType::Regular, 20 << 20);
+            append(tar, "c/files/large", tar::EntryType::Regular, 20 << 20);
+            append(tar, "c/skipped/", tar::EntryType::Directory, 0);
+            append(tar, "c/last", tar::EntryType::Regular, 10);
+        });
+        assert_eq!(read(&large, None, limits).expect("fine").0.len(), 4);
+        for kind in [tar::EntryType::XHeader, tar::EntryType::GNULongName] {
+            let endless = pack(&|tar| {
+                append(tar, "c/Chart.yaml", tar::EntryType::Regular, 10);
+                append(tar, "c/header", kind, 64 << 20);
+            });
+            let error = read(&endless, None, limits).map(drop).expect_err("too long").to_string();
+            assert!(error.contains("header field too long"), "{error}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 
 mod apiserver;
+mod archive;
 mod fetch;
 mod git;
 mod helm;
@@ -23,6 +24,7 @@ pub(crate) type Target = (&'static str, fn(&[u8]));
 pub(crate) fn all() -> impl Iterator<Item = Target> {
     [
         apiserver::TARGETS,
+        archive::TARGETS,
         fetch::TARGETS,
         git::TARGETS,
         helm::TARGETS,
