@@ -230,10 +230,11 @@ impl KustomizationController {
         }
         pass.object.mark_unknown(types::READY, reasons::PROGRESSING, "Reconciliation in progress");
         progressing(pass, "Fetching manifests", &revision.revision, plan.timeout);
+        let source = validate::source_reference(&pass.object);
         let opened = tokio::select! {
             opened = self.open(artifact) => opened,
             // The address may belong to an engine that is gone; the source says when it has another one.
-            () = self.resolver.moved(&dereference::source_reference(&pass.object), pass.object.namespace(), artifact) => {
+            () = self.resolver.moved(&source, pass.object.namespace(), artifact) => {
                 return Err(Stop::Quiet(Outcome::now()));
             }
         };
