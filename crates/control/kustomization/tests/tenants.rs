@@ -101,7 +101,7 @@ fn hits(folder: &Path, texts: &[&str]) -> Vec<PathBuf> {
             found.extend(hits(&path, texts));
         } else if let Ok(bytes) = std::fs::read(&path) {
             let holds = |text: &&str| bytes.windows(text.len()).any(|w| w == text.as_bytes());
-            if texts.iter().any(|t| holds(t)) {
+            if texts.iter().any(holds) {
                 found.push(path);
             }
         }
