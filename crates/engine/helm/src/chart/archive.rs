@@ -281,7 +281,8 @@ mod tests {
     /// A06: a header that claims a gigabyte is refused long before; content may be larger than what lies between.
     #[test]
     fn endless_headers_are_refused() {
-        let pack = |fill: &dyn Fn(&mut tar::Builder<flate2::write::GzEncoder<Vec<u8>>>)| {
+        type Packer = tar::Builder<flate2::write::GzEncoder<Vec<u8>>>;
+        let pack = |fill: &dyn Fn(&mut Packer)| {
             let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             let mut tar = tar::Builder::new(gzip);
             fill(&mut tar);
