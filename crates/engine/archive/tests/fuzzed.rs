@@ -58,7 +58,7 @@ fn block(random: &mut Random, name: &str, kind: u8, size: usize) -> Vec<u8> {
     block[..shown.len()].copy_from_slice(shown);
     let mode = match random.below(12) {
         0 => random.pick(&["0040755", "0120777", "0010644", "0100644", "0000000"]),
-        1 => random.pick(&["   644 ", "\0\0644\0 ", "0000755"]),
+        1 => random.pick(&["   644 ", "\0\x00644\0 ", "0000755"]),
         2..=4 => "0000755",
         _ => "0000644",
     };
@@ -160,7 +160,7 @@ fn archive(seed: u64) -> Vec<u8> {
             2 => 0,
             _ => content.len(),
         };
-        let kind = random.pick(b"000000000000000000000000000\0\0\055555122222634gSV777");
+        let kind = random.pick(b"000000000000000000000000000\0\0\x0055555122222634gSV777");
         let name = name(random);
         tar.extend(block(random, &name, kind, claimed));
         pad(&mut tar, &content);

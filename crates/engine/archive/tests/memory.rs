@@ -42,9 +42,9 @@ fn list(archive: impl Read, packed: bool) -> Result<(), ReadError> {
         _ => listing.directory(&entry.name),
     };
     if packed {
-        read_tar_gz(archive, &limits, visit)?
+        read_tar_gz(archive, &limits, visit)?;
     } else {
-        read_tar(archive, &limits, visit)?
+        read_tar(archive, &limits, visit)?;
     }
     listing.finish().map(drop)
 }
