@@ -157,7 +157,8 @@ impl<'s> Estimator<'s> {
                 let (cost, base) = self.visit(operand);
                 (cost.saturating_add(1), base.field(field))
             }
-            Kind::Has { operand, .. } => (self.visit(operand).0.saturating_add(1), Known::Scalar),
+            // Kubernetes counts a question for presence as nothing but what leads to it.
+            Kind::Has { operand, .. } => (self.visit(operand).0, Known::Scalar),
             Kind::List(items) => {
                 let mut cost = 10_u64;
                 let mut element = None;
@@ -181,6 +182,10 @@ impl<'s> Estimator<'s> {
     }
 
     fn call(&mut self, target: Option<&Expr>, name: &str, args: &[Expr]) -> (u64, Known<'s>) {
+        if let ("_?_:_", [condition, yes, no]) = (name, args) {
+            let (condition, (yes, result), no) = (self.visit(condition).0, self.visit(yes), self.visit(no).0);
+            return (condition.saturating_add(yes.max(no)), result);
+        }
         let mut costs = 0_u64;
         let mut known: Vec<Known<'s>> = Vec::new();
         for part in target.into_iter().chain(args) {
@@ -191,7 +196,6 @@ impl<'s> Estimator<'s> {
         let size = |at: usize| known.get(at).map_or(1, Known::size);
         let (own, result) = match name {
             "_&&_" | "_||_" => (0, Known::Scalar),
-            "_?_:_" => (0, known.get(1).cloned().unwrap_or(Known::Scalar)),
             "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => (tenth(size(0).min(size(1))), Known::Scalar),
             "_in_" | "@in" | "_in" => (size(1).max(1), Known::Scalar),
             "_+_" => {
@@ -211,8 +215,8 @@ impl<'s> Estimator<'s> {
             | "indexOf" | "lastIndexOf" | "reverse" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
             "isSorted" | "sum" | "min" | "max" => (size(0), Known::Scalar),
             "quantity" | "isQuantity" | "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "semver"
-            | "isSemver" | "timestamp" | "duration" => (tenth(size(0)).max(1), Known::Scalar),
-            "size" => (1, Known::Scalar),
+            | "isSemver" => (tenth(size(0)).max(1), Known::Scalar),
+            "size" | "timestamp" | "duration" => (1, Known::Scalar),
             _ => (1, known.first().cloned().unwrap_or(Known::Scalar)),
         };
         (costs.saturating_add(own), result)
@@ -277,5 +281,12 @@ mod tests {
         assert!(cost(open, "self.all(x, x.contains('abc'))") > 10_000_000);
         let closed = json!({"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 20}});
         assert!(cost(closed, "self.all(x, x.contains('abc'))") < 10_000);
+        // Conversions cost a step whatever the length.
+        assert!(cost(json!({"type": "string"}), "duration(self) >= duration('1ms')") < 10);
+        // Only one of the branches is taken, and asking whether a field is there is free.
+        let object =
+            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+        assert_eq!(cost(object.clone(), "has(self.a)"), 1);
+        assert_eq!(cost(object, "(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) <= 1"), 4);
     }
 }

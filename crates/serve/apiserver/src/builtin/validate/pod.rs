@@ -156,7 +156,8 @@ fn host_network(errors: &mut Errors, path: &Path, spec: &Value) {
         for (at, container) in list(spec, list_name).iter().enumerate() {
             for (i, port) in list(container, "ports").iter().enumerate() {
                 let host = port["hostPort"].as_i64().unwrap_or(0);
-                if host != port["containerPort"].as_i64().unwrap_or(0) {
+                // In a template it may be left open: the pod gets it from the port of the container.
+                if host != 0 && host != port["containerPort"].as_i64().unwrap_or(0) {
                     let path = path.child(list_name).index(at).child("ports").index(i).child("hostPort");
                     errors.invalid(&path, host, "must match `containerPort` when `hostNetwork` is true");
                 }
