@@ -69,11 +69,21 @@ def main():
 
 
 def change_hands(bench, engine, folder):
-    """Stops the engine there is and starts the other; artifacts do not move, the next engine makes its own."""
+    """Stops the engine there is and starts the other; artifacts do not move, the next engine makes its own. Both serve them at
+    one address, as behind the Service of a cluster."""
+    import run_bench
+    port = getattr(bench.engine, "store_port", None) or bench.engine.port
     bench.engine.stop()
     shutil.rmtree(bench.engine.storage, ignore_errors=True)
-    bench.engine = None
-    bench.o.engine, bench.o.engine_bin = engine, folder
+    o = bench.o
+    place = (folder, os.path.join(bench.work, "engine"), bench.cluster.kubeconfig)
+    if engine == "flux":
+        bench.engine = run_bench.Flux(*place, profile=o.profile, controllers=o.controllers)
+        bench.engine.store_port = port
+    else:
+        bench.engine = run_bench.Fluorite(*place, cmd=o.cmd)
+        bench.engine.port = port
+    o.engine, o.engine_bin = engine, folder
     bench.start_engine()
 
 

@@ -107,9 +107,14 @@ impl<R: Reconciler> Controller<R> {
         }
     }
 
-    /// Opens the watch; changes arrive from here on.
+    /// Opens the watch; changes arrive from here on. A reference may have opened it before: what it has seen until now was
+    /// told to nobody here.
     pub(crate) fn watch(&self) {
-        let _ = self.store.set(self.runtime.hub().watch(WatchSpec::full(self.kind.clone())));
+        let store = self.runtime.hub().watch(WatchSpec::full(self.kind.clone()));
+        let _ = self.store.set(store.clone());
+        for live in store.list(None) {
+            self.on_change(&Change { kind: self.kind.clone(), old: None, new: Some(live) });
+        }
     }
 
     fn ours(&self, live: &Live) -> bool {

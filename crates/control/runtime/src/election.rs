@@ -1,5 +1,6 @@
 //! Leader election over a Lease, compatible with Flux's controllers: same names, same times.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -80,13 +81,17 @@ impl Election {
     }
 
     /// Waits until we lead. The fence of the cluster opens then, and closes when the lease is not renewed in time.
-    pub async fn win(&mut self) {
+    /// `standing_by` tells once the server has answered that another leads: all that is missing then is the lease.
+    pub async fn win(&mut self, standing_by: &AtomicBool) {
         self.fence.lost(&self.name);
         loop {
             match self.try_once().await {
                 Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => self.log.error(&error.to_string(), "the lease cannot be had, trying again"),
+                Ok(false) => standing_by.store(true, Ordering::Relaxed),
+                Err(error) => {
+                    standing_by.store(false, Ordering::Relaxed);
+                    self.log.error(&error.to_string(), "the lease cannot be had, trying again");
+                }
             }
             tokio::time::sleep(self.times.retry).await;
         }

@@ -157,10 +157,10 @@ fn deployment(options: &Options, workload: &Workload<'_>) -> Value {
             },
         },
     });
-    if workload.stores() {
-        // Two pods would fight over the store.
-        deployment["spec"]["strategy"] = json!({"type": "Recreate"});
-    }
+    // The old pod works until the new one stands by for its lease: an engine that cannot start never takes over. Each pod has a
+    // store of its own, so two of them do not fight.
+    let rolling = json!({"maxSurge": 1, "maxUnavailable": 0});
+    deployment["spec"]["strategy"] = json!({"type": "RollingUpdate", "rollingUpdate": rolling});
     control_plane(&mut deployment);
     deployment
 }

@@ -11,6 +11,9 @@ use crate::resources::{GroupVersion, group_versions};
 use crate::schemas::zero;
 use crate::types::{Element, Field, FieldType, TypeDef, names, type_named};
 
+/// Meanings of enumerated values.
+const VALUES: &str = include_str!("../data/values.txt");
+
 /// The definition of a type as OpenAPI v3 writes it.
 #[must_use]
 pub fn definition_v3(def: &TypeDef, texts: &Descriptions) -> Value {
@@ -28,7 +31,7 @@ fn definition(def: &TypeDef, dialect: Dialect, texts: &Descriptions) -> Value {
         return described(literal(def, text, dialect), texts.of_type(&def.name));
     }
     let field = |f: &Field| {
-        let text = texts.of_field(&def.name, f.name).map(|text| with_values(text, &f.enumeration));
+        let text = texts.of_field(&def.name, f.name).map(|text| with_values(text, f));
         described(property(f, dialect), text.as_deref())
     };
     let properties: Map<String, Value> = def.fields.iter().map(|f| (f.name.to_owned(), field(f))).collect();
@@ -59,12 +62,24 @@ fn definition(def: &TypeDef, dialect: Dialect, texts: &Descriptions) -> Value {
 }
 
 /// A field's description ends with the values it may have.
-fn with_values<'t>(text: &'t str, values: &[&str]) -> Cow<'t, str> {
-    if values.is_empty() {
+fn with_values<'t>(text: &'t str, field: &Field) -> Cow<'t, str> {
+    if field.enumeration.is_empty() {
         return text.into();
     }
-    let rows: String = values.iter().map(|value| format!("\n - `{value:?}`")).collect();
+    let row = |value: &&str| {
+        let meaning = field.go_type.and_then(|of| meaning(of.trim_start_matches('*'), value));
+        format!("\n - `{value:?}`{}{}", if meaning.is_some() { " " } else { "" }, meaning.unwrap_or_default())
+    };
+    let rows: String = field.enumeration.iter().map(row).collect();
     format!("{text}\n\nPossible enum values:{rows}").into()
+}
+
+/// What a value of an enumeration means.
+fn meaning(go_type: &str, value: &str) -> Option<&'static str> {
+    let value = if value.is_empty() { "-" } else { value };
+    VALUES.lines().find_map(|line| {
+        line.strip_prefix(go_type)?.strip_prefix(' ')?.strip_prefix(value)?.strip_prefix(' ')
+    })
 }
 
 /// v2 has no `oneOf`: both scalar alternatives are strings there.
@@ -239,6 +254,27 @@ mod tests {
                 "default": {}, "x-kubernetes-patch-strategy": "retainKeys"})
         );
         assert_eq!(schema["required"], json!(["selector", "template"]));
+    }
+
+    #[test]
+    fn values_of_enumerations_are_explained_and_none_that_is_not_there() {
+        let def = type_named("io.k8s.api.core.v1.HostPathVolumeSource").expect("type");
+        let schema = definition_v3(def, &Descriptions::unpack());
+        let text = schema["properties"]["type"]["description"].as_str().expect("a description");
+        assert!(text.contains("\n - `\"\"` checks nothing"), "{text}");
+        assert!(text.contains("\n - `\"Socket\"` demands a UNIX socket"), "{text}");
+
+        let fields = names().filter_map(|name| type_named(&name)).flat_map(|def| &def.fields);
+        let known: BTreeSet<(&str, &str)> = fields
+            .filter_map(|f| Some((f.go_type?.trim_start_matches('*'), f)))
+            .flat_map(|(of, f)| f.enumeration.iter().map(move |v| (of, if v.is_empty() { "-" } else { v })))
+            .collect();
+        for line in VALUES.lines().filter(|l| !l.starts_with('#')) {
+            let mut words = line.splitn(3, ' ');
+            let value = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            assert!(known.contains(&value), "{line}");
+            assert!(words.next().is_some_and(|meaning| meaning.ends_with('.')), "{line}");
+        }
     }
 
     #[test]

@@ -249,6 +249,7 @@ fn kind(name: &str) -> Kind {
         "ConfigMap" => Kind::config_map(),
         "ServiceAccount" => Kind::service_account(),
         "Namespace" => Kind::namespace(),
+        "Deployment" => Kind::new("apps", "v1", "Deployment", "deployments", true),
         other => panic!("the world does not know the kind {other}"),
     }
 }

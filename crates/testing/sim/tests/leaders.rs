@@ -1,5 +1,6 @@
 //! Line K07 of the threats, and M05 for leases: of two processes only the one that leads writes.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fl_apiserver::{ApiServer, User};
@@ -44,7 +45,7 @@ fn a_deposed_leader_writes_nothing() {
         let mut old = process(&server, "old");
         let mut new = process(&server, "new");
         assert!(write(&old.cluster, "too-early").await.is_ok(), "without an election nothing is fenced");
-        old.election.win().await;
+        old.election.win(&AtomicBool::default()).await;
         assert!(write(&old.cluster, "first").await.is_ok());
         // Its lease cannot be renewed any more; everything else goes through.
         let lease = |_: &http::Method, path: &str| path.contains("/leases/");
@@ -65,7 +66,7 @@ fn a_deposed_leader_writes_nothing() {
             }
             done
         });
-        new.election.win().await;
+        new.election.win(&AtomicBool::default()).await;
         let won = Instant::now();
         assert!(write(&new.cluster, "new").await.is_ok());
         let writes = writes.await.expect("no panic");
@@ -93,7 +94,7 @@ fn leases_do_not_compare_clocks() {
             let leases = Kind::new("coordination.k8s.io", "v1", "Lease", "leases", true);
             other.cluster.create(&leases, Some("default"), &lease, &Write::default()).await.expect("a lease");
             let begin = Instant::now();
-            other.election.win().await;
+            other.election.win(&AtomicBool::default()).await;
             let waited = begin.elapsed().as_secs();
             assert!((35..=45).contains(&waited), "skew {skew}: {waited} s");
         });

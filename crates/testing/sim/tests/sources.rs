@@ -1,9 +1,12 @@
 //! Sources under trouble: lines A, E, J, K03, N01, N02 of the threats.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use fl_runtime::{Options, Patch, Write};
+use fl_api::source::GitRepository;
+use fl_runtime::{Kind, Log, Options, Patch, Runtime, Stop, WatchSpec, Write};
 use fl_sim::{Action, Rule, TwinGit, TwinOci, When, World, condition};
+use fl_source::git::GitRepositories;
 use serde_json::{Value, json};
 
 const URL: &str = "https://git.example/app";
@@ -267,6 +270,27 @@ async fn a_restart_fetches_nothing() {
 }
 
 /// The same seed gives the same requests.
+/// A reference may open the watch of a kind before its controller is there. What that watch has told nobody by then, here a
+/// source whose artifact stayed with another engine, is looked at all the same.
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_saw_before_its_controller_came_is_reconciled() {
+    let world = World::start(11).await;
+    world.git.push(URL, "main", [("app.yaml", "a: 1\n")]);
+    world.source("GitRepository", "app", spec()).await;
+    let file = world.store.file(&artifact(&world.ready("GitRepository", "app").await)).unwrap();
+    world.stop();
+    std::fs::remove_file(&file).unwrap();
+
+    let stop = Stop::default();
+    let runtime = Runtime::new(world.user.clone(), None, Options::default(), stop.clone(), Log::default());
+    runtime.hub().watch(WatchSpec::full(Kind::of::<GitRepository>())).wait_synced().await;
+    runtime.add(GitRepositories::new(world.store.clone(), Arc::new(world.git.clone())), 1);
+    let work = runtime.clone();
+    tokio::spawn(async move { work.run().await });
+    world.until("GitRepository", "app", |_| file.exists()).await;
+    stop.now();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_world_replays_from_its_seed() {
     async fn trace(seed: u64) -> Vec<String> {

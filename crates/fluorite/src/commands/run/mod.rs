@@ -83,13 +83,13 @@ impl Args {
             let sink = HttpSink::start(address, log.clone()).context("--events-addr cannot be used")?;
             runtime.recorder().add_sink(Arc::new(sink));
         }
-        let working = Arc::new(AtomicBool::new(false));
-        self.serve_endpoints(&runtime, &working, &log).await;
+        let stage = Arc::new(Stage::default());
+        self.serve_endpoints(&runtime, &stage, &log).await;
 
         let mut lost = Vec::new();
         if self.enable_leader_election {
             for component in &chosen {
-                let held = self.lead(component, &runtime, &log).await;
+                let held = self.lead(component, &runtime, &stage.standing_by, &log).await;
                 let Some(election) = held else { return Ok(()) };
                 lost.push(election);
             }
@@ -115,7 +115,7 @@ impl Args {
             (component.add)(&setup)?;
         }
         runtime.watch_configs();
-        working.store(true, Ordering::Relaxed);
+        stage.working.store(true, Ordering::Relaxed);
         log.with([("components", chosen.iter().map(|c| c.name).collect::<Vec<_>>().into())]).info("starting");
         // Without its lease a process must not write, and while it writes nobody else may have it.
         let mut leases = tokio::task::JoinSet::new();
@@ -217,8 +217,9 @@ impl Args {
 
     /// Health, readiness and metrics. A port that is taken is told, and costs only the endpoint.
     ///
-    /// A process that waits for its lease is alive but not ready: it has no artifacts to serve.
-    async fn serve_endpoints(&self, runtime: &Runtime, working: &Arc<AtomicBool>, log: &Log) {
+    /// A process that stands by for its lease is ready: a rollout goes on only when it is, and the one that leads ends only
+    /// when the rollout goes on.
+    async fn serve_endpoints(&self, runtime: &Runtime, stage: &Arc<Stage>, log: &Log) {
         let metrics = runtime.clone();
         let answers: [(&str, serve::Answer); 2] = [
             (
@@ -229,11 +230,15 @@ impl Args {
                 }),
             ),
             (&self.health_addr, {
-                let (runtime, working) = (runtime.clone(), working.clone());
+                let (runtime, stage) = (runtime.clone(), stage.clone());
                 Arc::new(move |path| match path {
                     "/healthz" => (StatusCode::OK, "ok".to_owned()),
-                    "/readyz" if !working.load(Ordering::Relaxed) => {
-                        (StatusCode::INTERNAL_SERVER_ERROR, "waiting for the lease\n".to_owned())
+                    "/readyz" if !stage.working.load(Ordering::Relaxed) => {
+                        if stage.standing_by.load(Ordering::Relaxed) {
+                            (StatusCode::OK, "ok: standing by, another process leads".to_owned())
+                        } else {
+                            (StatusCode::INTERNAL_SERVER_ERROR, "not started yet\n".to_owned())
+                        }
                     }
                     "/readyz" if runtime.ready() => (StatusCode::OK, "ok".to_owned()),
                     "/readyz" => {
@@ -263,6 +268,7 @@ impl Args {
         &self,
         component: &Component,
         runtime: &Runtime,
+        standing_by: &AtomicBool,
         log: &Log,
     ) -> Option<Election> {
         let name = election::lease_name(component.controller, &self.watch_label_selector);
@@ -278,10 +284,17 @@ impl Args {
         let mut election =
             Election::new(runtime.cluster().clone(), namespace, &name, &identity, times, log.clone());
         tokio::select! {
-            () = election.win() => Some(election),
+            () = election.win(standing_by) => Some(election),
             () = runtime.stop().stopped() => None,
         }
     }
+}
+
+/// How far the process is, for those who ask whether it is ready.
+#[derive(Default)]
+struct Stage {
+    standing_by: AtomicBool,
+    working: AtomicBool,
 }
 
 /// `:8080` means every address of this host.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -304,7 +305,7 @@ async fn lead(
     runtime: &Runtime,
     log: &Log,
 ) -> anyhow::Result<()> {
-    let won = tokio::time::timeout(Duration::from_secs(60), args.lead(component, runtime, log)).await;
+    let won = tokio::time::timeout(Duration::from_secs(60), args.lead(component, runtime, &AtomicBool::default(), log)).await;
     let election = match won {
         Ok(Some(election)) => election,
         Ok(None) => bail!("stopped"),

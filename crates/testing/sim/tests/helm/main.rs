@@ -6,5 +6,6 @@
 mod crash;
 mod graph;
 mod lab;
+mod own;
 mod sources;
 mod wake;
