@@ -38,7 +38,7 @@ mod tree;
 mod written;
 
 pub use build::{
-    ChartRelease, ChartSource, Charts, Fetcher, LoadRestrictor, Options, Output, Reorder, build,
+    ChartRelease, ChartSource, Charts, Fetcher, LoadRestrictor, Options, Output, Reorder, Repository, build,
 };
 pub use config::Conflict;
 pub use error::{Error, ErrorKind, Place};

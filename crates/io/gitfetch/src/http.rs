@@ -4,15 +4,12 @@
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::Duration;
 
 use fl_git::Advertisement;
-use fl_http::{
-    BodyReader, Client, HeaderName, Method, Proxy, Request, Response, Settings, StatusCode, header,
-};
+use fl_http::{BodyReader, Client, HeaderName, Method, Request, Response, Settings, StatusCode, header};
 
 use crate::session::blocking;
-use crate::{Address, Auth, Failure};
+use crate::{Address, Auth, Failure, RemoteOptions};
 
 const GIT_PROTOCOL: HeaderName = HeaderName::from_static("git-protocol");
 /// Bytes of an error page that are worth showing.
@@ -62,11 +59,10 @@ impl HttpSession {
     pub(crate) async fn open(
         address: &Address,
         auth: &Auth,
-        proxy: Option<&Proxy>,
-        timeout: Duration,
+        options: &RemoteOptions,
     ) -> Result<Self, Failure> {
         let given = address.http_base().unwrap_or_default();
-        let settings = settings(auth, proxy, timeout);
+        let settings = settings(auth, options);
         if let Some(known) = remembered(&given) {
             let client = client_for(&given, &known.base, &settings)?;
             let Known { base, server } = known;
@@ -123,8 +119,13 @@ impl HttpSession {
     }
 }
 
-fn settings(auth: &Auth, proxy: Option<&Proxy>, timeout: Duration) -> Settings {
-    let mut settings = Settings { proxy: proxy.cloned(), timeout, ..Settings::default() };
+fn settings(auth: &Auth, options: &RemoteOptions) -> Settings {
+    let mut settings = Settings {
+        proxy: options.proxy.clone(),
+        timeout: options.timeout,
+        addresses: options.addresses.clone(),
+        ..Settings::default()
+    };
     if let Auth::Http { credentials, ca, client_certificate } = auth {
         settings.credentials = credentials.clone();
         settings.ca.clone_from(ca);

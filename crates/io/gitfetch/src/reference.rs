@@ -59,6 +59,11 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// A commit by its id alone, on whatever branch it is; the server decides whether it gives it out.
+    pub fn commit(commit: ObjectId) -> Self {
+        Resolved { commit, reference: "HEAD".to_owned(), tag: None, absolute: false }
+    }
+
     /// `main@sha1:…`, `refs/heads/main@sha1:…` or `sha1:…`.
     pub fn revision(&self) -> String {
         let digest = format!("{}:{}", self.commit.kind().as_str(), self.commit);

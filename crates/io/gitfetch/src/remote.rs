@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fl_git::{FetchRequest, Limits, ObjectId, ObjectKind};
-use fl_http::Proxy;
+use fl_http::{AddressPolicy, Proxy};
 
 use crate::http::HttpSession;
 use crate::resolve::{Wording, resolve};
@@ -26,6 +26,8 @@ pub struct RemoteOptions {
     pub limits: Limits,
     /// What connections over SSH may use.
     pub ssh: SshAlgorithms,
+    /// Where connections may go, those to submodules included.
+    pub addresses: AddressPolicy,
 }
 
 impl Default for RemoteOptions {
@@ -37,6 +39,7 @@ impl Default for RemoteOptions {
             pack_bytes: 8 << 30,
             limits: Limits::default(),
             ssh: SshAlgorithms::default(),
+            addresses: AddressPolicy::default(),
         }
     }
 }
@@ -166,7 +169,7 @@ impl Remote {
 
     /// One commit with its tree, for a submodule.
     pub(crate) async fn fetch_pinned(&self, commit: ObjectId) -> Result<Snapshot, Error> {
-        let resolved = Resolved { commit, reference: "HEAD".to_owned(), tag: None, absolute: false };
+        let resolved = Resolved::commit(commit);
         let store = self.fetch_commit(&resolved, false).await?;
         Snapshot::open(store, commit, &[]).map_err(|e| self.tree_error(&resolved, &e))
     }
@@ -221,10 +224,7 @@ impl Remote {
             (Scheme::Ssh, Auth::Http { .. }) => {
                 Err(Failure::Ssh("no key and known_hosts were given for an address with ssh".to_owned()))
             }
-            _ => {
-                let proxy = options.proxy.as_ref();
-                Ok(Session::Http(Box::new(HttpSession::open(address, auth, proxy, options.timeout).await?)))
-            }
+            _ => Ok(Session::Http(Box::new(HttpSession::open(address, auth, options).await?))),
         }
     }
 

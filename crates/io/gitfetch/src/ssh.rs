@@ -118,7 +118,10 @@ async fn connect(
     let refusal = Arc::new(Mutex::new(None));
     let check = HostCheck { known, host: host.clone(), port, refusal: refusal.clone() };
     let stream = match &options.proxy {
-        None => TcpStream::connect((host.as_str(), port)).await,
+        None => match options.addresses.resolve(&host, port).await {
+            Ok(addresses) => TcpStream::connect(addresses.as_slice()).await,
+            Err(error) => Err(error),
+        },
         Some(proxy) => tunnel::connect(proxy, &host, port).await,
     };
     let stream = stream.map_err(|e| Failure::Dial(e.to_string()))?;

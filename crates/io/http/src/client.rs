@@ -1,6 +1,7 @@
 //! Requests and answers.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -11,8 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::sync::mpsc;
 use url::Url;
 
+use crate::addresses::{self, Guard, Lookup};
 use crate::error::{cause, problem, shown, verb};
-use crate::{BodyReader, Credentials, Error, Settings, calm, shared, tls};
+use crate::{AddressPolicy, BodyReader, Credentials, Error, Settings, calm, shared, tls};
 
 const USER_AGENT: &str = concat!("fluorite/", env!("CARGO_PKG_VERSION"));
 const REDIRECTS: usize = 10;
@@ -23,6 +25,7 @@ pub struct Client {
     inner: reqwest::Client,
     credentials: Credentials,
     timeout: Duration,
+    addresses: AddressPolicy,
 }
 
 /// A request to be sent.
@@ -74,11 +77,16 @@ impl Request {
 impl Client {
     /// Clients with the same certificates and proxy share their connections, whatever their credentials.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let inner = shared::connections(&settings, Self::build)?;
-        Ok(Self { inner, credentials: settings.credentials, timeout: settings.timeout })
+        let inner = shared::connections(&settings, |settings| Self::build(settings, addresses::system))?;
+        Ok(Self::over(inner, settings))
     }
 
-    fn build(settings: &Settings) -> Result<reqwest::Client, Error> {
+    fn over(inner: reqwest::Client, settings: Settings) -> Self {
+        let Settings { credentials, timeout, addresses, .. } = settings;
+        Self { inner, credentials, timeout, addresses }
+    }
+
+    fn build(settings: &Settings, lookup: Lookup) -> Result<reqwest::Client, Error> {
         let bad = |what, problem: String| Error::Settings { what, problem };
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(settings)?)
@@ -87,6 +95,9 @@ impl Client {
             // Followed here, where it is known which headers may go along.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy();
+        if !settings.addresses.is_open() {
+            builder = builder.dns_resolver(Arc::new(Guard::new(&settings.addresses, lookup)));
+        }
         if let Some(proxy) = &settings.proxy {
             let mut configured = reqwest::Proxy::all(&proxy.address).map_err(|e| bad("proxy", cause(&e)))?;
             if !proxy.username.is_empty() {
@@ -135,6 +146,11 @@ impl Client {
     }
 
     async fn send_once(&self, request: &Request, at_home: bool) -> Result<reqwest::Response, Error> {
+        self.addresses.check_host(&request.url).map_err(|forbidden| Error::Request {
+            method: verb(&request.method),
+            url: shown(&request.url),
+            problem: format!("dial tcp: {forbidden}"),
+        })?;
         let mut headers = request.headers.clone();
         if at_home
             && !headers.contains_key(AUTHORIZATION)
@@ -261,5 +277,97 @@ impl Response {
             }
         });
         BodyReader::new(receiver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+    /// Counts its connections and answers all of them with the same text.
+    async fn server(ip: Ipv4Addr, port: u16, answer: String) -> (u16, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind((ip, port)).await.expect("a port");
+        let (port, seen) = (listener.local_addr().expect("an address").port(), Arc::new(AtomicUsize::new(0)));
+        let count = seen.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        (port, seen)
+    }
+
+    fn redirect_to(url: &str) -> String {
+        format!("HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    }
+
+    /// The first answer is the allowed server, all further ones are this machine: a name that was bound anew.
+    fn rebinding(
+        _name: String,
+    ) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> {
+        static ASKED: Mutex<usize> = Mutex::new(0);
+        let mut asked = ASKED.lock().expect("not poisoned");
+        *asked += 1;
+        let ip: IpAddr = if *asked == 1 { ALLOWED.into() } else { Ipv4Addr::LOCALHOST.into() };
+        Box::pin(async move { Ok(vec![SocketAddr::from((ip, 0))]) })
+    }
+
+    fn guarded() -> Settings {
+        let allowed = [ALLOWED.to_string().parse().expect("a network")];
+        Settings { addresses: AddressPolicy::cluster().allow(allowed), ..Settings::default() }
+    }
+
+    /// C03: a name that resolves to something else the second time leads nowhere.
+    #[tokio::test]
+    async fn names_are_checked_at_every_connection() {
+        let (port, seen) = server(ALLOWED, 0, redirect_to("/again")).await;
+        let (_, forbidden) = server(Ipv4Addr::LOCALHOST, port, redirect_to("/again")).await;
+        let inner = Client::build(&guarded(), rebinding).expect("a client");
+        let client = Client::over(inner, guarded());
+        let request = Request::get(&format!("http://rebound.example:{port}/")).expect("an address");
+        let error = client.send(request).await.expect_err("refused").to_string();
+        assert!(error.contains("127.0.0.1 are refused: it is a loopback address"), "{error}");
+        assert_eq!((seen.load(Ordering::SeqCst), forbidden.load(Ordering::SeqCst)), (1, 0));
+    }
+
+    /// C03: addresses and names of this machine, at first and through a redirect.
+    #[tokio::test]
+    async fn forbidden_addresses_get_no_request() {
+        let (port, forbidden) = server(Ipv4Addr::LOCALHOST, 0, redirect_to("/")).await;
+        let client = Client::new(guarded()).expect("a client");
+        let hosts =
+            ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "0.0.0.0", "[::ffff:127.0.0.1]", "[::1]"];
+        for host in hosts {
+            let url = format!("http://{host}:{port}/");
+            let direct = client.send(Request::get(&url).expect("an address")).await;
+            let (start, seen) = server(ALLOWED, 0, redirect_to(&url)).await;
+            let start = Request::get(&format!("http://{ALLOWED}:{start}/")).expect("an address");
+            let redirected = client.send(start).await;
+            for refused in [direct, redirected] {
+                let error = refused.expect_err(host).to_string();
+                assert!(error.contains("are refused: it is"), "{host}: {error}");
+            }
+            assert_eq!(seen.load(Ordering::SeqCst), 1, "{host}");
+        }
+        assert_eq!(forbidden.load(Ordering::SeqCst), 0);
+        // Connections of clients that may go anywhere are not lent to those that may not.
+        let open = Client::new(Settings::default()).expect("a client");
+        let _ =
+            open.send_direct(Request::get(&format!("http://127.0.0.1:{port}/")).expect("an address")).await;
+        assert_eq!(forbidden.load(Ordering::SeqCst), 1);
+        let again = Request::get(&format!("http://127.0.0.1:{port}/")).expect("an address");
+        assert!(client.send(again).await.is_err());
+        assert_eq!(forbidden.load(Ordering::SeqCst), 1);
     }
 }

@@ -7,7 +7,11 @@
 //!   `https` to `http` is refused.
 //! - **Answers are bounded.** A body is read up to a limit, piece by piece; a host that says `429` or `503` with `Retry-After` is
 //!   left alone until then, by every client in the process.
+//!
+//! A client for addresses that strangers write can be kept from this machine, link-local addresses and the metadata of clouds:
+//! [`AddressPolicy`].
 
+mod addresses;
 mod body;
 mod calm;
 mod client;
@@ -16,6 +20,7 @@ mod settings;
 mod shared;
 mod tls;
 
+pub use addresses::{AddressPolicy, Forbidden, Network, NetworkError};
 pub use body::BodyReader;
 pub use client::{Client, Request, Response};
 pub use error::Error;

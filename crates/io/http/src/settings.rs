@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use fl_types::Secret;
 
+use crate::AddressPolicy;
+
 /// Settings of a client. The default trusts the system's certificates, uses no proxy and says nothing about itself.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -16,6 +18,8 @@ pub struct Settings {
     pub credentials: Credentials,
     /// For the whole of a request, body included.
     pub timeout: Duration,
+    /// Where connections may go; of a proxy's connections only the address in the URL is known here.
+    pub addresses: AddressPolicy,
 }
 
 impl Default for Settings {
@@ -27,6 +31,7 @@ impl Default for Settings {
             proxy: None,
             credentials: Credentials::None,
             timeout: Duration::from_secs(60),
+            addresses: AddressPolicy::default(),
         }
     }
 }

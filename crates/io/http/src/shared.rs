@@ -4,7 +4,7 @@
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use crate::{Error, Settings};
+use crate::{AddressPolicy, Error, Settings};
 
 /// Sets of certificates and proxies that are kept; the one that was made first goes first.
 const KEPT: usize = 64;
@@ -18,6 +18,7 @@ struct Key {
     certificate: Option<(Vec<u8>, Vec<u8>)>,
     insecure_tls: bool,
     proxy: Option<(String, String, String)>,
+    addresses: AddressPolicy,
     /// A connection lives on the runtime that made it; tests have many.
     runtime: Option<tokio::runtime::Id>,
 }
@@ -35,6 +36,7 @@ impl Key {
                 .proxy
                 .as_ref()
                 .map(|p| (p.address.clone(), p.username.clone(), p.password.expose().clone())),
+            addresses: settings.addresses.clone(),
             runtime: tokio::runtime::Handle::try_current().ok().map(|h| h.id()),
         }
     }

@@ -125,7 +125,7 @@ pub(super) fn inflate(
         charts.pull(source, &home).map_err(&invalid)?;
     }
     let (resolved, _) = session.files.resolve(&directory).map_err(|e| invalid(e.to_string()))?;
-    session.inside(&resolved).map_err(|kind| Error::new(target.place.at(chart.at), kind))?;
+    session.within(&target.root, &resolved).map_err(|kind| Error::new(target.place.at(chart.at), kind))?;
     session.reads.insert(resolved.clone());
     let values = values(session, target, chart, how, &directory)?;
     let text = charts

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use fl_yaml::{Dialect, Node};
 
 pub use charts::{ChartRelease, ChartSource, Charts};
-pub use remote::Fetcher;
+pub use remote::{Fetcher, Repository};
 
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::files::Files;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use fl_yaml::{Node, SmolStr};
 
+use super::remote::{self, Repository};
 use crate::files::clean;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -16,6 +17,9 @@ pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformat
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) path: String,
+    /// The address of another repository, and what of it was asked for.
+    repository: String,
+    reference: String,
     pub(super) configured_in: String,
     /// apiVersion, kind, name, namespace.
     pub(super) configured_by: Option<[String; 4]>,
@@ -24,7 +28,17 @@ pub(super) struct Origin {
 impl Origin {
     /// The origin of something below.
     pub(super) fn append(&self, path: &str) -> Self {
-        Self { path: join(&self.path, path), ..self.clone() }
+        let Some(repository) = Repository::parse(path) else {
+            return Self { path: join(&self.path, path), ..self.clone() };
+        };
+        // Kustomize's name for a checkout that it has not made yet slips out where no directory is named.
+        let root = if repository.directory.is_empty() { "notCloned" } else { "" };
+        Self {
+            path: join(root, &repository.directory),
+            repository: remote::shown(&repository.url),
+            reference: repository.reference,
+            ..self.clone()
+        }
     }
 
     /// Made or changed by a field of the kustomization at this origin.
@@ -33,17 +47,21 @@ impl Origin {
             path: String::new(),
             configured_in: join(&self.path, file),
             configured_by: Some(["builtin".to_owned(), kind.to_owned(), String::new(), String::new()]),
+            ..self.clone()
         }
     }
 
     /// Made or changed by a plugin that came from a file.
     pub(super) fn of_plugin(plugin: &Resource) -> Option<Self> {
         let text = tree::metadata_pair(&plugin.node, "annotations", ORIGIN)?;
-        let path = text.strip_prefix("path: ").map(|rest| rest.lines().next().unwrap_or_default().to_owned());
+        let field =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().to_owned();
         let id = &plugin.id;
         Some(Self {
             path: String::new(),
-            configured_in: path.unwrap_or_default(),
+            repository: field("repo: "),
+            reference: field("ref: "),
+            configured_in: field("path: "),
             configured_by: Some([
                 id.gvk.api_version().to_string(),
                 id.gvk.kind.to_string(),
@@ -55,11 +73,14 @@ impl Origin {
 
     fn write(&self, indent: &str) -> String {
         let mut lines = Vec::new();
-        if !self.path.is_empty() {
-            lines.push(format!("path: {}", self.path));
-        }
-        if !self.configured_in.is_empty() {
-            lines.push(format!("configuredIn: {}", self.configured_in));
+        let fields = [
+            ("path", &self.path),
+            ("repo", &self.repository),
+            ("ref", &self.reference),
+            ("configuredIn", &self.configured_in),
+        ];
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+            lines.push(format!("{name}: {value}"));
         }
         if let Some(by) = &self.configured_by {
             lines.push("configuredBy:".to_owned());

@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use fl_yaml::Node;
 
+use super::remote::{self, Repository};
 use super::target::Target;
-use super::{LoadRestrictor, Options, directory_place, remote};
+use super::{LoadRestrictor, Options, directory_place};
 use crate::decode::Located;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::files::{Files, clean};
@@ -22,6 +23,8 @@ pub(super) struct Root {
     pub(super) dir: PathBuf,
     pub(super) parent: Option<Rc<Root>>,
     depth: usize,
+    /// The checkout of another repository that it is part of, and that nothing below it may leave.
+    checkout: Option<Rc<Path>>,
 }
 
 /// More levels than real trees have, and few enough for the stack of any thread: a build recurses.
@@ -91,12 +94,17 @@ impl<'a> Session<'a> {
                 read("must build at directory, this is a file".to_owned()),
             ));
         }
-        self.inside(&dir).map_err(|kind| Error::new(place, kind))?;
-        Ok(Rc::new(Root { dir, parent: None, depth: 0 }))
+        self.inside(None, &dir).map_err(|kind| Error::new(place, kind))?;
+        Ok(Rc::new(Root { dir, parent: None, depth: 0, checkout: None }))
     }
 
-    pub(super) fn inside(&self, path: &Path) -> Result<(), ErrorKind> {
-        match &self.options.boundary {
+    /// Whether a path is within what a root may reach.
+    pub(super) fn within(&self, root: &Root, path: &Path) -> Result<(), ErrorKind> {
+        self.inside(root.checkout.as_deref(), path)
+    }
+
+    fn inside(&self, checkout: Option<&Path>, path: &Path) -> Result<(), ErrorKind> {
+        match checkout.or(self.options.boundary.as_deref()) {
             Some(boundary) if !path.starts_with(boundary) => Err(ErrorKind::Boundary {
                 path: path.display().to_string(),
                 boundary: boundary.display().to_string(),
@@ -108,9 +116,12 @@ impl<'a> Session<'a> {
     /// The directory that an entry of a kustomization names.
     pub(super) fn enter(&mut self, root: &Rc<Root>, path: &str) -> Result<Rc<Root>, ErrorKind> {
         let read = |reason: String| ErrorKind::Read { path: path.to_owned(), reason };
-        let wanted = if remote::is_repository(path) {
-            let fetcher = self.options.fetcher.ok_or_else(|| ErrorKind::RemoteOff(path.to_owned()))?;
-            fetcher.directory(path).map_err(|reason| ErrorKind::Fetch { url: path.to_owned(), reason })?
+        let (wanted, checkout) = if let Some(repository) = Repository::parse(path) {
+            let url = remote::shown(path);
+            let fetcher = self.options.fetcher.ok_or_else(|| ErrorKind::RemoteOff(url.clone()))?;
+            let checkout =
+                fetcher.checkout(&repository).map_err(|reason| ErrorKind::Fetch { url, reason })?;
+            (clean(&checkout.join(&repository.directory)), Some(checkout.into()))
         } else {
             if path.is_empty() {
                 return Err(read("new root cannot be empty".to_owned()));
@@ -118,32 +129,33 @@ impl<'a> Session<'a> {
             if Path::new(path).is_absolute() {
                 return Err(read("new root cannot be absolute".to_owned()));
             }
-            clean(&root.dir.join(path))
+            (clean(&root.dir.join(path)), root.checkout.clone())
         };
         let (dir, is_dir) = self.files.resolve(&wanted).map_err(|e| read(e.to_string()))?;
         if !is_dir {
             return Err(read("file is not directory".to_owned()));
         }
-        self.inside(&dir)?;
+        self.inside(checkout.as_deref(), &dir)?;
         check_cycle(root, &dir)?;
         let max_depth = self.options.max_depth.unwrap_or(MAX_DEPTH);
         if root.depth >= max_depth {
             return Err(ErrorKind::Depth(max_depth));
         }
-        Ok(Rc::new(Root { dir, parent: Some(root.clone()), depth: root.depth + 1 }))
+        Ok(Rc::new(Root { dir, parent: Some(root.clone()), depth: root.depth + 1, checkout }))
     }
 
     /// The content of a file that a kustomization names.
     pub(super) fn load(&mut self, root: &Root, path: &str) -> Result<(PathBuf, Rc<[u8]>), LoadError> {
         let read = |reason: String| ErrorKind::Read { path: path.to_owned(), reason };
         if remote::is_file_address(path) {
+            let url = remote::shown(path);
             let Some(fetcher) = self.options.fetcher else {
-                return Err(LoadError::Refused(ErrorKind::RemoteOff(path.to_owned())));
+                return Err(LoadError::Refused(ErrorKind::RemoteOff(url)));
             };
-            let content = fetcher
-                .file(path)
-                .map_err(|reason| LoadError::Missing(ErrorKind::Fetch { url: path.to_owned(), reason }))?;
-            return Ok((PathBuf::from(path), content.into()));
+            return match fetcher.file(path) {
+                Ok(content) => Ok((url.into(), content.into())),
+                Err(reason) => Err(LoadError::Missing(ErrorKind::Fetch { url, reason })),
+            };
         }
         let wanted = clean(&root.dir.join(path));
         let (resolved, is_dir) =
@@ -158,7 +170,11 @@ impl<'a> Session<'a> {
                 root: root.dir.display().to_string(),
             }));
         }
-        self.inside(&resolved).map_err(LoadError::Refused)?;
+        self.within(root, &resolved).map_err(LoadError::Refused)?;
+        // Whatever the restrictor says of files at home: a kustomization from elsewhere reads only its own.
+        if root.checkout.is_some() {
+            self.inside(Some(&root.dir), &resolved).map_err(LoadError::Refused)?;
+        }
         if let Some(content) = self.contents.get(&resolved) {
             return Ok((resolved, content.clone()));
         }

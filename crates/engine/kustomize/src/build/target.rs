@@ -7,6 +7,7 @@ use fl_yaml::Node;
 use super::charts;
 use super::origin::{self, Origin};
 use super::plugin::{Plugin, Transformer};
+use super::remote::{self, Repository};
 use super::session::{LoadError, Root, Session};
 use crate::config::Config;
 use crate::decode::Located;
@@ -95,15 +96,24 @@ impl Target {
         done: &mut Accumulator,
         entry: &Located<String>,
     ) -> Result<()> {
+        let repository = Repository::parse(&entry.value).is_some();
         let file = match session.load(&self.root, &entry.value) {
-            Ok((path, content)) => return self.add_file(session, done, entry, &path, &content),
+            Ok((path, content)) => match self.add_file(session, done, entry, &path, &content) {
+                // The page that a host shows for a repository is no file of objects.
+                Err(error) if repository && is_unreadable(&error) => Some(*error.kind),
+                done => return done,
+            },
             Err(LoadError::Directory(_)) => None,
             Err(LoadError::Refused(kind)) => return Err(self.error(entry.at, kind)),
+            Err(LoadError::Missing(kind @ ErrorKind::Fetch { .. })) if !repository => {
+                return Err(self.error(entry.at, kind));
+            }
             Err(LoadError::Missing(kind)) => Some(kind),
         };
         let root = session.enter(&self.root, &entry.value).map_err(|directory| match (file, directory) {
             (Some(file), directory @ (ErrorKind::Read { .. } | ErrorKind::Fetch { .. })) => {
-                let (path, file, other) = (entry.value.clone(), file.to_string(), directory.to_string());
+                let (path, file, other) =
+                    (remote::shown(&entry.value), file.to_string(), directory.to_string());
                 // What is not there at all is neither for the same reason.
                 let kind =
                     if file == other { directory } else { ErrorKind::Entry { path, file, directory: other } };
@@ -355,6 +365,11 @@ impl Target {
         let list = found.map.into_list();
         Ok(list.into_iter().zip(places).map(|(config, at)| Plugin { config, at }).collect())
     }
+}
+
+/// Whether a file is none of objects.
+fn is_unreadable(error: &Error) -> bool {
+    matches!(*error.kind, ErrorKind::Yaml(_) | ErrorKind::Object(_))
 }
 
 /// The object without the label of a validator. Taking it out of other labels rewrites them, which kustomize counts as a change: then

@@ -1,0 +1,26 @@
+//! Checkouts beside the build's own files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fl_kustomize::{Disk, Files};
+
+use crate::RemoteBases;
+
+/// The files of a build and what was fetched for it.
+pub struct WithBases<'a> {
+    /// The build's own.
+    pub own: &'a dyn Files,
+    /// What was fetched.
+    pub bases: &'a RemoteBases,
+}
+
+impl Files for WithBases<'_> {
+    fn resolve(&self, path: &Path) -> io::Result<(PathBuf, bool)> {
+        if self.bases.holds(path) { Disk.resolve(path) } else { self.own.resolve(path) }
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if self.bases.holds(path) { Disk.read(path) } else { self.own.read(path) }
+    }
+}
