@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use fl_bases::{Limits, RemoteBases};
 use fl_ignore::{IGNORE_FILE, Rules};
 use fl_kustomization::{KUSTOMIZATION_FILES, SubstituteSettings, substitute_object};
 use fl_kustomize::{Disk, Files, LoadRestrictor, Reorder};
@@ -202,12 +203,7 @@ impl Builder {
             }
         };
         let files = Overlay { path: folder.join(file), content: manifest.to_string().into_bytes() };
-        let options = fl_kustomize::Options {
-            load_restrictor: LoadRestrictor::None,
-            reorder: Reorder::None,
-            ..fl_kustomize::Options::default()
-        };
-        match fl_kustomize::build(&files, &folder, &options) {
+        match with_bases(&files, &folder) {
             Ok(output) => {
                 output.warnings.iter().filter_map(|w| deprecation(w)).for_each(|w| say::note(&w));
                 Ok(output.objects)
@@ -431,6 +427,22 @@ fn filter_entries(
     }
     *entries = kept;
     Ok(())
+}
+
+/// A build may wait for other machines, for which it needs a thread of its own.
+fn with_bases(files: &Overlay, folder: &Path) -> Result<fl_kustomize::Output, fl_kustomize::Error> {
+    let work = || {
+        let bases = RemoteBases::new(fl_http::AddressPolicy::default(), Limits::default());
+        let options = fl_kustomize::Options {
+            load_restrictor: LoadRestrictor::None,
+            reorder: Reorder::None,
+            fetcher: Some(&bases),
+            ..fl_kustomize::Options::default()
+        };
+        fl_kustomize::build(files, folder, &options)
+    };
+    let done = std::thread::scope(|scope| scope.spawn(work).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn own(object: &mut Value, kustomization: &Value) {

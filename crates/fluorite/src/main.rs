@@ -4,7 +4,6 @@
 
 mod commands;
 mod output;
-mod remote_bases;
 
 use std::process::ExitCode;
 

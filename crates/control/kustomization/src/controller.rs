@@ -282,8 +282,9 @@ impl KustomizationController {
                 let strict = self.runtime.options().gates.enabled("StrictPostBuildSubstitutions");
                 // What decryption made is not kept in memory longer than the pass.
                 let keep = keys.is_none() && variables.is_ok();
+                let remote = (!self.options.no_remote_bases).then(|| self.options.remote_addresses.clone());
                 let result = tokio::task::spawn_blocking(move || {
-                    let request = Request { object: &object, variables, strict, keys };
+                    let request = Request { object: &object, variables, strict, keys, remote };
                     build(&tree, &directory, &request)
                 })
                 .await;

@@ -9,7 +9,8 @@
 //! open to the command line, whose `build` must not come to other results.
 //!
 //! Builds and applies are remembered: with the same files, variables and spec nothing is built, and objects whose metadata is watched
-//! and unchanged cost no request.
+//! and unchanged cost no request. A build that fetched remote bases is made anew on every interval, as nobody else tells when they
+//! change.
 
 mod annotations;
 mod apply;

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use fl_http::AddressPolicy;
+
 /// See `fluorite run --help` for what each flag means.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -12,6 +14,8 @@ pub struct Options {
     pub concurrent_ssa: usize,
     /// Builds may not fetch anything from elsewhere.
     pub no_remote_bases: bool,
+    /// Where builds may fetch from.
+    pub remote_addresses: AddressPolicy,
     /// `(group, kind)` applied before the rest.
     pub custom_apply_stage_kinds: HashSet<(String, String)>,
     /// Field managers whose fields are taken over.
@@ -42,6 +46,7 @@ impl Default for Options {
             concurrent: 4,
             concurrent_ssa: 4,
             no_remote_bases: false,
+            remote_addresses: AddressPolicy::cluster(),
             custom_apply_stage_kinds: HashSet::new(),
             override_managers: Vec::new(),
             sops_age_secret: String::new(),

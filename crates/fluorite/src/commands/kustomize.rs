@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use fl_bases::{Limits, RemoteBases};
 use fl_kustomize::{Disk, LoadRestrictor, Options, Reorder};
 
 use super::helm::Inflator;
-use crate::remote_bases::RemoteBases;
 
 /// Build kustomizations as `kustomize` does
 #[derive(Debug, clap::Args)]
@@ -97,7 +97,8 @@ impl Build {
                 bail!("`{flag}` is not offered: {instead}");
             }
         }
-        let bases = RemoteBases::new().context("cannot make a folder for remote bases")?;
+        // Who starts the command may reach whatever this machine reaches.
+        let bases = RemoteBases::new(fl_http::AddressPolicy::default(), Limits::default());
         let inflator =
             Inflator { kube_version: self.helm_kube_version, api_versions: self.helm_api_versions };
         let options = Options {

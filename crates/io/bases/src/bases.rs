@@ -114,7 +114,9 @@ impl RemoteBases {
             return handle.block_on(work);
         }
         if self.runtime.get().is_none() {
-            let _ = self.runtime.set(Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?);
+            let _ = self
+                .runtime
+                .set(Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?);
         }
         match self.runtime.get() {
             Some(runtime) => runtime.block_on(work),

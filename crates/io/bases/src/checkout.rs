@@ -6,7 +6,8 @@ use std::path::{Component, Path};
 
 use fl_git::ObjectId;
 use fl_gitfetch::{
-    Address, Auth, Checkout, Error, Failure, FetchOptions, Kind, Reference, Remote, RemoteOptions, Resolved, Scheme,
+    Address, Auth, Checkout, Error, Failure, FetchOptions, Kind, Reference, Remote, RemoteOptions, Resolved,
+    Scheme,
 };
 use fl_http::AddressPolicy;
 use fl_kustomize::Repository;
@@ -25,7 +26,9 @@ pub(crate) async fn check_out(
     }
     let address = Address::parse(&repository.url).map_err(|e| e.to_string())?;
     if address.scheme == Scheme::Ssh {
-        return Err("it is reached over SSH, for which bases have no key; use its address with https".to_owned());
+        return Err(
+            "it is reached over SSH, for which bases have no key; use its address with https".to_owned()
+        );
     }
     let auth = Auth::from_secret(&address, &BTreeMap::new()).map_err(|e| e.to_string())?;
     let timeout = repository.timeout.min(left.time);
@@ -52,7 +55,9 @@ async fn fetch(remote: &Remote, repository: &Repository) -> Result<Checkout, Str
             Ok(Some(resolved)) => return remote.fetch(&resolved, &options).await.map_err(|e| e.to_string()),
             Ok(None) => return Err("the repository is empty".to_owned()),
             // Another kind of reference may have the name; a server that is away has none.
-            Err(error @ (Error::NoSuchRef(_) | Error::Clone { failure: Failure::NoRef(_), .. })) => problem = error,
+            Err(error @ (Error::NoSuchRef(_) | Error::Clone { failure: Failure::NoRef(_), .. })) => {
+                problem = error
+            }
             Err(error) => return Err(error.to_string()),
         }
     }

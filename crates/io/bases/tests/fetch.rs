@@ -43,7 +43,8 @@ async fn open(kustomization: String) -> Result<String, String> {
 fn base() -> (Repositories, std::path::PathBuf, String) {
     let all = Repositories::new();
     let tree = all.make("base");
-    let first = commit(&tree, &[("dir/kustomization.yaml", "resources: [m.yaml]\n"), ("dir/m.yaml", MAP)], "first");
+    let first =
+        commit(&tree, &[("dir/kustomization.yaml", "resources: [m.yaml]\n"), ("dir/m.yaml", MAP)], "first");
     git(&tree, &["tag", "v1"]);
     git(&tree, &["push", "-q", "origin", "--tags"]);
     commit(&tree, &[("dir/m.yaml", &MAP.replace("m}", "second}"))], "second");
@@ -71,7 +72,8 @@ async fn references_of_every_kind_are_built() {
         ("?ref=none", "couldn't find remote ref"),
         ("?ref=ce013625030ba8dba906f756967f9e9ca394464a", "object not found"),
     ] {
-        let error = open(format!("resources: ['{}/base.git//dir{reference}']\n", web.address)).await.unwrap_err();
+        let error =
+            open(format!("resources: ['{}/base.git//dir{reference}']\n", web.address)).await.unwrap_err();
         assert!(error.contains(wanted), "{error}");
     }
     let error = open(format!("resources: ['{}/base.git//none']\n", web.address)).await.unwrap_err();
@@ -90,8 +92,10 @@ async fn an_address_is_asked_once() {
     // Two questions whether it is a file, then what the server can do, a listing and a pack.
     assert!(first <= 6, "{first}");
     let file = format!("{}/none.yaml", web.address);
-    let error =
-        open(format!("configMapGenerator: [{{name: a, files: ['{file}']}}, {{name: b, files: ['{file}']}}]\n")).await;
+    let error = open(format!(
+        "configMapGenerator: [{{name: a, files: ['{file}']}}, {{name: b, files: ['{file}']}}]\n"
+    ))
+    .await;
     assert!(error.unwrap_err().contains("404"));
     assert_eq!(web.count(), 1);
 }
@@ -106,7 +110,9 @@ async fn a_base_stays_inside_of_itself() {
         std::os::unix::fs::symlink(target, tree.join(name)).unwrap();
     }
     let web = Web::serve(all.root.path(), None, true).await;
-    for entry in ["link.yaml", "up/secret.yaml", "../../../../../etc", &secret.display().to_string(), "../../0/dir"] {
+    for entry in
+        ["link.yaml", "up/secret.yaml", "../../../../../etc", &secret.display().to_string(), "../../0/dir"]
+    {
         commit(&tree, &[("dir/kustomization.yaml", &format!("resources: ['{entry}']\n"))], entry);
         let error = open(format!("resources: ['{}/base.git//dir']\n", web.address)).await.unwrap_err();
         assert!(
@@ -131,7 +137,10 @@ async fn forbidden_addresses_get_no_request() {
             let kustomization = format!("{field}: ['{entry}']\n");
             let refused = built(kustomization, AddressPolicy::cluster(), Limits::default()).await;
             let error = refused.unwrap_err();
-            assert!(error.contains("refused: it is a loopback address") || error.contains("no such file"), "{error}");
+            assert!(
+                error.contains("refused: it is a loopback address") || error.contains("no such file"),
+                "{error}"
+            );
         }
     }
     assert_eq!(web.count(), 0);

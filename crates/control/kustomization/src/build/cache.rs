@@ -1,4 +1,5 @@
-//! What was built last, and from what: a commit that touches none of it builds nothing.
+//! What was built last, and from what: a commit that touches none of it builds nothing. A build that fetched from elsewhere proves
+//! nothing about the next one, and is made anew each time.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,20 +20,28 @@ pub(crate) struct Built {
     pub(crate) digest: String,
     /// Every path the build looked at, relative to the root, and what was there.
     reads: Vec<(PathBuf, Print)>,
+    /// Whether it fetched something that may be another thing by now.
+    remote: bool,
 }
 
 impl Built {
-    pub(crate) fn new(objects: Vec<Value>, digest: String, tree: &Tree, reads: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(
+        objects: Vec<Value>,
+        digest: String,
+        tree: &Tree,
+        reads: Vec<PathBuf>,
+        remote: bool,
+    ) -> Self {
         let mut relative: Vec<PathBuf> =
             reads.iter().filter_map(|p| p.strip_prefix(tree.root()).ok().map(Path::to_owned)).collect();
         relative.sort();
         relative.dedup();
         let reads = relative.into_iter().map(|path| (path.clone(), tree.print(&path))).collect();
-        Built { objects, digest, reads }
+        Built { objects, digest, reads, remote }
     }
 
     fn holds_for(&self, tree: &Tree) -> bool {
-        self.reads.iter().all(|(path, print)| tree.print(path) == *print)
+        !self.remote && self.reads.iter().all(|(path, print)| tree.print(path) == *print)
     }
 }
 
@@ -55,8 +64,8 @@ impl BuildCache {
     pub(crate) fn same_artifact(&self, key: &Key, inputs: &[u8; 32], artifact: &str) -> Option<Arc<Built>> {
         let builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = builds.get(key)?;
-        (kept.inputs == *inputs && kept.artifact == artifact && !artifact.is_empty())
-            .then(|| kept.built.clone())
+        let same = kept.inputs == *inputs && kept.artifact == artifact && !artifact.is_empty();
+        (same && !kept.built.remote).then(|| kept.built.clone())
     }
 
     /// The last build, when nothing it read has changed.

@@ -1,4 +1,4 @@
-//! From files to objects. No client here; runs on the blocking pool.
+//! From files to objects. No client of a cluster here; runs on the blocking pool.
 
 mod cache;
 mod decrypt;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use fl_api::kustomize::Kustomization;
 use fl_api::kustomize::kustomization::SubstituteStrategy;
+use fl_bases::{Limits, RemoteBases, WithBases};
+use fl_http::AddressPolicy;
 use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
 use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
@@ -37,6 +39,8 @@ pub(crate) struct Request<'a> {
     pub(crate) variables: Result<Variables, String>,
     pub(crate) strict: bool,
     pub(crate) keys: Option<KeyMaterial>,
+    /// Where remote bases may be fetched from; none where they are refused.
+    pub(crate) remote: Option<AddressPolicy>,
 }
 
 /// Whether the path of a Kustomization exists.
@@ -63,14 +67,19 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
         decrypt::sources(&mut view, directory, decryptor)
             .map_err(|e| format!("error decrypting sources: {e}"))?;
     }
+    let bases = request.remote.clone().map(|policy| RemoteBases::new(policy, Limits::default()));
     let options = fl_kustomize::Options {
         load_restrictor: LoadRestrictor::None,
         reorder: Reorder::None,
         boundary: Some(tree.root().to_owned()),
+        fetcher: bases.as_ref().map(|bases| bases as &dyn fl_kustomize::Fetcher),
         ..fl_kustomize::Options::default()
     };
-    let output =
-        fl_kustomize::build(&view, directory, &options).map_err(|error| build_text(&error, &generated))?;
+    let output = match &bases {
+        Some(bases) => fl_kustomize::build(&WithBases { own: &view, bases }, directory, &options),
+        None => fl_kustomize::build(&view, directory, &options),
+    };
+    let output = output.map_err(|error| build_text(&error, &generated, tree))?;
     let mut text = String::new();
     let mut objects = Vec::with_capacity(output.objects.len());
     for (i, node) in output.objects.into_iter().enumerate() {
@@ -85,7 +94,8 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
     let digest = format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())));
     let mut reads: Vec<_> = output.reads.into_iter().collect();
     reads.extend(generated.looked_at);
-    Ok(Built::new(objects, digest, tree, reads))
+    let remote = bases.is_some_and(|bases| bases.used());
+    Ok(Built::new(objects, digest, tree, reads, remote))
 }
 
 /// Decrypts and substitutes one object.
@@ -139,7 +149,14 @@ fn collect(object: Value, into: &mut Vec<Value>) {
 }
 
 /// Flux reads every file of a directory without kustomization before it builds; what it cannot read has words of its own.
-fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated) -> String {
+fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated, tree: &Tree) -> String {
+    if let ErrorKind::RemoteOff(url) = &*error.kind {
+        // Flux fetches it all the same, and then finds it to be outside of the artifact.
+        let (place, root) = (&error.place, tree.root().display());
+        return format!(
+            "kustomize build failed: {place}: fs-security-constraint abs {url}: path '{url}' is not in or below '{root}'; remote bases are switched off by --no-remote-bases"
+        );
+    }
     let unreadable = matches!(
         *error.kind,
         ErrorKind::Yaml(_) | ErrorKind::Object(_) | ErrorKind::Entry { .. } | ErrorKind::Read { .. }

@@ -21,7 +21,7 @@ fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Bu
     let object = object(spec);
     let variables = object.spec.post_build.as_ref().and_then(|p| p.substitute.clone()).unwrap_or_default();
     let variables = Ok(fl_types::Secret::new(variables));
-    let request = Request { object: &object, variables, strict: true, keys: None };
+    let request = Request { object: &object, variables, strict: true, keys: None, remote: None };
     let directory = check_path(&tree, path)?;
     build(&tree, &directory, &request)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fl_http::Network;
 use fl_runtime::log::{Encoding, Level};
 use fl_types::Algorithm;
 
@@ -174,6 +175,12 @@ pub(crate) struct Args {
     /// Refuse remote bases in kustomizations (component kustomize)
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, help_heading = "Tenancy")]
     pub(super) no_remote_bases: bool,
+    /// Networks that remote bases may be fetched from all the same: 127.0.0.1,10.0.0.0/8,…
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', help_heading = "Tenancy")]
+    pub(super) remote_bases_allow: Vec<Network>,
+    /// Networks that remote bases are not fetched from, beside this machine, link-local addresses and the metadata of clouds
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', help_heading = "Tenancy")]
+    pub(super) remote_bases_deny: Vec<Network>,
     /// Account used for objects that name none (components kustomize, helm)
     #[arg(long, value_name = "NAME", default_value = "", help_heading = "Tenancy")]
     pub(super) default_service_account: String,

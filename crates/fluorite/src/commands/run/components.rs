@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fl_http::AddressPolicy;
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
 use fl_source::git::{GitClient, GitRepositories};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
@@ -21,6 +22,8 @@ pub(in crate::commands) struct Setup<'a> {
     pub(in crate::commands) artifacts: ArtifactFetcher,
     /// Reaches Git repositories.
     pub(in crate::commands) git: Arc<dyn GitClient>,
+    /// Where remote bases of kustomizations may be fetched from.
+    pub(in crate::commands) remote_bases: AddressPolicy,
     pub(in crate::commands) args: &'a Args,
 }
 
@@ -104,6 +107,7 @@ fn kustomize(setup: &Setup<'_>) -> anyhow::Result<()> {
         concurrent: args.concurrent.unwrap_or(4),
         concurrent_ssa: args.concurrent_ssa,
         no_remote_bases: args.no_remote_bases,
+        remote_addresses: setup.remote_bases.clone(),
         custom_apply_stage_kinds: fl_kustomization::Options::stage_kinds(&args.custom_apply_stage_kinds),
         override_managers: args.override_manager.clone(),
         sops_age_secret: args.sops_age_secret.clone(),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fl_gitfetch::SshAlgorithms;
+use fl_http::AddressPolicy;
 use fl_runtime::election::{self, Election};
 use fl_runtime::log::{Log, configure};
 use fl_runtime::serve::StatusCode;
@@ -109,6 +110,9 @@ impl Args {
             runtime: runtime.clone(),
             store,
             git: Arc::new(NetworkGit { scratch: std::env::temp_dir(), ssh }),
+            remote_bases: AddressPolicy::cluster()
+                .deny(self.remote_bases_deny.iter().copied())
+                .allow(self.remote_bases_allow.iter().copied()),
             args: &self,
         };
         for component in &chosen {

@@ -286,6 +286,8 @@ pub(super) async fn controllers(
         runtime: runtime.clone(),
         store,
         git,
+        // Whoever runs this wrote or chose what is delivered, often from servers on the same machine.
+        remote_bases: fl_http::AddressPolicy::default(),
         args: &args,
     };
     for component in COMPONENTS {
