@@ -74,6 +74,12 @@ pub(crate) struct Left {
     pub(crate) time: Duration,
 }
 
+impl std::fmt::Debug for RemoteBases {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteBases").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
 impl RemoteBases {
     /// Nothing is fetched yet.
     #[must_use]

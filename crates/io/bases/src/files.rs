@@ -15,6 +15,12 @@ pub struct WithBases<'a> {
     pub bases: &'a RemoteBases,
 }
 
+impl std::fmt::Debug for WithBases<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WithBases").field("bases", self.bases).finish_non_exhaustive()
+    }
+}
+
 impl Files for WithBases<'_> {
     fn resolve(&self, path: &Path) -> io::Result<(PathBuf, bool)> {
         if self.bases.holds(path) { Disk.resolve(path) } else { self.own.resolve(path) }

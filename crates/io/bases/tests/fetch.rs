@@ -77,7 +77,7 @@ async fn references_of_every_kind_are_built() {
         assert!(error.contains(wanted), "{error}");
     }
     let error = open(format!("resources: ['{}/base.git//none']\n", web.address)).await.unwrap_err();
-    assert!(error.contains("no such file"), "{error}");
+    assert!(error.contains("No such file"), "{error}");
 }
 
 /// Each address is asked for once in a build, whether it answers or not; two directories of one repository are one clone.

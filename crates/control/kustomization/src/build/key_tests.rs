@@ -29,7 +29,7 @@ fn run(files: Vec<(&str, Vec<u8>)>, keys: KeyMaterial) -> Result<Built, String> 
         "sourceRef": {"kind": "GitRepository", "name": "app"}, "decryption": {"provider": "sops"}}}))
     .expect("a Kustomization");
     let variables = Ok(Secret::new(Default::default()));
-    let request = Request { object: &object, variables, strict: true, keys: Some(keys) };
+    let request = Request { object: &object, variables, strict: true, keys: Some(keys), remote: None };
     build(&tree, &check_path(&tree, "")?, &request)
 }
 
