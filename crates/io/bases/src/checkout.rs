@@ -56,7 +56,7 @@ async fn fetch(remote: &Remote, repository: &Repository) -> Result<Checkout, Str
             Ok(None) => return Err("the repository is empty".to_owned()),
             // Another kind of reference may have the name; a server that is away has none.
             Err(error @ (Error::NoSuchRef(_) | Error::Clone { failure: Failure::NoRef(_), .. })) => {
-                problem = error
+                problem = error;
             }
             Err(error) => return Err(error.to_string()),
         }
