@@ -235,7 +235,7 @@ fn remote_bases_can_be_switched_off() {
             failed.contains("fs-security-constraint") && failed.contains("is not in or below"),
             "{failed}"
         );
-        assert_eq!(elsewhere.requests(), [String::new(); 0]);
+        assert!(elsewhere.requests().is_empty());
         assert!(world.get("ConfigMap", "own").await.is_none());
     });
 }
@@ -267,7 +267,7 @@ fn forbidden_addresses_get_no_request() {
             assert!(world.get("ConfigMap", "secret").await.is_none());
             world.stop();
         }
-        assert_eq!(forbidden.requests(), [String::new(); 0]);
+        assert!(forbidden.requests().is_empty());
         assert!(allowed.requests().len() >= 3);
     });
 }
