@@ -1,11 +1,17 @@
 //! The two streams of a command: data on stdout, everything said to a person on stderr.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 
 /// Writes data to stdout. A reader that went away (`| head`) is not an error.
 pub(crate) fn data(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    stream(|out| out.write_all(bytes))
+}
+
+/// Writes data to stdout piece by piece, as [`data`] does.
+pub(crate) fn stream(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> anyhow::Result<()> {
+    // What a pipe takes at once.
+    let mut out = BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }

@@ -40,6 +40,8 @@ pub struct TemplateSet {
     left: Vec<u8>,
     right: Vec<u8>,
     names: Names,
+    /// Texts that were parsed before anybody asked for them, by name.
+    ahead: FxHashMap<Str, (Str, Vec<Arc<Template>>)>,
 }
 
 impl TemplateSet {
@@ -52,6 +54,7 @@ impl TemplateSet {
             left: b"{{".to_vec(),
             right: b"}}".to_vec(),
             names: Names::default(),
+            ahead: FxHashMap::default(),
         }
     }
 
@@ -77,6 +80,18 @@ impl TemplateSet {
         Ok(())
     }
 
+    /// Parses texts by name that [`parse_all`](Self::parse_all) will probably be given, for as long as there are more of them.
+    /// They are no part of the set yet, and what is wrong with one is told only when it is asked for.
+    pub fn parse_ahead(&mut self, texts: impl IntoIterator<Item = (Str, Str)>) {
+        let mut work = Workspace::with_names(std::mem::take(&mut self.names));
+        for (name, text) in texts {
+            if let Ok(templates) = self.parse_texts(&name, &text, &mut work) {
+                self.ahead.insert(name, (text, templates));
+            }
+        }
+        self.names = work.names;
+    }
+
     /// As [`parse`](Self::parse) for each of the texts in turn. Many of them are shared out to a second thread.
     ///
     /// # Errors
@@ -84,7 +99,8 @@ impl TemplateSet {
     pub fn parse_all(&mut self, texts: &[(&str, &Str)]) -> Result<(), (usize, Error)> {
         let bytes = |texts: &[(&str, &Str)]| texts.iter().map(|(_, text)| text.len()).sum::<usize>();
         let all = bytes(texts);
-        if all < WORTH_A_THREAD || std::thread::available_parallelism().is_ok_and(|n| n.get() == 1) {
+        let alone = all < WORTH_A_THREAD || !self.ahead.is_empty();
+        if alone || std::thread::available_parallelism().is_ok_and(|n| n.get() == 1) {
             return self.parse_in_turn(texts).map(|parsed| self.adopt(parsed));
         }
         let mut before = 0;
@@ -107,9 +123,14 @@ impl TemplateSet {
 
     fn parse_in_turn(&mut self, texts: &[(&str, &Str)]) -> Result<Vec<Arc<Template>>, (usize, Error)> {
         let mut work = Workspace::with_names(std::mem::take(&mut self.names));
+        let mut ahead = std::mem::take(&mut self.ahead);
         let mut all = Vec::with_capacity(texts.len());
         for (at, (name, text)) in texts.iter().enumerate() {
-            all.extend(self.parse_texts(&Str::from(*name), text, &mut work).map_err(|error| (at, error))?);
+            let parsed = match ahead.remove(name.as_bytes()) {
+                Some((known, templates)) if std::ptr::eq(known.as_bytes(), text.as_bytes()) => templates,
+                _ => self.parse_texts(&Str::from(*name), text, &mut work).map_err(|error| (at, error))?,
+            };
+            all.extend(parsed);
         }
         self.names = work.names;
         Ok(all)
@@ -167,4 +188,27 @@ pub(super) fn adopt(templates: &mut Named, template: Arc<Template>) {
         return;
     }
     templates.insert(template.name.clone(), template);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_for_counts() {
+        let [a, b, broken] = ["{{template `b`}}", "{{define `b`}}2{{end}}", "{{"].map(Str::from);
+        let mut set = TemplateSet::new(Arc::new(Functions::new()));
+        let names = ["a", "b.tpl", "c", "d"].map(Str::from);
+        set.parse_ahead(names.into_iter().zip([&broken, &b, &broken, &a].map(Str::clone)));
+        assert_eq!(set.names().count(), 0);
+        let failed = set.clone().parse_all(&[("b.tpl", &b), ("c", &broken), ("a", &broken)]);
+        let (at, error) = failed.expect_err("two are broken");
+        assert!(at == 1 && error.to_string().contains("template: c:1"), "{error}");
+        // One is not what it was, one is, and one is new.
+        set.parse_all(&[("a", &a), ("b.tpl", &b), ("e", &Str::from("5"))]).expect("all are fine");
+        let mut out = Vec::new();
+        set.execute("a", Value::Nil, &Limits::default(), None, &mut out).expect("it runs");
+        assert_eq!(out, b"2");
+        assert!(set.contains("e") && !set.contains("c") && !set.contains("d"));
+    }
 }

@@ -36,11 +36,12 @@ pub(crate) fn is_gzip(data: &[u8]) -> bool {
 }
 
 /// Reads all files of an archive, and says how many bytes they have. Links, devices and the like become ordinary
-/// (usually empty) files, never links.
+/// (usually empty) files, never links. `template` is told of templates when they are found: their whole path and their text.
 pub(crate) fn read(
     data: &[u8],
     owned: Option<&Arc<Vec<u8>>>,
     limits: ArchiveLimits,
+    template: &mut dyn FnMut(&str, &Str),
 ) -> Result<(Vec<BufferedFile>, u64), LoadError> {
     if !is_gzip(data) {
         return Err(LoadError::Archive("gzip: invalid header".into()));
@@ -94,6 +95,9 @@ pub(crate) fn read(
             size
         } else if !is_for_loader(&file.name) && size <= PREPARED {
             let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
+            if in_chart(&file.name).starts_with("templates/") {
+                template(&raw_name, &content);
+            }
             file.kept = Some(content);
             read
         } else {
@@ -182,11 +186,15 @@ fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Content, u
 
 /// Whether a file stays packed until it is wanted: those in the `crds/` of the chart or of one in its `charts/`.
 fn is_deferred(name: &str) -> bool {
-    let mut name = name;
+    in_chart(name).starts_with("crds/")
+}
+
+/// The name in the innermost chart that a file belongs to.
+fn in_chart(mut name: &str) -> &str {
     while let Some((_, inner)) = name.strip_prefix("charts/").and_then(|rest| rest.split_once('/')) {
         name = inner;
     }
-    name.starts_with("crds/")
+    name
 }
 
 /// The deferred files of an archive that [`read`] has accepted, by their number.

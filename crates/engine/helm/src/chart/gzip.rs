@@ -4,8 +4,8 @@ use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Bytes decompressed at once. The decompressor copies 32 KiB after each piece.
-const PIECE: usize = 256 << 10;
+/// Bytes decompressed at once. The decompressor copies 32 KiB after each piece, and others wait for the first.
+const PIECE: usize = 128 << 10;
 
 /// The content of a gzip file, all members of it.
 pub(super) struct Unzipped<'d> {

@@ -1,16 +1,22 @@
 //! From a list of files to a chart with its subcharts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+
+use fl_gotemplate::Str;
 
 use super::{ArchiveLimits, BufferedFile, Chart, archive, directory};
 use crate::decode;
 use crate::error::LoadError;
 use crate::files::Files;
+use crate::render::{CompiledChart, empty_set};
 use crate::values::Tree;
 
 /// Charts inside charts inside charts: more levels than any real one has.
 const DEEPEST: usize = 32;
+
+/// Bytes of an archive from which on unpacking and parsing take longer than starting a thread by far.
+const WORTH_A_THREAD: usize = 128 << 10;
 
 /// Loads charts. Notices (a link, an outdated file) are collected instead of printed.
 #[derive(Debug, Default)]
@@ -45,20 +51,49 @@ impl Loader {
 
     /// Loads a chart archive.
     pub fn archive(&mut self, data: &[u8]) -> Result<Chart, LoadError> {
-        let (files, _) = archive::read(data, None, self.limits)?;
+        let (files, _) = archive::read(data, None, self.limits, &mut |_, _| {})?;
         self.files(files, 0)
     }
 
-    /// Loads a chart archive, which the chart keeps for the files that are not unpacked yet.
-    pub fn owned_archive(&mut self, data: Vec<u8>) -> Result<Chart, LoadError> {
-        let data = Arc::new(data);
-        let (files, _) = archive::read(&data, Some(&data), self.limits)?;
+    /// Loads a chart archive, which the chart keeps for the files that are not unpacked yet. The templates of a large one are
+    /// parsed while a second thread still unpacks it.
+    pub fn compiled_archive(&mut self, data: Vec<u8>) -> Result<CompiledChart, LoadError> {
+        let data = &Arc::new(data);
+        if data.len() < WORTH_A_THREAD {
+            return self.shared_archive(data, &mut |_, _| {}).map(CompiledChart::new);
+        }
+        let (found, texts) = mpsc::channel();
+        let mut set = empty_set();
+        let loaded = std::thread::scope(|scope| {
+            let load = || {
+                // Told until the chart is there: who waits for texts waits for it, too.
+                let mut tell =
+                    move |name: &str, text: &Str| drop(found.send((Str::from(name), text.clone())));
+                self.shared_archive(data, &mut tell)
+            };
+            let thread = std::thread::Builder::new().spawn_scoped(scope, load)?;
+            // Not the other way round: the many small pieces that parsing makes cost more memory and time on a new thread.
+            set.parse_ahead(texts);
+            Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let no_thread = |_: std::io::Error| self.shared_archive(data, &mut |_, _| {});
+        let chart = loaded.unwrap_or_else(no_thread)?;
+        Ok(CompiledChart::with_set(chart, set))
+    }
+
+    fn shared_archive(
+        &mut self,
+        data: &Arc<Vec<u8>>,
+        template: &mut dyn FnMut(&str, &Str),
+    ) -> Result<Chart, LoadError> {
+        let (files, _) = archive::read(data, Some(data), self.limits, template)?;
         self.files(files, 0)
     }
 
     fn nested_archive(&mut self, data: &[u8], depth: usize) -> Result<Chart, LoadError> {
         let left = self.nested_bytes.unwrap_or(self.limits.total);
-        let (files, used) = archive::read(data, None, ArchiveLimits { total: left, ..self.limits })?;
+        let limits = ArchiveLimits { total: left, ..self.limits };
+        let (files, used) = archive::read(data, None, limits, &mut |_, _| {})?;
         self.nested_bytes = Some(left.saturating_sub(used));
         self.files(files, depth)
     }

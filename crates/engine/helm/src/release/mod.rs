@@ -4,13 +4,16 @@ mod hook;
 mod kinds;
 mod manifest;
 mod print;
+mod reading;
 
 pub use hook::{Hook, HookEvent};
 pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
 pub use manifest::{Manifest, split_documents, split_manifests};
 pub use print::PrintOptions;
+pub(crate) use reading::{ReadFile, Reader, Split};
 
 use manifest::Head;
+use reading::Document;
 
 use crate::chart::Content;
 use crate::chart::Dependency;
@@ -45,15 +48,6 @@ pub struct Release {
     pub imported_values: Option<Tree>,
 }
 
-/// How files are cut into documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Split {
-    /// Blanks around documents go.
-    Helm3,
-    /// What follows the last document of a file stays.
-    Helm4,
-}
-
 /// Changes the manifests after rendering, before they are used.
 pub trait PostRender {
     /// Takes all manifests as one text and gives the new one.
@@ -62,27 +56,20 @@ pub trait PostRender {
 
 impl Release {
     /// Sorts rendered files (by path) into manifests and hooks.
-    pub(crate) fn sort_files(&mut self, mut files: Vec<(String, String)>, split: Split) -> Result<(), Error> {
-        files.sort_by(|a, b| a.0.cmp(&b.0));
-        for (path, text) in files {
-            if text.trim().is_empty() {
-                continue;
-            }
-            let documents = match split {
-                Split::Helm3 => split_manifests(&text),
-                Split::Helm4 => split_documents(&text),
-            };
+    pub(crate) fn sort_files(&mut self, mut files: Vec<ReadFile>) -> Result<(), Error> {
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        for ReadFile { path, text, documents } in files {
+            let documents = documents?;
             // Most files hold one document, which then is what is left of the text.
             let mut only = None;
             let single = documents.len() == 1;
-            for content in documents {
-                let head = Head::read(content).map_err(|why| Error::output(&path, why, content))?;
+            for Document { start, end, head } in documents {
+                let content = &text[start..end];
                 match Hook::read(&head, &path, content) {
                     Some(Ok(hook)) => self.hooks.push(hook),
                     Some(Err(notice)) => self.warnings.push(notice),
                     None => {
-                        let start = content.as_ptr() as usize - text.as_ptr() as usize;
-                        only = single.then_some((start, start + content.len()));
+                        only = single.then_some((start, end));
                         self.manifests.push(Manifest {
                             source: path.clone(),
                             api_version: head.api_version,
@@ -106,15 +93,10 @@ impl Release {
 
     /// All manifests as one text, each under a comment that names its template; CRDs first when asked for.
     pub fn manifest_text(&self, include_crds: bool) -> String {
-        self.manifest_text_and_room(include_crds, 0)
-    }
-
-    /// The text of all manifests, with room for so many bytes more.
-    fn manifest_text_and_room(&self, include_crds: bool, more: usize) -> String {
         let crds = if include_crds { self.crds.as_slice() } else { &[] };
         let crd_bytes: usize = crds.iter().map(|c| document_len(&c.source, c.data.len())).sum();
         let bytes: usize = self.manifests.iter().map(|m| document_len(&m.source, m.content.len())).sum();
-        let mut text = String::with_capacity(crd_bytes + bytes + more);
+        let mut text = String::with_capacity(crd_bytes + bytes);
         for crd in crds {
             push_document(&mut text, &crd.source, &crd.data.to_text());
         }
@@ -151,16 +133,17 @@ impl Release {
     }
 }
 
-const BEFORE_SOURCE: &str = "---\n# Source: ";
+/// The parts of a document as Helm prints it.
+fn document<'a>(source: &'a str, content: &'a str) -> [&'a str; 5] {
+    ["---\n# Source: ", source, "\n", content, "\n"]
+}
 
 /// Appends one document as Helm prints it.
 pub fn push_document(text: &mut String, source: &str, content: &str) {
-    for part in [BEFORE_SOURCE, source, "\n", content, "\n"] {
-        text.push_str(part);
-    }
+    document(source, content).into_iter().for_each(|part| text.push_str(part));
 }
 
 /// How many bytes [`push_document`] appends.
 fn document_len(source: &str, content: usize) -> usize {
-    BEFORE_SOURCE.len() + source.len() + content + 2
+    document(source, "").map(str::len).iter().sum::<usize>() + content
 }

@@ -1,6 +1,9 @@
 //! A release as `helm template` prints it.
 
-use super::{Hook, Release, document_len, push_document, split_manifests};
+use std::borrow::Cow;
+use std::convert::Infallible;
+
+use super::{Release, document, split_manifests};
 use crate::chart::Pattern;
 use crate::error::Error;
 
@@ -26,19 +29,36 @@ impl Default for PrintOptions {
 impl Release {
     /// The text for stdout.
     pub fn printed(&self, options: &PrintOptions) -> Result<String, Error> {
-        let wanted = |hook: &&Hook| options.hooks && (options.tests || !hook.is_test());
-        let hooks = || self.hooks.iter().filter(wanted);
-        let bytes: usize = hooks().map(|h| document_len(&h.path, h.manifest.len())).sum();
-        let mut text = self.manifest_text_and_room(options.crds, bytes + 1);
-        // Helm trims what surrounds the manifests, then ends with one line break; no manifests give an empty line.
-        text.truncate(text.trim_end().len());
-        let lead = text.len() - text.trim_start().len();
-        text.drain(..lead);
-        text.push('\n');
-        for hook in hooks() {
-            push_document(&mut text, &hook.path, &hook.manifest);
-        }
+        let mut text = String::new();
+        let Ok(()) = self.print_all::<Infallible>(options, |piece| {
+            text.push_str(piece);
+            Ok(())
+        });
         if options.show_only.is_empty() { Ok(text) } else { pick(&text, &options.show_only) }
+    }
+
+    /// Hands out the text for stdout piece by piece, as if there were no `show_only`.
+    pub fn print_all<E>(
+        &self,
+        options: &PrintOptions,
+        mut print: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let crds = self.crds.iter().filter(|_| options.crds).map(|crd| (&crd.source, crd.data.to_text()));
+        let manifests = self.manifests.iter().map(|m| (&m.source, Cow::from(&m.content)));
+        let mut documents = crds.chain(manifests).peekable();
+        while let Some((source, content)) = documents.next() {
+            if documents.peek().is_some() {
+                document(source, &content).into_iter().try_for_each(&mut print)?;
+            } else {
+                // Helm trims what surrounds the manifests, then ends with one line break; no manifests give an empty line.
+                print(document(source, &content).concat().trim_end())?;
+            }
+        }
+        print("\n")?;
+        for hook in self.hooks.iter().filter(|hook| options.hooks && (options.tests || !hook.is_test())) {
+            document(&hook.path, &hook.manifest).into_iter().try_for_each(&mut print)?;
+        }
+        Ok(())
     }
 }
 
@@ -76,6 +96,25 @@ fn template_of(manifest: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::Manifest;
+
+    fn manifest(content: &str) -> Manifest {
+        let [source, content] = ["c/t.yaml", content].map(str::to_owned);
+        let (api_version, kind, name) = Default::default();
+        Manifest { source, api_version, kind, name, content }
+    }
+
+    #[test]
+    fn what_surrounds_the_manifests_is_trimmed() {
+        let printed = |release: &Release| release.printed(&PrintOptions::default()).expect("it prints");
+        let mut release = Release::default();
+        assert_eq!(printed(&release), "\n");
+        release.manifests = ["a: 1\n\n", "b: 2 \n\n"].map(manifest).into();
+        let first = "---\n# Source: c/t.yaml\na: 1\n\n\n";
+        assert_eq!(printed(&release), format!("{first}---\n# Source: c/t.yaml\nb: 2\n"));
+        release.manifests[1].content.clear();
+        assert_eq!(printed(&release), format!("{first}---\n# Source: c/t.yaml\n"));
+    }
 
     #[test]
     fn patterns_select_in_their_own_order() {

@@ -19,7 +19,7 @@ use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::error::Error;
 use crate::plan::{Plan, in_range};
-use crate::release::{Crd, PostRender, Release, Split};
+use crate::release::{Crd, PostRender, Reader, Release, Split};
 use crate::values::{Coalescer, Overrides, schema};
 use scope::{Renderable, Scopes, VALUES_TYPE};
 
@@ -72,7 +72,9 @@ impl RenderedFiles {
     /// Sorts the files into manifests and hooks, as Helm 4 does.
     pub fn sorted(self) -> Result<Release, Error> {
         let Self { files, mut release } = self;
-        release.sort_files(files, Split::Helm4)?;
+        let mut reader = Reader::new(Split::Helm4);
+        files.into_iter().for_each(|(path, text)| reader.add(path, text));
+        release.sort_files(reader.finish())?;
         Ok(release)
     }
 }
@@ -85,6 +87,8 @@ const KEPT_SETS: usize = 8;
 pub struct CompiledChart {
     chart: Chart,
     sets: Mutex<HashMap<Vec<String>, Arc<TemplateSet>>>,
+    /// Where the first set begins: templates that were parsed while the chart was loaded.
+    first: Mutex<Option<TemplateSet>>,
 }
 
 fn all_functions() -> &'static Arc<Functions> {
@@ -92,10 +96,22 @@ fn all_functions() -> &'static Arc<Functions> {
     FUNCTIONS.get_or_init(|| Arc::new(fl_sprig::functions()))
 }
 
+/// No templates yet, but all that charts may call.
+pub(crate) fn empty_set() -> TemplateSet {
+    let mut set = TemplateSet::new(Arc::clone(all_functions()));
+    set.set_missing_key(MissingKey::Zero);
+    set
+}
+
 impl CompiledChart {
     /// Takes a loaded chart. Templates are parsed when they are first needed: which ones are depends on the values.
     pub fn new(chart: Chart) -> Self {
-        Self { chart, sets: Mutex::default() }
+        Self::with_set(chart, empty_set())
+    }
+
+    /// Takes a chart with a set that has parsed templates of it ahead.
+    pub(crate) fn with_set(chart: Chart, first: TemplateSet) -> Self {
+        Self { chart, sets: Mutex::default(), first: Mutex::new(Some(first)) }
     }
 
     /// The chart.
@@ -110,8 +126,9 @@ impl CompiledChart {
         options: &RenderOptions,
         post_render: Option<&dyn PostRender>,
     ) -> Result<Release, Error> {
-        let RenderedFiles { files, mut release } = self.render_files(values, options)?;
-        release.sort_files(files, Split::Helm3)?;
+        let mut reader = Reader::new(Split::Helm3);
+        let mut release = self.render_each(values, options, &mut |path, text| reader.add(path, text))?;
+        release.sort_files(reader.finish())?;
         if let Some(post_render) = post_render {
             release.post_render(post_render)?;
         }
@@ -120,6 +137,18 @@ impl CompiledChart {
 
     /// Renders the chart's files and leaves them as they are: what Helm 4 hands to post-renderers.
     pub fn render_files(&self, values: &Overrides, options: &RenderOptions) -> Result<RenderedFiles, Error> {
+        let mut files = Vec::new();
+        let release = self.render_each(values, options, &mut |path, text| files.push((path, text)))?;
+        Ok(RenderedFiles { files, release })
+    }
+
+    /// Renders the chart and hands out path and text of each file when it is there; the rest of the release comes back.
+    fn render_each(
+        &self,
+        values: &Overrides,
+        options: &RenderOptions,
+        file: &mut dyn FnMut(String, String),
+    ) -> Result<Release, Error> {
         let chart = &self.chart;
         check_release_name(&options.release.name)?;
         check_installable(chart)?;
@@ -134,12 +163,21 @@ impl CompiledChart {
         if !wanted.is_empty() && !in_range(wanted, version) {
             return Err(Error::KubeVersion { wanted: wanted.clone(), version: version.clone() });
         }
-        let files = self.execute(&plan, &computed, options)?;
-        let files = take_notes(files, chart.name(), options.subchart_notes, &mut release.notes);
+        let root_notes = format!("{}/templates/NOTES.txt", chart.name());
+        self.execute(&plan, &computed, options, &mut |path, text| {
+            if !path.ends_with("NOTES.txt") {
+                file(path, text);
+            } else if options.subchart_notes || path == root_notes {
+                if !release.notes.is_empty() {
+                    release.notes.push('\n');
+                }
+                release.notes.push_str(&text);
+            }
+        })?;
         collect_crds(&plan, Plan::ROOT, &mut release.crds);
         release.dependencies = plan.dependency_list(Plan::ROOT);
         release.imported_values = plan.values(Plan::ROOT).imported();
-        Ok(RenderedFiles { files, release })
+        Ok(release)
     }
 
     /// The CRDs of the chart and of the subcharts that values switch on.
@@ -150,13 +188,14 @@ impl CompiledChart {
         Ok(crds)
     }
 
-    /// Runs all templates that are no partials.
+    /// Runs all templates that are no partials; hands out the name and the output of each.
     fn execute(
         &self,
         plan: &Plan<'_>,
         values: &Map,
         options: &RenderOptions,
-    ) -> Result<Vec<(String, String)>, Error> {
+        file: &mut dyn FnMut(String, String),
+    ) -> Result<(), Error> {
         let mut scopes = Scopes {
             plan,
             release: scope::release(&options.release),
@@ -169,7 +208,6 @@ impl CompiledChart {
         let set = self.compiled(&templates)?;
         let host = Host::new(Rc::clone(&options.outside), Mode::Render);
         let mut context = set.context(&options.limits, Some(Rc::new(host)));
-        let mut rendered = Vec::with_capacity(templates.len());
         let mut out = Vec::new();
         for template in templates {
             let base = template.name.rsplit('/').next().unwrap_or_default();
@@ -189,9 +227,9 @@ impl CompiledChart {
                 why: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
                 printed: String::new(),
             })?;
-            rendered.push((template.name, text));
+            file(template.name, text);
         }
-        Ok(rendered)
+        Ok(())
     }
 
     /// The parsed templates for a set of names.
@@ -201,8 +239,8 @@ impl CompiledChart {
         if let Some(set) = kept(&self.sets.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(set);
         }
-        let mut set = TemplateSet::new(Arc::clone(all_functions()));
-        set.set_missing_key(MissingKey::Zero);
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut set = first.unwrap_or_else(empty_set);
         let texts: Vec<_> = templates.iter().map(|t| (t.name.as_str(), t.text)).collect();
         set.parse_all(&texts).map_err(|(at, error)| failure::of_parsing(&templates[at].name, &error))?;
         let set = Arc::new(set);
@@ -222,25 +260,6 @@ fn without_no_value(out: &[u8]) -> Result<String, std::str::Utf8Error> {
         Some(_) => text.replace("<no value>", ""),
         None => text.to_owned(),
     })
-}
-
-/// Takes all `NOTES.txt` out of the files; the root's (or every one) becomes the notes.
-fn take_notes(
-    files: Vec<(String, String)>,
-    chart: &str,
-    all: bool,
-    notes: &mut String,
-) -> Vec<(String, String)> {
-    let root = format!("{chart}/templates/NOTES.txt");
-    let (found, rest): (Vec<_>, Vec<_>) =
-        files.into_iter().partition(|(name, _)| name.ends_with("NOTES.txt"));
-    for (_, text) in found.into_iter().filter(|(name, _)| all || *name == root) {
-        if !notes.is_empty() {
-            notes.push('\n');
-        }
-        notes.push_str(&text);
-    }
-    rest
 }
 
 fn collect_crds(plan: &Plan<'_>, id: crate::plan::ChartId, crds: &mut Vec<Crd>) {

@@ -1,5 +1,7 @@
 //! What templates see: one table per chart, with `.Values`, `.Chart`, `.Files` and the rest.
 
+use std::cmp::Reverse;
+
 use fl_gotemplate::{CallError, Context, Entries, Map, MapClass, MapMethod, MapType, Signature, Type, Value};
 
 use super::files::ChartFiles;
@@ -122,7 +124,8 @@ impl Scopes<'_, '_> {
 /// alphabetically first file, is parsed last and wins.
 pub(crate) fn sort_for_parsing(templates: &mut Vec<Renderable<'_>>) {
     let depth = |name: &str| name.bytes().filter(|b| *b == b'/').count();
-    templates.sort_by(|a, b| depth(&b.name).cmp(&depth(&a.name)).then_with(|| b.name.cmp(&a.name)));
+    templates.sort_by(|a, b| b.name.cmp(&a.name));
+    templates.sort_by_cached_key(|template| Reverse(depth(&template.name)));
     // Charts given twice under one path: the one added last counts.
     templates.dedup_by(|later, kept| {
         later.name == kept.name && {

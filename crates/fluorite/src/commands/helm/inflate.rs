@@ -6,9 +6,7 @@ use std::rc::Rc;
 use anyhow::{Context, bail};
 use fl_archive::{EntryKind, ReadError, ReadLimits, read_tar_gz};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
-use fl_helm::{
-    Capabilities, CompiledChart, KubeVersion, Overrides, PrintOptions, ReleaseOptions, RenderOptions,
-};
+use fl_helm::{Capabilities, KubeVersion, Overrides, PrintOptions, ReleaseOptions, RenderOptions};
 use fl_kustomize::{ChartRelease, ChartSource, Charts};
 
 use super::outside::LocalWorld;
@@ -71,7 +69,7 @@ impl Inflator {
                 skip_schema: false,
                 subchart_notes: false,
             };
-            let chart = CompiledChart::new(template::load(&directory, &mut template::say)?);
+            let chart = template::load(&directory, &mut template::say)?;
             Ok(chart.render(&overrides, &options, None)?.printed(&print)?)
         })
         .context("cannot start a thread")?

@@ -1,6 +1,7 @@
 //! `fluorite helm template NAME CHART`: what the chart would install, printed as `helm template` prints it.
 
 use std::io::{IsTerminal, Read, Write};
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, bail};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
-    Capabilities, Chart, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, PrintOptions, Release,
+    Capabilities, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, PrintOptions, Release,
     ReleaseOptions, RenderOptions, SetKind, push_document,
 };
 
@@ -133,11 +134,12 @@ impl Args {
         let capabilities = self.capabilities()?;
         let (name, path) = self.name_and_path()?;
         let overrides = self.overrides()?;
-        let chart = match archive {
+        // The process ends right after this: taking a large chart apart again would only cost time.
+        let chart = ManuallyDrop::new(match archive {
             Some(archive) => load_archive(archive.to_vec(), say),
             None => load(Path::new(path), say),
-        }?;
-        if chart.metadata.deprecated {
+        }?);
+        if chart.chart().metadata.deprecated {
             say("WARNING: This chart is deprecated");
         }
         let options = RenderOptions {
@@ -153,14 +155,12 @@ impl Args {
             skip_schema: self.skip_schema_validation,
             subchart_notes: false,
         };
-        // The process ends right after this: taking a large chart apart again would only cost time.
-        let chart = std::mem::ManuallyDrop::new(CompiledChart::new(chart));
         let release = match chart.render(&overrides, &options, None) {
             Ok(release) => release,
             Err(error) => return self.failed(error, &chart, &overrides, &options),
         };
         release.warnings.iter().for_each(|warning| say(warning));
-        output::data(self.printed(&release, &name)?.as_bytes())
+        self.print(&release, &name)
     }
 
     /// Says where the chart is wrong; with `--debug` what was rendered is printed as it is.
@@ -206,10 +206,11 @@ impl Args {
         format!("{}\n", text.trim())
     }
 
-    fn printed(&self, release: &Release, name: &str) -> anyhow::Result<String> {
+    fn print(&self, release: &Release, name: &str) -> anyhow::Result<()> {
         if let Some(folder) = &self.output_dir {
             let folder = OutputDir::new(folder, self.release_name.then_some(name));
-            return folder.write(release, self.include_crds, !self.no_hooks, !self.skip_tests);
+            let written = folder.write(release, self.include_crds, !self.no_hooks, !self.skip_tests)?;
+            return output::data(written.as_bytes());
         }
         let options = PrintOptions {
             crds: self.include_crds,
@@ -217,7 +218,10 @@ impl Args {
             tests: !self.skip_tests,
             show_only: self.show_only.clone(),
         };
-        Ok(release.printed(&options)?)
+        if !options.show_only.is_empty() {
+            return output::data(release.printed(&options)?.as_bytes());
+        }
+        output::stream(|out| release.print_all(&options, |piece| out.write_all(piece.as_bytes())))
     }
 
     /// The archive of a chart that is not on this machine.
@@ -291,7 +295,7 @@ fn own_stack() -> Option<usize> {
     (std::thread::current().name() == Some("main") && limit >= ENOUGH).then_some(4 << 20)
 }
 
-pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Chart> {
+pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<CompiledChart> {
     let meta = std::fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => anyhow::anyhow!(
             "path {:?} not found; name a directory, an archive, oci://REGISTRY/CHART, or a chart of a --repo",
@@ -308,12 +312,12 @@ pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Cha
     let mut loader = Loader::new();
     let chart = loader.directory(&DiskFiles::open(path)?)?;
     loader.notices().iter().for_each(|notice| say(notice));
-    Ok(chart)
+    Ok(CompiledChart::new(chart))
 }
 
-fn load_archive(data: Vec<u8>, say: &mut dyn FnMut(&str)) -> anyhow::Result<Chart> {
+fn load_archive(data: Vec<u8>, say: &mut dyn FnMut(&str)) -> anyhow::Result<CompiledChart> {
     let mut loader = Loader::new();
-    let chart = loader.owned_archive(data)?;
+    let chart = loader.compiled_archive(data)?;
     loader.notices().iter().for_each(|notice| say(notice));
     Ok(chart)
 }
