@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use crate::annotations;
 use crate::build::{Built, is_encrypted_secret};
-use crate::controller::{KustomizationController, LOOK_FOR_REVISION, NAMES};
+use crate::controller::{KustomizationController, NAMES};
 use crate::dereference;
 use crate::status::{Record, Revision, event, go, progressing, record};
 use crate::target::Target;
-use crate::validate::Plan;
+use crate::validate::{self, Plan};
 
 /// Approves deletions beyond the budget, by the revision that asks for them.
 const APPROVE: &str = "kustomize.fluorite.dev/approve-deletions";
@@ -320,8 +320,9 @@ impl KustomizationController {
 
     /// Ends when the source has another revision; says who triggered it.
     async fn newer_revision(&self, object: &Kustomization, revision: &Revision) -> String {
+        let reference = validate::source_reference(object);
+        let mut news = self.resolver().news(&reference, object.namespace());
         loop {
-            tokio::time::sleep(LOOK_FOR_REVISION).await;
             let newest = dereference::source(object, self.resolver()).await;
             if newest.is_ok_and(|artifact| artifact.revision != revision.revision) {
                 let source = &object.spec.source_ref;
@@ -331,6 +332,7 @@ impl KustomizationController {
                     source.kind, source.name
                 );
             }
+            news.heard().await;
         }
     }
 }

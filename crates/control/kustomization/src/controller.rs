@@ -1,6 +1,7 @@
 //! One pass over one Kustomization, step by step.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fl_api::condition::{reasons, types};
@@ -8,9 +9,11 @@ use fl_api::kustomize::Kustomization;
 use fl_api::meta::artifact::Artifact;
 use fl_api::meta::references::ValuesKind;
 use fl_runtime::{
-    ArtifactError, ArtifactFetcher, Conditions as _, Edge, End, EventKind, Kind, Names, Outcome, Pass,
+    ArtifactError, ArtifactFetcher, Conditions as _, Edge, End, EventKind, Key, Kind, Names, Outcome, Pass,
     Reconciled as _, Reconciler, Resolver, Runtime,
 };
+use fl_types::ObjectReference;
+use tokio::time::Instant;
 
 use crate::apply::Failure;
 use crate::build::{BuildCache, Built, KeyMaterial, Request, Tree, Trees, build, check_path};
@@ -40,7 +43,9 @@ pub struct KustomizationController {
     resolver: Resolver,
     trees: Trees,
     builds: BuildCache,
-    started: tokio::time::Instant,
+    started: Instant,
+    /// Those that came before the first artifact of their source, and when.
+    newcomers: Mutex<HashMap<Key, Instant>>,
 }
 
 impl std::fmt::Debug for KustomizationController {
@@ -68,7 +73,8 @@ impl KustomizationController {
             resolver: Resolver::new(runtime),
             trees: Trees::new(artifacts),
             builds: BuildCache::default(),
-            started: tokio::time::Instant::now(),
+            started: Instant::now(),
+            newcomers: Mutex::default(),
             options,
         }
     }
@@ -126,10 +132,12 @@ impl KustomizationController {
 
     async fn artifact(&self, pass: &mut Pass<Kustomization>, plan: &Plan) -> Result<Artifact, Outcome> {
         let again = self.runtime.options().requeue_dependency;
-        let mut found = dereference::source(&pass.object, &self.resolver).await;
-        if matches!(found, Err(NoSource::NoArtifact)) && pass.object.conditions().is_empty() {
-            found = self.first_artifact(&pass.object).await;
+        let found = dereference::source(&pass.object, &self.resolver).await;
+        if matches!(found, Err(NoSource::NoArtifact)) && self.is_early(pass) {
+            // The first artifact wakes it.
+            return Err(Outcome::after(FIRST_ARTIFACT));
         }
+        self.newcomers().remove(&pass.key());
         let problem = match found {
             Ok(artifact) => return Ok(artifact),
             Err(problem) => problem,
@@ -162,18 +170,16 @@ impl KustomizationController {
 
     /// A source is often applied together with what is built from it. A Kustomization of which nothing was told yet gives it a
     /// moment, and then need not be told of as failed.
-    async fn first_artifact(&self, object: &Kustomization) -> Result<Artifact, NoSource> {
-        let until = tokio::time::Instant::now() + FIRST_ARTIFACT;
-        fl_runtime::idle(async {
-            loop {
-                tokio::time::sleep(FIRST_ARTIFACT / 20).await;
-                let found = dereference::source(object, &self.resolver).await;
-                if !matches!(found, Err(NoSource::NoArtifact)) || tokio::time::Instant::now() >= until {
-                    return found;
-                }
-            }
-        })
-        .await
+    fn is_early(&self, pass: &Pass<Kustomization>) -> bool {
+        if !pass.object.conditions().is_empty() || pass.requested() {
+            return false;
+        }
+        let since = *self.newcomers().entry(pass.key()).or_insert_with(Instant::now);
+        since.elapsed() < FIRST_ARTIFACT
+    }
+
+    fn newcomers(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Instant>> {
+        self.newcomers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn dependencies(
@@ -232,7 +238,8 @@ impl KustomizationController {
         progressing(pass, "Fetching manifests", &revision.revision, plan.timeout);
         let source = validate::source_reference(&pass.object);
         let opened = tokio::select! {
-            opened = self.open(artifact) => opened,
+            biased;
+            opened = self.open(artifact, &source, pass.object.namespace()) => opened,
             // The address may belong to an engine that is gone; the source says when it has another one.
             () = self.resolver.moved(&source, pass.object.namespace(), artifact) => {
                 return Err(Stop::Quiet(Outcome::now()));
@@ -308,14 +315,21 @@ impl KustomizationController {
 
     /// The files of an artifact. A process that has just started may have lost what its sources published; they publish it again,
     /// and until then nobody need be told of a failure.
-    async fn open(&self, artifact: &Artifact) -> Result<Arc<Tree>, ArtifactError> {
+    async fn open(
+        &self,
+        artifact: &Artifact,
+        source: &ObjectReference,
+        own: &str,
+    ) -> Result<Arc<Tree>, ArtifactError> {
+        let mut news = self.resolver.news(source, own);
         let first = self.trees.open(artifact).await;
         if !matches!(first, Err(ArtifactError::NotFound)) || self.started.elapsed() >= SOURCES_RETURN {
             return first;
         }
         fl_runtime::idle(async {
             loop {
-                tokio::time::sleep(FIRST_ARTIFACT / 20).await;
+                // Published again within the second in which it was published before, an artifact looks the same: no news of it comes.
+                let _ = tokio::time::timeout(SAME_SECOND, news.heard()).await;
                 let opened = self.trees.open(artifact).await;
                 if !matches!(opened, Err(ArtifactError::NotFound)) || self.started.elapsed() >= SOURCES_RETURN
                 {
@@ -472,6 +486,7 @@ impl Reconciler for KustomizationController {
         delete::delete(self, pass).await?;
         self.builds.forget(&key);
         self.drift.forget(&key);
+        self.newcomers().remove(&key);
         Ok(())
     }
 
@@ -505,5 +520,5 @@ const FIRST_ARTIFACT: Duration = Duration::from_secs(1);
 /// How long after its start a process waits for artifacts that it does not find.
 const SOURCES_RETURN: Duration = Duration::from_secs(10);
 
-/// How long a wait for a new revision lasts before it is looked at again.
-pub(crate) const LOOK_FOR_REVISION: Duration = Duration::from_secs(1);
+/// How often an artifact is looked for again while no news of its source comes.
+const SAME_SECOND: Duration = Duration::from_secs(1);

@@ -58,6 +58,82 @@ fn drift_is_corrected_at_once() {
     });
 }
 
+/// A source whose status, and with it the first artifact, comes so much later.
+async fn slow_source(seed: u64, delay: Duration) -> World {
+    let slow = |world: &World| {
+        let is_status = |method: &http::Method, path: &str| {
+            *method == http::Method::PATCH && path.contains("/gitrepositories/app/status")
+        };
+        world.faults.add(Rule::new(is_status, When::First(1), Action::Delay(delay)));
+        add(world);
+    };
+    let world = World::with(seed, fl_runtime::Options::default(), slow).await;
+    push(&world, &[("a.yaml", map("a", "one"))]);
+    let source = json!({"url": lab::URL, "interval": "1h", "ref": {"branch": "main"}});
+    world.source("GitRepository", "app", source).await;
+    world
+}
+
+/// A Kustomization that is applied together with its source waits for the first artifact: no failure is told, nothing is done twice.
+#[test]
+fn a_newcomer_waits_for_the_first_artifact() {
+    run(async {
+        let world = slow_source(12, Duration::from_millis(700)).await;
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let requests = world.faults.take_requests();
+        let count = |what: &str| requests.iter().filter(|r| r.contains(what)).count();
+        assert_eq!(count("/kustomizations/app/status"), 1, "{requests:#?}");
+        assert_eq!(count("/configmaps/a"), 1, "{requests:#?}");
+    });
+}
+
+/// One that waits in vain says so after a second, and is not forgotten.
+#[test]
+fn a_newcomer_does_not_wait_for_long() {
+    run(async {
+        let world = slow_source(13, Duration::from_secs(20)).await;
+        let start = tokio::time::Instant::now();
+        kustomization(&world, "app", "").await;
+        world.until("Kustomization", "app", |o| condition(o, "Ready")["reason"] == "ArtifactFailed").await;
+        assert!((1..3).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+        world.ready("Kustomization", "app").await;
+        assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+    });
+}
+
+/// While many Kustomizations wait for their turn their work goes before the events that tell of it; all events come in the end.
+#[test]
+fn the_events_of_a_crowd_come_after_its_work() {
+    run(async {
+        let names: Vec<String> = (0..24).map(|i| format!("app-{i}")).collect();
+        let paths: Vec<String> = names.iter().map(|name| format!("{name}/a.yaml")).collect();
+        let files: Vec<(&str, String)> =
+            paths.iter().zip(&names).map(|(path, name)| (path.as_str(), map(name, "one"))).collect();
+        let world = world(14, &files).await;
+        world.ready("GitRepository", "app").await;
+        let is_finalizer = |method: &http::Method, path: &str| {
+            *method == http::Method::PATCH && path.contains("/kustomizations/") && !path.contains("/status")
+        };
+        world.faults.add(Rule::new(is_finalizer, When::Always, Action::Delay(Duration::from_millis(200))));
+        world.faults.take_requests();
+        for name in &names {
+            kustomization(&world, name, name).await;
+        }
+        for name in &names {
+            world.ready("Kustomization", name).await;
+        }
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        let requests = world.faults.take_requests();
+        let is_event = |r: &&String| r.starts_with("POST") && r.contains("/events");
+        let last = requests.iter().rposition(|r| r.contains("/status")).expect("a status was written");
+        let early = requests[..last].iter().filter(is_event).count();
+        let all = requests.iter().filter(is_event).count();
+        assert!(all >= names.len() && early * 2 < all, "{early} of {all}: {requests:#?}");
+    });
+}
+
 /// An interval in which nothing changed costs no request; installing costs few.
 #[test]
 fn a_quiet_interval_costs_nothing() {

@@ -166,7 +166,9 @@ impl<R: Reconciler> Controller<R> {
         let (writer, progress) = (pass.writer.clone(), pass.progress.clone());
         let outcome = tokio::select! {
             outcome = AssertUnwindSafe(self.reconciler.reconcile(&mut pass)).catch_unwind() => outcome,
-            () = pass::report(&runtime, &kind, &writer, &progress, &log) => unreachable!("reporting never ends"),
+            () = pass::report(&runtime, &kind, &writer, &progress, &log, || self.queue.sizes().2) => {
+                unreachable!("reporting never ends")
+            }
         };
         let Ok(outcome) = outcome else {
             pass.log.error("a bug in this engine", "the pass ended by a panic; please report it");
@@ -318,6 +320,9 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
         let slot = slots.take().await;
         while passes.try_join_next().is_some() {}
         let Some(key) = driver.queue().next().await else { break };
+        if driver.queue().sizes().0 > driver.concurrent() {
+            runtime.pressure().note();
+        }
         passes.spawn(slot.hold(runtime.stop().clone(), one(runtime.clone(), driver.clone(), key)));
     }
     while passes.join_next().await.is_some() {}

@@ -16,10 +16,13 @@ use crate::object::Reconciled;
 use crate::patch::Writer;
 use crate::runtime::Runtime;
 
-/// A pass shorter than this writes no progress, only its end.
-const FIRST_PROGRESS: Duration = Duration::from_secs(1);
-/// At most one progress patch in this time.
+/// A pass shorter than this writes no progress, only its end; later at most once in this time.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// Among this many passes each takes longer by itself. With every further so many the first words come a second later: a crowd that
+/// tells of its steps is slower for it.
+const CROWD: usize = 4;
+/// So many seconds later at most.
+const PATIENCE: usize = 10;
 
 /// Where progress waits to be written.
 #[derive(Debug, Default)]
@@ -116,16 +119,27 @@ impl<T: Reconciled> Pass<T> {
     }
 }
 
-/// Writes progress beside a running pass. Ends only by being dropped.
+/// How long a pass among so many goes on before it tells where it is.
+fn patience(passes: usize) -> Duration {
+    let times = (passes / CROWD).clamp(1, PATIENCE);
+    PROGRESS_EVERY * u32::try_from(times).unwrap_or(1)
+}
+
+/// Writes progress beside a running pass, one of as many as `passes` says. Ends only by being dropped.
 pub(crate) async fn report(
     runtime: &Runtime,
     kind: &Kind,
     writer: &tokio::sync::Mutex<Writer>,
     progress: &Progress,
     log: &Log,
+    passes: impl Fn() -> usize,
 ) {
-    tokio::time::sleep(FIRST_PROGRESS).await;
+    let started = Instant::now();
     loop {
+        tokio::time::sleep(PROGRESS_EVERY).await;
+        if started.elapsed() < patience(passes()) {
+            continue;
+        }
         let pending = progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(value) = pending {
             let mut writer = writer.lock().await;
@@ -138,9 +152,17 @@ pub(crate) async fn report(
                 // The end of the pass writes again; progress is not worth failing for.
                 Err(error) => log.debug(&format!("progress was not written: {error}")),
             }
-            tokio::time::sleep(PROGRESS_EVERY).await;
-        } else {
-            tokio::time::sleep(FIRST_PROGRESS).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_waits_longer_before_it_tells_of_its_steps() {
+        let seconds = [0, 1, 7, 8, 20, 39, 40, 1000].map(|passes| patience(passes).as_secs());
+        assert_eq!(seconds, [1, 1, 1, 2, 5, 9, 10, 10]);
     }
 }

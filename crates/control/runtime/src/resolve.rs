@@ -5,7 +5,6 @@
 //! needs no rights on it and no types of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fl_api::Resource as _;
 use fl_api::meta::artifact::Artifact;
@@ -16,12 +15,9 @@ use serde_json::Value;
 
 use crate::cluster::ApiError;
 use crate::graph::Edge;
-use crate::hub::{Live, Store, WatchSpec};
+use crate::hub::{Live, News, Store, WatchSpec};
 use crate::kind::{Key, Kind};
 use crate::runtime::Runtime;
-
-/// How often a fetch that takes long asks whether its artifact is still the newest.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a reference leads nowhere.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -129,18 +125,35 @@ impl Resolver {
     /// Ends when the source publishes something else than this artifact. Whoever fetches it stops then: the address may belong
     /// to an engine that is gone.
     pub async fn moved(&self, reference: &ObjectReference, own: &str, artifact: &Artifact) {
+        let mut news = self.news(reference, own);
         loop {
-            tokio::time::sleep(LOOK_AGAIN).await;
-            let Ok(ResolvedSource { artifact: Some(newest), .. }) = self.resolve(reference, own).await else {
-                continue;
-            };
-            if newest.url != artifact.url
-                || newest.digest != artifact.digest
-                || newest.revision != artifact.revision
+            if let Ok(ResolvedSource { artifact: Some(newest), .. }) = self.resolve(reference, own).await
+                && (newest.url != artifact.url
+                    || newest.digest != artifact.digest
+                    || newest.revision != artifact.revision)
             {
                 return;
             }
+            news.heard().await;
         }
+    }
+
+    /// Hears when what a reference leads to may have changed.
+    pub fn news(&self, reference: &ObjectReference, own: &str) -> News {
+        let key = Self::key(reference, own);
+        let full = |kind| self.runtime.hub().watch(WatchSpec::full(kind));
+        let mut stores = Vec::new();
+        if key.group() == GitRepository::GROUP {
+            stores.extend(built_in().into_iter().find(|kind| kind.kind() == key.kind()).map(full));
+        } else {
+            stores.push(self.openflux());
+            // A foreign kind may publish in either form.
+            let foreign = key.group() != openflux::Artifact::GROUP || key.kind() != openflux::Artifact::KIND;
+            if foreign && self.external_artifacts {
+                stores.push(full(Kind::of::<ExternalArtifact>()));
+            }
+        }
+        News::of(stores.iter().map(AsRef::as_ref))
     }
 
     /// Follows a reference from an object in namespace `own`.

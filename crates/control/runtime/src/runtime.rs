@@ -15,6 +15,7 @@ use crate::kind::Kind;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::pressure::Pressure;
 use crate::scrape;
 use crate::stop::Stop;
 use crate::wake;
@@ -31,6 +32,7 @@ struct Inner {
     hub: Hub,
     graph: Arc<Graph>,
     recorder: Recorder,
+    pressure: Pressure,
     metrics: Metrics,
     log: Log,
     stop: Stop,
@@ -57,11 +59,13 @@ impl Runtime {
         let metrics = Metrics::default();
         let cluster = cluster.with_metrics(metrics.clone());
         let hub = Hub::new(cluster.clone(), options.namespace.clone(), stop.clone(), log.clone());
-        let recorder = Recorder::start(&cluster, log.clone());
+        let pressure = Pressure::default();
+        let recorder = Recorder::start(&cluster, &pressure, &stop, log.clone());
         let random = options.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         let runtime = Runtime {
             inner: Arc::new(Inner {
                 recorder,
+                pressure,
                 hub,
                 cluster,
                 connection,
@@ -103,6 +107,11 @@ impl Runtime {
 
     pub fn recorder(&self) -> &Recorder {
         &self.inner.recorder
+    }
+
+    /// Whether more objects are due than can be worked on.
+    pub(crate) fn pressure(&self) -> &Pressure {
+        &self.inner.pressure
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -187,6 +196,7 @@ impl Runtime {
             self.log().error("time is up", "passes that are still running are cut off");
             workers.abort_all();
         }
+        self.recorder().flush().await;
     }
 
     /// An interval, a little earlier or later.

@@ -187,9 +187,12 @@ impl Applier {
         let planned = self.plan_all(&prepared.objects, plan::Mode::Diff).await;
         let mut changes = Vec::new();
         let mut errors = Vec::new();
-        for planned in planned {
+        for (item, planned) in prepared.objects.iter().zip(planned) {
             match planned {
                 Ok(planned) => {
+                    if matches!(planned.verdict, Verdict::Unchanged) {
+                        self.remember(&planned.target, item, planned.live.as_ref());
+                    }
                     let (change, live, wanted) = planned.into_diff();
                     changes.push((change, live, wanted));
                 }
@@ -332,7 +335,7 @@ impl Applier {
             }
             Verdict::Write { payload, action, .. } => (payload, action),
         };
-        let write = Write { manager: &self.owner.field_manager, force: true, ..Write::default() };
+        let write = self.as_owner(false);
         match self.cluster.apply(&payload, &write).await {
             Ok(answer) => {
                 self.remember(&target, item, Some(&answer.body));
@@ -352,10 +355,17 @@ impl Applier {
         let mut payload = item.object.clone();
         // An apply that names a version meets no object of that version: it creates, or it is in conflict with what is there.
         payload["metadata"]["resourceVersion"] = Value::from(NO_VERSION);
-        let write = Write { manager: &self.owner.field_manager, force: true, ..Write::default() };
+        let write = self.as_owner(false);
         let answer = self.cluster.apply(&payload, &write).await.ok().filter(|answer| answer.created)?;
         self.remember(&target, item, Some(&answer.body));
         Some((change(target, Action::Created), answer.body))
+    }
+
+    /// How objects are applied. What Git holds was read and written anew, so the server need not look for doubled fields in it; the
+    /// fields a kind does not have are refused or dropped all the same.
+    fn as_owner(&self, dry_run: bool) -> Write<'_> {
+        let manager = &self.owner.field_manager;
+        Write { manager, force: true, dry_run, field_validation: "Ignore", ..Write::default() }
     }
 
     fn remember(&self, target: &ObjectRef, item: &Item, live: Option<&Value>) {

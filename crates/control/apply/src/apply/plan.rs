@@ -216,8 +216,7 @@ impl Applier {
     }
 
     async fn dry_run(&self, item: &Item) -> Result<Value, Error> {
-        let write =
-            Write { manager: &self.owner.field_manager, force: true, dry_run: true, ..Write::default() };
+        let write = self.as_owner(true);
         Ok(self.patiently(|| self.cluster.apply(&item.object, &write)).await?.body)
     }
 

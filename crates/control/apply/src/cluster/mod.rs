@@ -254,9 +254,18 @@ impl Cluster {
     /// # Errors
     /// When the server refuses or does not answer.
     pub async fn apply(&self, object: &Value, write: &Write<'_>) -> Result<Answer, Error> {
-        let path = self.path(&ObjectRef::of(object)?, write.subresource).await?;
+        let target = ObjectRef::of(object)?;
+        let path = self.path(&target, write.subresource).await?;
         let body = object.to_string().into_bytes();
-        self.request(Method::PATCH, &path, &write.query(), Some(body), "application/apply-patch+yaml").await
+        let answer = self
+            .request(Method::PATCH, &path, &write.query(), Some(body), "application/apply-patch+yaml")
+            .await?;
+        if !write.dry_run
+            && let Ok(version) = answer.resource_version().parse()
+        {
+            self.shared.watches.wrote(self, &target, version);
+        }
+        Ok(answer)
     }
 
     /// Creates an object.

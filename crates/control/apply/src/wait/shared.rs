@@ -27,6 +27,16 @@ const BACKLOG: usize = 512;
 #[derive(Default)]
 pub(crate) struct Watches {
     open: Mutex<HashMap<Place, Weak<Watch>>>,
+    written: Mutex<HashMap<Place, Written>>,
+}
+
+/// The versions of what was written in a place lately. Whoever wrote it may come to wait for it.
+#[derive(Debug)]
+struct Written {
+    oldest: u64,
+    at: Instant,
+    /// The oldest of the time before.
+    before: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +45,17 @@ struct Place {
     api_version: String,
     kind: String,
     namespace: String,
+}
+
+impl Place {
+    fn of(cluster: &Cluster, object: &ObjectRef) -> Self {
+        Place {
+            user: cluster.user().map(str::to_owned),
+            api_version: object.api_version(),
+            kind: object.id.kind.clone(),
+            namespace: object.id.namespace.clone(),
+        }
+    }
 }
 
 /// A change of one object.
@@ -76,19 +97,43 @@ pub(super) struct Listener {
 }
 
 impl Watches {
+    /// Notes what was written: a watch that begins soon begins there, so that it serves all who wrote at the same time.
+    pub(crate) fn wrote(&self, cluster: &Cluster, object: &ObjectRef, version: u64) {
+        self.note(Place::of(cluster, object), version);
+    }
+
+    fn note(&self, place: Place, version: u64) {
+        let now = Instant::now();
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        match written.get_mut(&place) {
+            Some(known) if now.duration_since(known.at) < KEPT => known.oldest = known.oldest.min(version),
+            Some(known) => {
+                let recent = now.duration_since(known.at) < 2 * KEPT;
+                *known = Written { oldest: version, at: now, before: recent.then_some(known.oldest) };
+            }
+            None => {
+                written.retain(|_, known| now.duration_since(known.at) < 2 * KEPT);
+                written.insert(place, Written { oldest: version, at: now, before: None });
+            }
+        }
+    }
+
+    /// The oldest version that somebody may want to wait from.
+    fn oldest(&self, place: &Place) -> Option<u64> {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = written.get(place).filter(|known| known.at.elapsed() < 2 * KEPT)?;
+        Some(known.before.map_or(known.oldest, |before| before.min(known.oldest)))
+    }
+
     /// Listens to the objects of a kind from a version on.
     pub(super) fn listen(&self, cluster: &Cluster, object: &ObjectRef, since: u64) -> Listener {
-        let place = Place {
-            user: cluster.user().map(str::to_owned),
-            api_version: object.api_version(),
-            kind: object.id.kind.clone(),
-            namespace: object.id.namespace.clone(),
-        };
+        let place = Place::of(cluster, object);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = open.get(&place).and_then(Weak::upgrade).and_then(|w| Watch::join(w, since)) {
             return listener;
         }
         open.retain(|_, watch| watch.strong_count() > 0);
+        let since = self.oldest(&place).map_or(since, |oldest| oldest.min(since));
         let (sender, receiver) = broadcast::channel(BACKLOG);
         let state = State { since, recent: HashMap::new(), sender: Some(sender), over: Over::Broken };
         let watch = Arc::new(Watch { state: Mutex::new(state) });
@@ -204,5 +249,33 @@ async fn run(cluster: Cluster, all: ObjectRef, since: u64, watch: Arc<Watch>) {
         // Without numbers for versions nobody could tell what he has seen.
         let Ok(version) = text("/metadata/resourceVersion").parse() else { return watch.end(Over::Broken) };
         watch.tell(Change { name, version, seen: if gone { Seen::Absent } else { Seen::Present(object) } });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> Place {
+        Place { user: None, api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace: name.to_owned() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_begins_with_the_oldest_recent_write() {
+        let watches = Watches::default();
+        for version in [12, 10, 11] {
+            watches.note(place("a"), version);
+        }
+        assert_eq!((watches.oldest(&place("a")), watches.oldest(&place("b"))), (Some(10), None));
+        tokio::time::advance(KEPT).await;
+        watches.note(place("a"), 20);
+        assert_eq!(watches.oldest(&place("a")), Some(10), "whoever wrote it may still come");
+        tokio::time::advance(KEPT).await;
+        watches.note(place("a"), 30);
+        assert_eq!(watches.oldest(&place("a")), Some(20));
+        tokio::time::advance(2 * KEPT).await;
+        assert_eq!(watches.oldest(&place("a")), None);
+        watches.note(place("b"), 40);
+        assert_eq!(watches.written.lock().expect("not poisoned").len(), 1, "old places are forgotten");
     }
 }

@@ -81,6 +81,8 @@ impl<'a> Write<'a> {
             ("fieldManager", self.field_manager),
             ("force", if self.force { "true" } else { "" }),
             ("dryRun", if self.dry_run { "All" } else { "" }),
+            // What we write has a type; a server that knows less drops the rest, and its warnings would reach nobody.
+            ("fieldValidation", "Ignore"),
         ])
     }
 }

@@ -5,10 +5,12 @@ mod sink;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 pub use sink::HttpSink;
 
@@ -17,6 +19,8 @@ use crate::failure::EventKind;
 use crate::kind::Kind;
 use crate::log::Log;
 use crate::object::Reconciled;
+use crate::pressure::Pressure;
+use crate::stop::Stop;
 use correlate::{Correlator, Decision};
 
 /// Annotations of an object that begin so go into each of its events.
@@ -25,6 +29,10 @@ const COPIED: &str = "event.toolkit.fluxcd.io/";
 const LANES: usize = 4;
 /// Events waiting to be written. Beyond it the oldest promise of events holds: best effort.
 const BACKLOG: usize = 1024;
+/// How long an event waits at most while many objects are due: their work comes first.
+const LATEST: Duration = Duration::from_secs(20);
+/// How long a process that ends goes on to write what it has to tell.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The object an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -86,10 +94,15 @@ struct Job {
     reason: String,
     message: String,
     annotations: BTreeMap<String, String>,
+    /// When it happened, which may be a while before it is written.
+    at: jiff::Timestamp,
+    since: Instant,
 }
 
 struct Shared {
     lanes: Vec<mpsc::Sender<Job>>,
+    /// Events on their way to the server.
+    unwritten: watch::Sender<usize>,
     sinks: Mutex<Vec<Arc<dyn EventSink>>>,
     host: String,
     log: Log,
@@ -110,15 +123,24 @@ impl std::fmt::Debug for Recorder {
 
 impl Recorder {
     /// Starts the writers; they end with the last clone.
-    pub fn start(cluster: &Cluster, log: Log) -> Self {
+    pub(crate) fn start(cluster: &Cluster, pressure: &Pressure, stop: &Stop, log: Log) -> Self {
+        let unwritten = watch::Sender::new(0);
         let lanes = (0..LANES)
             .map(|_| {
-                let (sender, receiver) = mpsc::channel(BACKLOG);
-                tokio::spawn(write(cluster.clone(), receiver, log.clone()));
+                let (sender, jobs) = mpsc::channel(BACKLOG);
+                let lane = Lane {
+                    cluster: cluster.clone(),
+                    jobs,
+                    unwritten: unwritten.clone(),
+                    pressure: pressure.clone(),
+                    stop: stop.clone(),
+                    log: log.clone(),
+                };
+                tokio::spawn(lane.run());
                 sender
             })
             .collect();
-        let shared = Shared { lanes, sinks: Mutex::default(), host: hostname(), log };
+        let shared = Shared { lanes, unwritten, sinks: Mutex::default(), host: hostname(), log };
         Recorder { shared: Arc::new(shared), component: "fluorite" }
     }
 
@@ -130,6 +152,15 @@ impl Recorder {
 
     pub fn add_sink(&self, sink: Arc<dyn EventSink>) {
         self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner).push(sink);
+    }
+
+    /// Waits a moment for what was recorded to be written.
+    pub(crate) async fn flush(&self) {
+        let mut unwritten = self.shared.unwritten.subscribe();
+        let written = unwritten.wait_for(|count| *count == 0);
+        if tokio::time::timeout(LAST_WORDS, written).await.is_err() {
+            self.shared.log.error("time is up", "some events are not written");
+        }
     }
 
     /// Records an event. `metadata` keys carry the API group of the object as a prefix already.
@@ -151,10 +182,14 @@ impl Recorder {
             reason: reason.to_owned(),
             message: message.to_owned(),
             annotations: annotations.clone(),
+            at: jiff::Timestamp::now(),
+            since: Instant::now(),
         };
         let lane =
             about.uid.bytes().fold(0usize, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into())) % LANES;
+        self.shared.unwritten.send_modify(|count| *count += 1);
         if self.shared.lanes[lane].try_send(job).is_err() {
+            self.shared.unwritten.send_modify(|count| *count -= 1);
             self.shared.log.error("too many events at once", "an event is dropped");
         }
         if kind == EventKind::Trace {
@@ -184,25 +219,55 @@ fn hostname() -> String {
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
-async fn write(cluster: Cluster, mut jobs: mpsc::Receiver<Job>, log: Log) {
-    let kind = Kind::event();
-    let mut correlator = Correlator::default();
-    while let Some(job) = jobs.recv().await {
+/// Writes the events of some objects, one after the other.
+struct Lane {
+    cluster: Cluster,
+    jobs: mpsc::Receiver<Job>,
+    unwritten: watch::Sender<usize>,
+    pressure: Pressure,
+    stop: Stop,
+    log: Log,
+}
+
+impl Lane {
+    async fn run(mut self) {
+        let mut correlator = Correlator::default();
+        while let Some(job) = self.jobs.recv().await {
+            // A failure is news; and a lane that fills must not have to drop anything.
+            if !job.warning && self.jobs.len() < BACKLOG / 2 {
+                tokio::select! {
+                    () = self.pressure.gone(job.since + LATEST) => {}
+                    () = self.stop.stopped() => {}
+                }
+            }
+            // A namespace that is going away takes no more events; that is no news.
+            if let Err(error) = self.write(&mut correlator, &job).await
+                && !error.is_forbidden()
+                && !error.is_not_found()
+            {
+                self.log.error(&error.to_string(), "an event cannot be recorded");
+            }
+            self.unwritten.send_modify(|count| *count -= 1);
+        }
+    }
+
+    async fn write(&self, correlator: &mut Correlator, job: &Job) -> Result<(), crate::cluster::ApiError> {
+        let (cluster, kind) = (&self.cluster, Kind::event());
         let decision = correlator.decide(
             job.component,
             &job.about,
             job.warning,
             &job.reason,
             &job.message,
-            tokio::time::Instant::now(),
+            Instant::now(),
         );
-        let result = match decision {
+        match decision {
             Decision::Drop => Ok(()),
             Decision::Repeat { name, count, message, id } => {
                 let patch = json!({
                     "count": count,
                     "message": message,
-                    "lastTimestamp": rfc3339(jiff::Timestamp::now()),
+                    "lastTimestamp": rfc3339(job.at),
                 });
                 let write = Write::by(job.component);
                 match cluster
@@ -210,22 +275,11 @@ async fn write(cluster: Cluster, mut jobs: mpsc::Receiver<Job>, log: Log) {
                     .await
                 {
                     // The server forgets events after an hour.
-                    Err(e) if e.is_not_found() => {
-                        create(&cluster, &kind, &mut correlator, id, &job, &message).await
-                    }
+                    Err(e) if e.is_not_found() => create(cluster, &kind, correlator, id, job, &message).await,
                     other => other.map(drop),
                 }
             }
-            Decision::New { message, id } => {
-                create(&cluster, &kind, &mut correlator, id, &job, &message).await
-            }
-        };
-        // A namespace that is going away takes no more events; that is no news.
-        if let Err(error) = result
-            && !error.is_forbidden()
-            && !error.is_not_found()
-        {
-            log.error(&error.to_string(), "an event cannot be recorded");
+            Decision::New { message, id } => create(cluster, &kind, correlator, id, job, &message).await,
         }
     }
 }
@@ -238,9 +292,8 @@ async fn create(
     job: &Job,
     message: &str,
 ) -> Result<(), crate::cluster::ApiError> {
-    let now = jiff::Timestamp::now();
-    let name = format!("{}.{:x}", job.about.name, now.as_nanosecond());
-    let event = body(job, &name, message, now);
+    let name = format!("{}.{:x}", job.about.name, job.at.as_nanosecond());
+    let event = body(job, &name, message);
     cluster.create(kind, Some(&job.about.namespace), &event, &Write::by(job.component)).await?;
     correlator.recorded(id, name);
     Ok(())
@@ -250,8 +303,8 @@ fn rfc3339(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn body(job: &Job, name: &str, message: &str, now: jiff::Timestamp) -> Value {
-    let now = rfc3339(now);
+fn body(job: &Job, name: &str, message: &str) -> Value {
+    let at = rfc3339(job.at);
     let mut event = json!({
         "apiVersion": "v1",
         "kind": "Event",
@@ -260,8 +313,8 @@ fn body(job: &Job, name: &str, message: &str, now: jiff::Timestamp) -> Value {
         "reason": job.reason,
         "message": message,
         "source": {"component": job.component},
-        "firstTimestamp": now,
-        "lastTimestamp": now,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
         "count": 1,
         "type": if job.warning { "Warning" } else { "Normal" },
         "reportingComponent": job.component,

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use live::Live;
-pub use store::{Change, Store};
+pub use store::{Change, News, Store};
 
 use crate::cluster::Cluster;
 use crate::kind::Kind;

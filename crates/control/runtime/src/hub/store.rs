@@ -43,11 +43,47 @@ pub struct Store {
     kind: Kind,
     objects: RwLock<Objects>,
     synced: watch::Sender<bool>,
+    /// Counts changes, so that somebody can wait for the next.
+    changes: watch::Sender<u64>,
+}
+
+/// Hears of changes in some stores.
+#[derive(Debug)]
+pub struct News {
+    stores: Vec<watch::Receiver<u64>>,
+}
+
+impl News {
+    /// Of these stores, from now on.
+    pub(crate) fn of<'a>(stores: impl IntoIterator<Item = &'a Store>) -> Self {
+        News { stores: stores.into_iter().map(|store| store.changes.subscribe()).collect() }
+    }
+
+    /// Ends with the next change that was not heard of yet. Whoever looks first and then waits here misses nothing.
+    pub async fn heard(&mut self) {
+        if self.stores.is_empty() {
+            return std::future::pending().await;
+        }
+        let waits = self.stores.iter_mut().map(|store| {
+            Box::pin(async move {
+                if store.changed().await.is_err() {
+                    // The store is gone: nothing more comes from it.
+                    std::future::pending::<()>().await;
+                }
+            })
+        });
+        futures::future::select_all(waits).await;
+    }
 }
 
 impl Store {
     pub(super) fn new(kind: Kind) -> Self {
-        Store { kind, objects: RwLock::default(), synced: watch::Sender::new(false) }
+        Store {
+            kind,
+            objects: RwLock::default(),
+            synced: watch::Sender::new(false),
+            changes: watch::Sender::new(0),
+        }
     }
 
     pub fn kind(&self) -> &Kind {
@@ -111,6 +147,7 @@ impl Store {
         }
         let old = of_namespace.insert(live.name().to_owned(), live.clone());
         drop(objects);
+        self.changes.send_modify(|count| *count += 1);
         Some(Change { kind: self.kind.clone(), old, new: Some(live) })
     }
 
@@ -121,6 +158,8 @@ impl Store {
         if of_namespace.is_empty() {
             objects.remove(namespace);
         }
+        drop(objects);
+        self.changes.send_modify(|count| *count += 1);
         Some(Change { kind: self.kind.clone(), old: Some(old), new: None })
     }
 
@@ -128,5 +167,38 @@ impl Store {
     pub(super) fn names(&self) -> Vec<(String, String)> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         objects.iter().flat_map(|(ns, o)| o.keys().map(|n| (ns.clone(), n.clone()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn news_of_any_store_is_heard_once() {
+        let (one, two) = (Store::new(Kind::config_map()), Store::new(Kind::secret()));
+        let live = |kind: &Kind, version: &str| {
+            let object =
+                json!({"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": version}});
+            Live::new(kind, object, false).expect("an object")
+        };
+        let mut news = News::of([&one, &two]);
+        let mut quiet = async || tokio::time::timeout(Duration::from_secs(1), news.heard()).await.is_err();
+        assert!(quiet().await);
+        two.put(live(two.kind(), "2"));
+        assert!(!quiet().await);
+        assert!(quiet().await);
+        two.put(live(two.kind(), "1"));
+        assert!(quiet().await, "nothing new");
+        one.put(live(one.kind(), "3"));
+        two.remove("ns", "a");
+        assert!(!quiet().await && !quiet().await);
+        assert!(quiet().await);
+        let nothing = tokio::time::timeout(Duration::from_secs(1), News::of([]).heard()).await;
+        assert!(nothing.is_err(), "nobody to hear from");
     }
 }
