@@ -164,11 +164,13 @@ impl<R: Reconciler> Controller<R> {
         }
         let (runtime, kind, log) = (pass.runtime.clone(), pass.kind.clone(), pass.log.clone());
         let (writer, progress) = (pass.writer.clone(), pass.progress.clone());
+        let due = || {
+            let (waiting, _, running) = self.queue.sizes();
+            waiting + running
+        };
         let outcome = tokio::select! {
             outcome = AssertUnwindSafe(self.reconciler.reconcile(&mut pass)).catch_unwind() => outcome,
-            () = pass::report(&runtime, &kind, &writer, &progress, &log, || self.queue.sizes().2) => {
-                unreachable!("reporting never ends")
-            }
+            () = pass::report(&runtime, &kind, &writer, &progress, &log, due) => unreachable!("reporting never ends"),
         };
         let Ok(outcome) = outcome else {
             pass.log.error("a bug in this engine", "the pass ended by a panic; please report it");

@@ -18,8 +18,8 @@ use crate::runtime::Runtime;
 
 /// A pass shorter than this writes no progress, only its end; later at most once in this time.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-/// Among this many passes each takes longer by itself. With every further so many the first words come a second later: a crowd that
-/// tells of its steps is slower for it.
+/// Among this many objects that are due each pass takes longer by itself. With every further so many the first words come a second
+/// later: a crowd that tells of its steps is slower for it.
 const CROWD: usize = 4;
 /// So many seconds later at most.
 const PATIENCE: usize = 10;
@@ -119,40 +119,44 @@ impl<T: Reconciled> Pass<T> {
     }
 }
 
-/// How long a pass among so many goes on before it tells where it is.
-fn patience(passes: usize) -> Duration {
-    let times = (passes / CROWD).clamp(1, PATIENCE);
+/// How long a pass goes on before it tells where it is, while so many objects are worked on or wait for it.
+fn patience(due: usize) -> Duration {
+    let times = (due / CROWD).clamp(1, PATIENCE);
     PROGRESS_EVERY * u32::try_from(times).unwrap_or(1)
 }
 
-/// Writes progress beside a running pass, one of as many as `passes` says. Ends only by being dropped.
+/// Writes progress beside a running pass; `due` says how many objects are worked on or wait for it. Ends only by being dropped.
 pub(crate) async fn report(
     runtime: &Runtime,
     kind: &Kind,
-    writer: &tokio::sync::Mutex<Writer>,
+    writer: &Arc<tokio::sync::Mutex<Writer>>,
     progress: &Progress,
     log: &Log,
-    passes: impl Fn() -> usize,
+    due: impl Fn() -> usize,
 ) {
     let started = Instant::now();
     loop {
         tokio::time::sleep(PROGRESS_EVERY).await;
-        if started.elapsed() < patience(passes()) {
+        if started.elapsed() < patience(due()) {
             continue;
         }
+        let mut writer = writer.clone().lock_owned().await;
         let pending = progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(value) = pending {
-            let mut writer = writer.lock().await;
+        let Some(value) = pending else { continue };
+        let (runtime, kind, log) = (runtime.clone(), kind.clone(), log.clone());
+        // Begun is done: a pass that ends meanwhile waits for the writer, instead of meeting a version it does not know.
+        let written = tokio::spawn(async move {
             match writer.status(runtime.cluster(), &value).await {
                 Ok(Some(object)) => {
                     drop(writer);
-                    runtime.hub().written(kind, object);
+                    runtime.hub().written(&kind, object);
                 }
                 Ok(None) => {}
                 // The end of the pass writes again; progress is not worth failing for.
                 Err(error) => log.debug(&format!("progress was not written: {error}")),
             }
-        }
+        });
+        let _ = written.await;
     }
 }
 
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_crowd_waits_longer_before_it_tells_of_its_steps() {
-        let seconds = [0, 1, 7, 8, 20, 39, 40, 1000].map(|passes| patience(passes).as_secs());
+        let seconds = [0, 1, 7, 8, 20, 39, 40, 1000].map(|due| patience(due).as_secs());
         assert_eq!(seconds, [1, 1, 1, 2, 5, 9, 10, 10]);
     }
 }
