@@ -307,7 +307,11 @@ async fn lead(
     runtime: &Runtime,
     log: &Log,
 ) -> anyhow::Result<()> {
-    let won = tokio::time::timeout(Duration::from_secs(60), args.lead(component, runtime, &AtomicBool::default(), log)).await;
+    let won = tokio::time::timeout(
+        Duration::from_secs(60),
+        args.lead(component, runtime, &AtomicBool::default(), log),
+    )
+    .await;
     let election = match won {
         Ok(Some(election)) => election,
         Ok(None) => bail!("stopped"),
