@@ -112,6 +112,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.refused.check()?;
+        fl_heap::share();
         let archive = self.fetched()?;
         // Charts may nest a thousand includes; Helm's stack grows, ours is chosen beforehand. Few charts need more than the
         // first thread has, whose memory is the cheapest to get.
@@ -159,6 +160,7 @@ impl Args {
             Ok(release) => release,
             Err(error) => return self.failed(error, &chart, &overrides, &options),
         };
+        let release = ManuallyDrop::new(release);
         release.warnings.iter().for_each(|warning| say(warning));
         self.print(&release, &name)
     }
