@@ -88,6 +88,7 @@ impl Connection {
             .header("content-type", kind)
             .header("accept", "application/json")
             .body(Full::new(Bytes::from(body.to_string())))?;
+        self.sender.ready().await?;
         let response = self.sender.send_request(request).await?;
         let code = response.status();
         let body = response.into_body().collect().await?.to_bytes();
