@@ -179,8 +179,12 @@ impl Behaviour for Kind {
         errors.0
     }
 
-    fn warnings(&self, _cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
-        (self.rules.warnings)(object, old)
+    fn warnings(&self, cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        match cx.subresource {
+            "" | "scale" => (self.rules.warnings)(object, old),
+            "status" => super::warnings::status(object),
+            _ => Vec::new(),
+        }
     }
 
     fn request_warning(&self) -> Option<&str> {

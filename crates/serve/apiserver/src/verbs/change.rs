@@ -249,6 +249,7 @@ impl Step<'_> {
         for warning in rt.behaviour.warnings(hook, &object, Some(old)) {
             self.call.warn(warning);
         }
+        crate::special::check_security(self.inner, self.call, target, &object, Some(old))?;
         self.inner.webhooks.validate(self.inner, write, Some(&object)).await?;
         if fields::same(&mut object, old) {
             return Ok(None);

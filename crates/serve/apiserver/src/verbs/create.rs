@@ -148,6 +148,7 @@ pub(crate) async fn store(
     for warning in rt.behaviour.warnings(hook, &object, None) {
         call.warn(warning);
     }
+    crate::special::check_security(inner, call, &target, &object, None)?;
     inner.webhooks.validate(inner, write, Some(&object)).await?;
 
     let key = target.key();

@@ -568,7 +568,10 @@ pub(in crate::builtin) fn duplicate_environment(
         let mut seen = HashSet::new();
         for (i, variable) in list(container, "env").iter().enumerate() {
             let name = text(variable, "name");
-            if !seen.insert(name) {
+            let (value, reference) = (text(variable, "value"), format!("$({name})"));
+            // A value that builds on the one before it is meant.
+            let builds = !is_set(variable, "valueFrom") && value != reference && value.contains(&reference);
+            if !seen.insert(name) && !builds {
                 let here = path.child(list_name).index(at).child("env").index(i);
                 let quoted = json!(name);
                 warnings.push(format!(
