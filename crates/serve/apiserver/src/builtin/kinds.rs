@@ -48,7 +48,7 @@ const POD_FIELDS: &[(&str, &str)] = &[
     ("spec.restartPolicy", "/spec/restartPolicy"),
     ("spec.schedulerName", "/spec/schedulerName"),
     ("spec.serviceAccountName", "/spec/serviceAccountName"),
-    ("spec.hostNetwork", "/spec/hostNetwork"),
+    ("spec.hostNetwork", "?/spec/hostNetwork"),
     ("status.phase", "/status/phase"),
     ("status.podIP", "/status/podIPs/0/ip|/status/podIP"),
     ("status.podIPs", "/status/podIPs/0/ip|/status/podIP"),
@@ -115,7 +115,7 @@ fn core(kind: &str) -> Rules {
             prepare_create: strategy::node_create,
             validate: validate::node,
             warnings: warnings::node,
-            fields: &[("spec.unschedulable", "/spec/unschedulable")],
+            fields: &[("spec.unschedulable", "?/spec/unschedulable")],
             ..NO_GENERATION
         },
         "Secret" => Rules {
@@ -280,6 +280,8 @@ fn other(group: &str, kind: &str) -> Rules {
             ..Rules::DEFAULT
         },
         ("policy", "PodDisruptionBudget") => Rules {
+            // The reference does not look at these names.
+            name: NameRule::Any,
             unconditional_update: false,
             validate: validate::disruption_budget,
             validate_status: validate::disruption_budget_status,
@@ -318,9 +320,10 @@ fn other(group: &str, kind: &str) -> Rules {
         (ADMISSION, "ValidatingAdmissionPolicyBinding") => {
             Rules { unconditional_update: false, validate: validate::policy_binding, ..Rules::DEFAULT }
         }
-        (ADMISSION, _) | ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            Rules { unconditional_update: false, ..Rules::DEFAULT }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            Rules { unconditional_update: false, warnings: warnings::definition, ..Rules::DEFAULT }
         }
+        (ADMISSION, _) => Rules { unconditional_update: false, ..Rules::DEFAULT },
         ("apiregistration.k8s.io", "APIService") => Rules {
             name: NameRule::PathSegment,
             unconditional_update: false,

@@ -376,7 +376,11 @@ fn mounts(errors: &mut Errors, path: &Path, container: &Value, volumes: &HashSet
             }
         }
         if let Some(mode) = mount["recursiveReadOnly"].as_str() {
-            errors.one_of(&at.child("recursiveReadOnly"), mode, &["Disabled", "Enabled", "IfPossible"]);
+            let at = at.child("recursiveReadOnly");
+            if mode != "Disabled" && mount["readOnly"] != true {
+                errors.forbidden(&at, "may only be specified when readOnly is true");
+            }
+            errors.one_of(&at, mode, &["Disabled", "Enabled", "IfPossible"]);
         }
     }
 }
@@ -392,6 +396,14 @@ fn devices(errors: &mut Errors, path: &Path, container: &Value, spec: &Value) {
         }
         if !names.insert(name) {
             errors.invalid(&path.child("name"), name, "must be unique");
+        }
+        let mounts = list(container, "volumeMounts");
+        if mounts.iter().any(|mount| text(mount, "name") == name) {
+            errors.invalid(&path.child("name"), name, "must not already exist in volumeMounts");
+        }
+        if mounts.iter().any(|mount| text(mount, "mountPath") == point) {
+            let why = "must not already exist as a path in volumeMounts";
+            errors.invalid(&path.child("devicePath"), point, why);
         }
         match list(spec, "volumes").iter().find(|v| text(v, "name") == name) {
             None => errors.not_found(&path.child("name"), name),

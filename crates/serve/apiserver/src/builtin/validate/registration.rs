@@ -371,6 +371,11 @@ fn webhook_service(errors: &mut Errors, path: &Path, service: &Value) {
     }
 }
 
+/// How many bytes a base64 text stands for.
+fn bytes_of(text: &str) -> usize {
+    text.len() / 4 * 3 - text.bytes().rev().take_while(|b| *b == b'=').count().min(2)
+}
+
 pub(in crate::builtin) fn api_service(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), &object["spec"]);
     let (group, version) = (text(spec, "group"), text(spec, "version"));
@@ -398,7 +403,7 @@ pub(in crate::builtin) fn api_service(errors: &mut Errors, object: &Value) {
     if service.is_null() {
         if !bundle.is_empty() {
             let why = "local APIServices may not have a caBundle";
-            errors.invalid(&path.child("caBundle"), format!("{} bytes", bundle.len() / 4 * 3), why);
+            errors.invalid(&path.child("caBundle"), format!("{} bytes", bytes_of(bundle)), why);
         }
         if insecure {
             let why = "local APIServices may not have insecureSkipTLSVerify";

@@ -240,8 +240,27 @@ fn volume_source(errors: &mut Errors, path: &Path, spec: &Value) {
             errors.required(&at.child(key), "");
         }
     }
-    if kind == "csi" && text(source, "driver").is_empty() {
-        subdomain(errors, &at.child("driver"), "");
+    if kind == "csi" {
+        subdomain(errors, &at.child("driver"), text(source, "driver"));
+        for key in [
+            "controllerPublishSecretRef",
+            "nodePublishSecretRef",
+            "nodeStageSecretRef",
+            "controllerExpandSecretRef",
+            "nodeExpandSecretRef",
+        ] {
+            for part in ["name", "namespace"] {
+                if is_set(source, key) && text(&source[key], part).is_empty() {
+                    errors.required(&at.child(key).child(part), "");
+                }
+            }
+        }
+    }
+    if kind == "azureDisk" {
+        super::volume::azure_disk(errors, &at, source);
+    }
+    if is_set(spec, "nodeAffinity") && !is_set(&spec["nodeAffinity"], "required") {
+        errors.required(&path.at("nodeAffinity.required"), "must specify required node constraints");
     }
     if matches!(kind, "hostPath" | "local") {
         checks::no_backsteps(errors, &at.child("path"), text(source, "path"));

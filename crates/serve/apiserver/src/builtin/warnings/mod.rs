@@ -1,7 +1,10 @@
 //! Texts of `Warning` headers for writes.
 
 mod addresses;
+mod definition;
 mod template;
+
+pub(super) use definition::definition;
 
 use serde_json::Value;
 
