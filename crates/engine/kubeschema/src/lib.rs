@@ -23,7 +23,7 @@ mod walk;
 
 pub use descriptions::Descriptions;
 pub use discovery::{aggregated_group, aggregated_version, plain_resources};
-pub use normal::{normalize, normalize_kind};
+pub use normal::{normalize, normalize_kind, seal};
 pub use openapi::{definition_v3, openapi_v2, openapi_v3, openapi_v3_paths};
 pub use protobuf::{ProtobufError, protobuf_to_json};
 pub use resources::{GroupVersion, Resource, Subresource, group_versions};

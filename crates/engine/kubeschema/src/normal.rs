@@ -9,15 +9,24 @@ use serde_json::{Map, Value};
 
 use crate::types::{Field, FieldType, TypeDef, type_named, type_of};
 
-/// [`normalize`] for an object of a built-in kind; false when the kind is not known.
+/// [`seal`] for an object of a built-in kind; false when the kind is not known.
 pub fn normalize_kind(group: &str, version: &str, kind: &str, object: &mut Value) -> bool {
     let Some(def) = type_of(group, version, kind) else { return false };
-    normalize(def, object);
+    seal(def, object);
     true
 }
 
 /// Brings `value` of type `def` into its Go form. Values of a wrong JSON type are left alone: decoding refused them.
 pub fn normalize(def: &'static TypeDef, value: &mut Value) {
+    bring(def, value, false);
+}
+
+/// [`normalize`] as it is after storage: protobuf does not tell an empty list from none.
+pub fn seal(def: &'static TypeDef, value: &mut Value) {
+    bring(def, value, true);
+}
+
+fn bring(def: &'static TypeDef, value: &mut Value, sealed: bool) {
     if def.literal.is_some() {
         special(&def.name, value);
         return;
@@ -28,19 +37,18 @@ pub fn normalize(def: &'static TypeDef, value: &mut Value) {
     let Some(map) = value.as_object_mut() else { return };
     map.retain(|name, _| def.field(name).is_some());
     for field in &def.fields {
-        normalize_field(field, map);
+        normalize_field(field, map, sealed);
     }
 }
 
-fn normalize_field(field: &'static Field, map: &mut Map<String, Value>) {
+fn normalize_field(field: &'static Field, map: &mut Map<String, Value>, sealed: bool) {
     if let Some(value) = map.get_mut(field.name) {
         if value.is_null() {
             map.remove(field.name);
         } else {
-            normalize_type(&field.ty, value);
+            normalize_type(&field.ty, value, sealed);
             let drop = !field.pointer && field.omit_empty && is_empty(&field.ty, value);
-            // Stored objects went through protobuf, which does not tell an empty list from none.
-            let nil = !field.pointer && !field.omit_empty && is_empty_collection(&field.ty, value);
+            let nil = sealed && !field.pointer && !field.omit_empty && is_empty_collection(&field.ty, value);
             if drop {
                 map.remove(field.name);
             } else if nil {
@@ -109,11 +117,11 @@ fn is_empty(ty: &FieldType, value: &Value) -> bool {
     }
 }
 
-fn normalize_type(ty: &'static FieldType, value: &mut Value) {
+fn normalize_type(ty: &'static FieldType, value: &mut Value, sealed: bool) {
     match ty {
         FieldType::Ref(name) => {
             if let Some(def) = type_named(name) {
-                normalize(def, value);
+                bring(def, value, sealed);
             }
         }
         FieldType::List(element) => {
@@ -121,7 +129,7 @@ fn normalize_type(ty: &'static FieldType, value: &mut Value) {
                 if item.is_null() && !matches!(element.ty, FieldType::Ref(_)) {
                     *item = crate::schemas::zero(&element.ty);
                 }
-                normalize_type(&element.ty, item);
+                normalize_type(&element.ty, item, sealed);
             }
         }
         FieldType::Map(element) => {
@@ -129,7 +137,7 @@ fn normalize_type(ty: &'static FieldType, value: &mut Value) {
                 if item.is_null() && !matches!(element.ty, FieldType::Ref(_)) {
                     *item = crate::schemas::zero(&element.ty);
                 }
-                normalize_type(&element.ty, item);
+                normalize_type(&element.ty, item, sealed);
             }
         }
         _ => {}

@@ -82,9 +82,10 @@ fn build(def: &'static TypeDef) -> Schema {
 fn special(def: &TypeDef, named: Schema) -> Schema {
     let kind = def.name.rsplit('.').next().unwrap_or_default();
     match kind {
-        "Quantity" => Schema { int_or_string: true, ..named },
+        "Quantity" => Schema { int_or_string: true, format: Some("quantity".into()), ..named },
         "IntOrString" => Schema { int_or_string: true, format: Some("int-or-string".into()), ..named },
-        "Time" | "MicroTime" => Schema { ty: Type::String, format: Some("date-time".into()), ..named },
+        "Time" => Schema { ty: Type::String, format: Some("date-time".into()), ..named },
+        "MicroTime" => Schema { ty: Type::String, format: Some("micro-time".into()), ..named },
         // Objects without fields that hold no raw JSON: nothing is known inside them.
         "Patch" | "CustomResourceSubresourceStatus" => Schema { ty: Type::Object, ..named },
         "FieldsV1" | "RawExtension" => Schema { ty: Type::Object, preserve_unknown: true, ..named },

@@ -43,7 +43,8 @@ pub(crate) fn schema_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(n) if n.is_f64() => "number",
+        // Go reads whole numbers beyond 64 bits as floats.
+        Value::Number(n) if n.as_i64().is_none() => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",

@@ -140,10 +140,20 @@ pub(crate) fn render(
             }
             View::Partial => (code, encode(&partial(&parse(&bytes), &accept.meta_version), accept)),
             View::PartialList => {
-                let message = "the server cannot show a single object as a list";
+                let message = format!(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+                    go_name(&rt, "")
+                );
                 return refuse(&ApiError::new(406, "NotAcceptable", message), accept);
             }
         },
+        Answer::List { rt, .. } if accept.view == View::Partial => {
+            let message = format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                go_name(&rt, "List")
+            );
+            return refuse(&ApiError::new(406, "NotAcceptable", message), accept);
+        }
         Answer::List { rt, meta, items, kind } => (200, list(&rt, &meta, &items, kind, accept, include, now)),
     };
     let content_type = match accept.form {
@@ -151,6 +161,14 @@ pub(crate) fn render(
         Form::Yaml => "application/yaml",
     };
     with_warnings(respond(code, content_type, body), warnings)
+}
+
+/// The Go type behind an answer, as messages name it.
+fn go_name(rt: &ResourceType, suffix: &str) -> String {
+    if rt.is_custom() {
+        return format!("*unstructured.Unstructured{suffix}");
+    }
+    format!("*{}.{}{suffix}", crate::verbs::decode::internal_package(&rt.group), rt.kind)
 }
 
 fn parse(bytes: &Bytes) -> Value {

@@ -45,7 +45,8 @@ pub fn dns1123_label(name: &str, prefix: bool) -> Vec<String> {
         out.push("must be no more than 63 characters".to_owned());
     }
     if !is_label(&name) {
-        out.push(LABEL.to_owned());
+        let dotted = name.len() <= 63 && name.split('.').all(is_label);
+        out.push(if dotted { "must not contain dots" } else { LABEL }.to_owned());
     }
     out
 }

@@ -59,12 +59,14 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
 /// Picks the first clause this server can serve.
 pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
     let header = if header.trim().is_empty() { "*/*" } else { header };
+    let mut known = false;
     for clause in clauses(header) {
         let form = match clause.media {
             "application/json" | "*/*" | "application/*" => Form::Json,
             "application/yaml" => Form::Yaml,
             _ => continue,
         };
+        known = true;
         let parameter =
             |name: &str| clause.parameters.iter().find(|(k, _)| *k == name).map_or("", |(_, v)| *v);
         let made =
@@ -79,18 +81,26 @@ pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
             ("PartialObjectMetadataList", "meta.k8s.io", "v1" | "v1beta1") => {
                 return Ok(made(View::PartialList, None));
             }
-            ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2" | "v2beta1") => {
+            ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => {
                 let other = (group.to_owned(), version.to_owned(), kind.to_owned());
                 return Ok(made(View::Object, Some(other)));
             }
             _ => {}
         }
     }
-    Err(ApiError::new(
-        406,
-        "NotAcceptable",
-        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
-    ))
+    const SERVED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    if known {
+        // The form is served, what it should be shown as is not.
+        let message = format!("only the following media types are accepted: {SERVED}");
+        return Err(ApiError::new(406, "NotAcceptable", message));
+    }
+    Err(not_acceptable(SERVED))
+}
+
+/// A form that is not served at all.
+pub(crate) fn not_acceptable(served: &str) -> ApiError {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {served}");
+    ApiError::new(406, "NotAcceptable", message).with_details(serde_json::json!({}))
 }
 
 #[cfg(test)]

@@ -208,6 +208,19 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         true
     }
 
+    /// Forgets what storage does not keep: the difference between an empty list and none.
+    fn seal(&self, _object: &mut Value) {}
+
+    /// Whether the type's own validation of a change repeats all rules on metadata.
+    fn repeats_metadata(&self) -> bool {
+        false
+    }
+
+    /// Whether a change of annotations is a new generation.
+    fn annotations_move_generation(&self) -> bool {
+        false
+    }
+
     /// Why no new objects can be made, if so.
     fn refuses_creation(&self) -> Option<String> {
         None

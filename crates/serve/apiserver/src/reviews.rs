@@ -73,6 +73,19 @@ fn track(inner: &Inner, call: &Call, target: &Target, object: &mut Value) -> Out
 
 /// A local review is about its own namespace.
 fn check_local(target: &Target, review: &Value) -> Outcome<()> {
+    if let Some(path) = review.pointer("/spec/nonResourceAttributes").filter(|path| !path.is_null()) {
+        let part = |key: &str| json!(path[key].as_str().unwrap_or_default());
+        let shown = format!("{{\"Path\":{},\"Verb\":{}}}", part("path"), part("verb"));
+        let error = FieldError {
+            value: Some(shown),
+            ..FieldError::invalid(
+                "spec.nonResourceAttributes",
+                &Value::Null,
+                "disallowed on this kind of request",
+            )
+        };
+        return Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &[error]));
+    }
     let Some(asked) = review.pointer("/spec/resourceAttributes/namespace").and_then(Value::as_str) else {
         return Ok(());
     };
@@ -196,6 +209,33 @@ fn rules_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
     Ok(())
 }
 
+/// Why a token is refused: one that is good for others says for whom.
+fn refusal(inner: &Inner, call: &Call, token: &str, wanted: &[String]) -> String {
+    const INVALID: &str = "invalid bearer token";
+    let for_others = (!wanted.is_empty())
+        .then(|| audiences_of(token))
+        .flatten()
+        .filter(|own| inner.authenticator.token(token, own, call.now.as_second()).is_some());
+    match for_others {
+        Some(own) => {
+            let list =
+                |names: &[String]| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" ");
+            let (own, wanted) = (list(&own), list(wanted));
+            format!("[{INVALID}, token audiences [{own}] is invalid for the target audiences [{wanted}]]")
+        }
+        None => INVALID.to_owned(),
+    }
+}
+
+/// The audiences a token says it is for.
+fn audiences_of(token: &str) -> Option<Vec<String>> {
+    use base64::Engine as _;
+    let claims = token.split('.').nth(1)?;
+    let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims).ok()?;
+    let claims: Value = serde_json::from_slice(&text).ok()?;
+    Some(strings(claims.get("aud"))).filter(|found| !found.is_empty())
+}
+
 fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
     let token = review["spec"].get("token").and_then(Value::as_str).unwrap_or_default().to_owned();
     if token.is_empty() {
@@ -213,7 +253,7 @@ fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
             }
             status
         }
-        None => json!({"user": {}, "error": "invalid bearer token"}),
+        None => json!({"user": {}, "error": refusal(inner, call, &token, &audiences)}),
     };
     review["status"] = status;
     Ok(())
@@ -318,6 +358,15 @@ fn bound_object(inner: &Inner, target: &Target, spec: &Value) -> Outcome<Option<
     match (found, registry.find("", "v1", plural)) {
         (Some(entry), _) => {
             let object = entry.value();
+            if !text("uid").is_empty() && text("uid") != object::uid(&object) {
+                let (kind, name) = (text("kind"), text("name"));
+                let why = format!(
+                    "Operation cannot be fulfilled on {kind} {name:?}: the UID in the bound object reference ({}) does not match the UID in record. The object might have been deleted and then recreated",
+                    text("uid")
+                );
+                let details = json!({"name": name, "kind": kind});
+                return Err(ApiError::new(409, "Conflict", why).with_details(details));
+            }
             Ok(Some(json!({claim: {"name": object::name(&object), "uid": object::uid(&object)}})))
         }
         (None, Some(rt)) => Err(ApiError::not_found(rt, text("name"))),

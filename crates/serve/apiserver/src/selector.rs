@@ -172,12 +172,12 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, String> {
         _ => {}
     }
     match lexer.next() {
-        Token::Sign("=" | "==") => made(Operator::In(vec![value(lexer)?])),
-        Token::Sign("!=") => made(Operator::NotIn(vec![value(lexer)?])),
-        Token::Word(word) if word == "in" => made(Operator::In(values(lexer)?)),
-        Token::Word(word) if word == "notin" => made(Operator::NotIn(values(lexer)?)),
+        Token::Sign("=" | "==") => made(Operator::In(vec![value(lexer, &key)?])),
+        Token::Sign("!=") => made(Operator::NotIn(vec![value(lexer, &key)?])),
+        Token::Word(word) if word == "in" => made(Operator::In(values(lexer, &key)?)),
+        Token::Word(word) if word == "notin" => made(Operator::NotIn(values(lexer, &key)?)),
         Token::Sign(sign @ (">" | "<")) => {
-            let text = value(lexer)?;
+            let text = value(lexer, &key)?;
             let n: i64 = text.parse().map_err(|_| {
                 format!(
                     "values[0]: Invalid value: {text:?}: for 'Gt', 'Lt' operators, the value must be an integer"
@@ -189,7 +189,7 @@ fn requirement(lexer: &mut Lexer<'_>) -> Result<Requirement, String> {
     }
 }
 
-fn value(lexer: &mut Lexer<'_>) -> Result<String, String> {
+fn value(lexer: &mut Lexer<'_>, key: &str) -> Result<String, String> {
     let value = match lexer.peek() {
         Token::Word(word) => {
             lexer.next();
@@ -198,11 +198,11 @@ fn value(lexer: &mut Lexer<'_>) -> Result<String, String> {
         Token::End | Token::Sign(",") => String::new(),
         other => return Err(format!("found '{}', expected: identifier", show(&other))),
     };
-    check_label_value(&value)?;
+    check_label_value(key, 0, &value)?;
     Ok(value)
 }
 
-fn values(lexer: &mut Lexer<'_>) -> Result<Vec<String>, String> {
+fn values(lexer: &mut Lexer<'_>, key: &str) -> Result<Vec<String>, String> {
     let open = lexer.next();
     if open != Token::Sign("(") {
         return Err(format!("found '{}' expected: '('", show(&open)));
@@ -211,7 +211,7 @@ fn values(lexer: &mut Lexer<'_>) -> Result<Vec<String>, String> {
     loop {
         match lexer.next() {
             Token::Word(word) => {
-                check_label_value(&word)?;
+                check_label_value(key, out.len(), &word)?;
                 out.push(word);
                 match lexer.next() {
                     Token::Sign(",") => {
@@ -241,6 +241,10 @@ fn check_label_key(key: &str) -> Result<(), String> {
         None => (None, key),
     };
     let mut wrong = Vec::new();
+    if name.contains('/') {
+        let why = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+        return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
+    }
     if let Some(prefix) = prefix {
         if prefix.is_empty() {
             wrong.push("prefix part must be non-empty".to_owned());
@@ -275,15 +279,17 @@ fn qualified(text: &str) -> bool {
         && b.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
 }
 
-fn check_label_value(value: &str) -> Result<(), String> {
+fn check_label_value(key: &str, at: usize, value: &str) -> Result<(), String> {
     if value.len() > 63 {
-        return Err(format!("<nil>: Invalid value: {value:?}: must be no more than 63 characters"));
+        return Err(format!(
+            "values[{at}][{key}]: Invalid value: {value:?}: must be no more than 63 characters"
+        ));
     }
     if value.is_empty() || qualified(value) {
         return Ok(());
     }
     Err(format!(
-        "<nil>: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+        "values[{at}][{key}]: Invalid value: {value:?}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     ))
 }
 

@@ -22,11 +22,21 @@ pub(crate) fn to_json(text: &[u8]) -> Result<Vec<u8>, String> {
     if starts_like_json(text) && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok() {
         return Ok(text.to_vec());
     }
-    let node = fl_yaml::parse_first(text, &Options::sigs()).map_err(|e| e.to_string())?;
+    let node = fl_yaml::parse_first(text, &Options::sigs()).map_err(|e| e.go_text(Dialect::Sigs))?;
     let Some(node) = node else { return Ok(b"null".to_vec()) };
     fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default())
         .map(String::into_bytes)
         .map_err(|e| e.to_string())
+}
+
+/// A key that is written twice: what strict readers say about it, and what the others are told.
+pub(crate) fn repeated_key(text: &[u8]) -> Option<(String, String)> {
+    if starts_like_json(text) {
+        return None;
+    }
+    let error = fl_yaml::parse_first(text, &Options::sigs_strict()).err()?;
+    let told = format!("line {}: {}", error.line, error.message);
+    (error.stage == fl_yaml::Stage::Duplicate).then(|| (error.go_text(Dialect::Sigs), told))
 }
 
 /// The YAML text of a value.

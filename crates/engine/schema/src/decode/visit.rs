@@ -160,6 +160,11 @@ impl Seed<'_> {
     fn text(&self, text: String) -> Value {
         let Some(schema) = self.typed() else { return Value::String(text) };
         if schema.int_or_string {
+            if schema.format.as_deref() == Some("quantity")
+                && let Some(why) = bad_quantity(&text)
+            {
+                self.state.wrong(|| why.to_owned());
+            }
             return Value::String(text);
         }
         if schema.ty != Type::String {
@@ -174,7 +179,12 @@ impl Seed<'_> {
             Some("date-time")
                 if !text.is_empty() && crate::formats::check("date-time", &text) == Some(false) =>
             {
-                self.state.wrong(|| bad_time(&text));
+                self.state.wrong(|| bad_time(&text, SECONDS));
+            }
+            Some("micro-time") if !text.is_empty() => {
+                if crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text) {
+                    self.state.wrong(|| bad_time(&text, MICROSECONDS));
+                }
             }
             _ => {}
         }
@@ -366,7 +376,38 @@ fn bad_base64(text: &str) -> Option<usize> {
 }
 
 /// Go's complaint about a time; the part it could not read is the first that does not fit the layout.
-fn bad_time(text: &str) -> String {
+const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
+const MICROSECONDS: &str = "2006-01-02T15:04:05.000000Z07:00";
+
+/// Whether a time has six decimals, no more and no less.
+fn has_micros(text: &str) -> bool {
+    text.get(19..)
+        .and_then(|rest| rest.strip_prefix('.'))
+        .is_some_and(|rest| rest.bytes().take_while(u8::is_ascii_digit).count() == 6)
+}
+
+/// Why a text is no quantity, in the words of Go's parser.
+fn bad_quantity(text: &str) -> Option<&'static str> {
+    const WRONG: &str =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let digits = &unsigned[..unsigned.len() - number.len()];
+    let rest = number.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest).trim_start_matches(|c: char| c.is_ascii_digit());
+    if digits.is_empty() || digits.matches('.').count() > 1 || !rest.is_empty() {
+        return Some(WRONG);
+    }
+    let exponent = number.strip_prefix(['e', 'E']).is_some_and(|power| {
+        let power = power.strip_prefix(['+', '-']).unwrap_or(power);
+        !power.is_empty() && power.bytes().all(|b| b.is_ascii_digit())
+    });
+    const SUFFIXES: &[&str] =
+        &["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    (!exponent && !SUFFIXES.contains(&number)).then_some("unable to parse quantity's suffix")
+}
+
+fn bad_time(text: &str, layout: &str) -> String {
     const LAYOUT: &[(&str, usize, u8)] = &[
         ("2006", 4, b'-'),
         ("01", 2, b'-'),
@@ -378,7 +419,7 @@ fn bad_time(text: &str) -> String {
     let quoted = crate::field_error::go_quote(text);
     let complain = |rest: &str, piece: &str| {
         format!(
-            "parsing time {quoted} as \"2006-01-02T15:04:05Z07:00\": cannot parse {} as \"{piece}\"",
+            "parsing time {quoted} as \"{layout}\": cannot parse {} as \"{piece}\"",
             crate::field_error::go_quote(rest)
         )
     };
@@ -395,6 +436,9 @@ fn bad_time(text: &str) -> String {
             }
             rest = &rest[1..];
         }
+    }
+    if layout == MICROSECONDS && !has_micros(text) {
+        return complain(rest, ".000000");
     }
     complain(rest, "Z07:00")
 }

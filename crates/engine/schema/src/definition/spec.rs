@@ -93,6 +93,10 @@ fn check_versions(definition: &Value, rules: &dyn RuleCheck, errors: &mut Vec<Fi
         let wrong = names::dns1035(name);
         if !wrong.is_empty() {
             errors.push(FieldError::invalid(format!("{at}.name"), &Value::from(name), wrong.join(",")));
+            // The first version stands in an older field, too, which is checked as well.
+            if index == 0 {
+                errors.push(FieldError::invalid("spec.version", &Value::from(name), wrong.join(",")));
+            }
         }
         check_deprecation(version, &at, errors);
         if schema.is_none() {

@@ -18,6 +18,8 @@ struct Rule {
     groups: Vec<String>,
     versions: Vec<String>,
     resources: Vec<String>,
+    /// The objects it is about by name; none is all.
+    names: Vec<String>,
     scope: String,
 }
 
@@ -59,6 +61,7 @@ impl Rule {
             groups: strings(rule.get("apiGroups")),
             versions: strings(rule.get("apiVersions")),
             resources: strings(rule.get("resources")),
+            names: strings(rule.get("resourceNames")),
             scope: rule.get("scope").and_then(Value::as_str).unwrap_or("*").to_owned(),
         }
     }
@@ -86,6 +89,11 @@ impl Hook {
     pub(super) fn list(configuration: &Value) -> Vec<Self> {
         let hooks = configuration.get("webhooks").and_then(Value::as_array).cloned().unwrap_or_default();
         hooks.iter().map(Self::read).collect()
+    }
+
+    /// Rules and selectors alone, for those who are not called over the network.
+    pub(super) fn matching(found: &Value) -> Self {
+        Self::read(found)
     }
 
     fn read(hook: &Value) -> Self {
@@ -137,7 +145,8 @@ impl Hook {
         object: Option<&Value>,
     ) -> Option<Arc<ResourceType>> {
         let (rt, sub) = (&write.target.rt, write.target.subresource.as_str());
-        let direct = self.rules.iter().any(|r| r.matches(rt, sub, write.operation));
+        let named = |r: &&Rule| r.names.is_empty() || r.names.contains(&write.target.name);
+        let direct = self.rules.iter().filter(named).any(|r| r.matches(rt, sub, write.operation));
         let seen = if direct { rt.clone() } else { self.equivalent_of(inner, write)? };
         let labelled =
             |o: Option<&Value>| o.is_some_and(|o| self.objects.matches(o.pointer("/metadata/labels")));

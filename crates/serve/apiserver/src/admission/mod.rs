@@ -1,6 +1,7 @@
-//! Admission webhooks: who is asked about a write, and what their answers do.
+//! Admission policies and webhooks: who is asked about a write, and what their answers do.
 
 mod hook;
+mod policy;
 
 use std::sync::{Arc, Mutex};
 
@@ -31,6 +32,7 @@ pub(crate) struct Webhooks {
     store: Store,
     changes: [watch::Receiver<u64>; 2],
     kept: Mutex<([u64; 2], Arc<Configured>)>,
+    policies: policy::Policies,
 }
 
 /// One write, as webhooks are told about it.
@@ -47,7 +49,12 @@ pub(crate) struct Write<'a> {
 impl Webhooks {
     pub(crate) fn new(store: &Store) -> Self {
         let changes = [store.subscribe(MUTATING), store.subscribe(VALIDATING)];
-        Self { store: store.clone(), changes, kept: Mutex::new(([u64::MAX; 2], Arc::default())) }
+        Self {
+            store: store.clone(),
+            changes,
+            kept: Mutex::new(([u64::MAX; 2], Arc::default())),
+            policies: policy::Policies::new(store),
+        }
     }
 
     fn configured(&self) -> Arc<Configured> {
@@ -113,13 +120,14 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Asks the validating webhooks about an object, or, for a deletion, about the one that goes.
+    /// Asks the policies and the validating webhooks about an object, or, for a deletion, about the one that goes.
     pub(crate) async fn validate(
         &self,
         inner: &Arc<Inner>,
         write: Write<'_>,
         object: Option<&Value>,
     ) -> Outcome<()> {
+        self.policies.check(inner, write, object)?;
         let configured = self.configured();
         if configured.validating.is_empty() || is_exempt(write.target) {
             return Ok(());

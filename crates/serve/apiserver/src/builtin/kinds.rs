@@ -48,7 +48,7 @@ const POD_FIELDS: &[(&str, &str)] = &[
     ("spec.restartPolicy", "/spec/restartPolicy"),
     ("spec.schedulerName", "/spec/schedulerName"),
     ("spec.serviceAccountName", "/spec/serviceAccountName"),
-    ("spec.hostNetwork", "/spec/hostNetwork"),
+    ("spec.hostNetwork", "?/spec/hostNetwork"),
     ("status.phase", "/status/phase"),
     ("status.podIP", "/status/podIPs/0/ip|/status/podIP"),
     ("status.podIPs", "/status/podIPs/0/ip|/status/podIP"),
@@ -80,7 +80,9 @@ fn core(kind: &str) -> Rules {
             fields: POD_FIELDS,
             ..Rules::DEFAULT
         },
-        "PodTemplate" => Rules { validate: validate::pod_template, ..Rules::DEFAULT },
+        "PodTemplate" => {
+            Rules { validate: validate::pod_template, warnings: warnings::pod_template, ..Rules::DEFAULT }
+        }
         "ReplicationController" => Rules {
             validate: validate::replication_controller,
             validate_status: validate::replica_set_status,
@@ -112,7 +114,8 @@ fn core(kind: &str) -> Rules {
         "Node" => Rules {
             prepare_create: strategy::node_create,
             validate: validate::node,
-            fields: &[("spec.unschedulable", "/spec/unschedulable")],
+            warnings: warnings::node,
+            fields: &[("spec.unschedulable", "?/spec/unschedulable")],
             ..NO_GENERATION
         },
         "Secret" => Rules {
@@ -131,6 +134,7 @@ fn core(kind: &str) -> Rules {
         "ServiceAccount" => Rules {
             prepare_create: strategy::service_account_create,
             prepare_update: strategy::service_account_update,
+            warnings: warnings::service_account,
             ..NO_GENERATION
         },
         "ResourceQuota" => Rules {
@@ -138,7 +142,12 @@ fn core(kind: &str) -> Rules {
             validate_update: validate::resource_quota_update,
             ..NO_GENERATION
         },
-        "Endpoints" => Rules { create_on_update: true, validate: validate::endpoints, ..NO_GENERATION },
+        "Endpoints" => Rules {
+            create_on_update: true,
+            validate: validate::endpoints,
+            warnings: warnings::endpoints,
+            ..NO_GENERATION
+        },
         "LimitRange" => Rules { create_on_update: true, validate: validate::limit_range, ..NO_GENERATION },
         "Event" => Rules {
             name: NameRule::Any,
@@ -152,6 +161,7 @@ fn core(kind: &str) -> Rules {
             prepare_status: strategy::volume_status,
             validate: validate::persistent_volume,
             validate_update: validate::persistent_volume_update,
+            warnings: warnings::volume,
             ..NO_GENERATION
         },
         "PersistentVolumeClaim" => Rules {
@@ -160,6 +170,7 @@ fn core(kind: &str) -> Rules {
             validate: validate::claim,
             validate_update: validate::claim_update,
             validate_status: validate::claim_status,
+            warnings: warnings::claim,
             ..NO_GENERATION
         },
         _ => NO_GENERATION,
@@ -257,10 +268,11 @@ fn other(group: &str, kind: &str) -> Rules {
             validate_update: |errors, new, _| validate::ingress(errors, new),
             update_alone: true,
             validate_status: validate::ingress_status,
+            warnings: warnings::ingress,
             ..Rules::DEFAULT
         },
         ("networking.k8s.io", "NetworkPolicy") => {
-            Rules { validate: validate::network_policy, ..Rules::DEFAULT }
+            Rules { validate: validate::network_policy, warnings: warnings::network_policy, ..Rules::DEFAULT }
         }
         ("networking.k8s.io", "IngressClass") => Rules {
             validate: validate::ingress_class,
@@ -268,6 +280,8 @@ fn other(group: &str, kind: &str) -> Rules {
             ..Rules::DEFAULT
         },
         ("policy", "PodDisruptionBudget") => Rules {
+            // The reference does not look at these names.
+            name: NameRule::Any,
             unconditional_update: false,
             validate: validate::disruption_budget,
             validate_status: validate::disruption_budget_status,
@@ -286,9 +300,13 @@ fn other(group: &str, kind: &str) -> Rules {
         ("discovery.k8s.io", "EndpointSlice") => Rules {
             validate: validate::endpoint_slice,
             validate_update: validate::endpoint_slice_update,
+            warnings: warnings::endpoint_slice,
             ..Rules::DEFAULT
         },
-        ("flowcontrol.apiserver.k8s.io", _) => Rules::DEFAULT,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
+            Rules { validate: validate::flow_schema, ..Rules::DEFAULT }
+        }
+        ("flowcontrol.apiserver.k8s.io", _) => Rules { validate: validate::priority_level, ..Rules::DEFAULT },
         ("resource.k8s.io", "ResourceSlice" | "DeviceClass") => Rules::DEFAULT,
         (ADMISSION, "ValidatingWebhookConfiguration") => {
             Rules { unconditional_update: false, validate: validate::validating_webhooks, ..Rules::DEFAULT }
@@ -299,9 +317,13 @@ fn other(group: &str, kind: &str) -> Rules {
         (ADMISSION, "ValidatingAdmissionPolicy") => {
             Rules { unconditional_update: false, validate: validate::validating_policy, ..Rules::DEFAULT }
         }
-        (ADMISSION, _) | ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            Rules { unconditional_update: false, ..Rules::DEFAULT }
+        (ADMISSION, "ValidatingAdmissionPolicyBinding") => {
+            Rules { unconditional_update: false, validate: validate::policy_binding, ..Rules::DEFAULT }
         }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            Rules { unconditional_update: false, warnings: warnings::definition, ..Rules::DEFAULT }
+        }
+        (ADMISSION, _) => Rules { unconditional_update: false, ..Rules::DEFAULT },
         ("apiregistration.k8s.io", "APIService") => Rules {
             name: NameRule::PathSegment,
             unconditional_update: false,
@@ -311,16 +333,35 @@ fn other(group: &str, kind: &str) -> Rules {
         ("coordination.k8s.io", "Lease") => {
             Rules { create_on_update: true, validate: validate::lease, ..CONDITIONAL }
         }
-        ("node.k8s.io", "RuntimeClass") => Rules { create_on_update: true, ..CONDITIONAL },
+        ("node.k8s.io", "RuntimeClass") => Rules {
+            create_on_update: true,
+            validate: validate::runtime_class,
+            validate_update: validate::runtime_class_update,
+            update_alone: true,
+            warnings: warnings::runtime_class,
+            ..CONDITIONAL
+        },
         (STORAGE, "StorageClass") => Rules {
             validate: validate::storage_class,
             validate_update: validate::storage_class_update,
+            warnings: warnings::storage_class,
             ..NO_GENERATION
         },
         (STORAGE, "CSIDriver") => Rules { validate: validate::csi_driver, ..CONDITIONAL },
         (STORAGE, "CSINode") => Rules { validate: validate::csi_node, ..CONDITIONAL },
         (STORAGE, "VolumeAttachment") => Rules { validate: validate::volume_attachment, ..CONDITIONAL },
-        (STORAGE, "CSIStorageCapacity") => CONDITIONAL,
+        (STORAGE, "CSIStorageCapacity") => Rules {
+            validate: validate::storage_capacity,
+            validate_update: validate::storage_capacity_update,
+            update_alone: true,
+            warnings: warnings::storage_capacity,
+            ..CONDITIONAL
+        },
+        (STORAGE, "VolumeAttributesClass") => Rules {
+            validate: validate::attributes_class,
+            validate_update: validate::attributes_class_update,
+            ..NO_GENERATION
+        },
         ("certificates.k8s.io", "CertificateSigningRequest") => Rules {
             prepare_update: strategy::signing_request_update,
             fields: &[("spec.signerName", "/spec/signerName")],

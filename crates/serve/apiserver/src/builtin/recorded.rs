@@ -67,6 +67,7 @@ fn objects_come_out_as_a_real_server_answers_them() {
         let hook = Hook { resource: rt, subresource: "", now: "2024-01-01T00:00:00Z" };
         rt.behaviour.default(&mut object);
         rt.behaviour.prepare_for_create(hook, &mut object);
+        rt.behaviour.seal(&mut object);
         let errors = rt.behaviour.validate_create(hook, &object);
         let got = if errors.is_empty() {
             json!({"object": strip(object)})

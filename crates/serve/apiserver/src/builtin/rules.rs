@@ -104,6 +104,10 @@ impl Behaviour for Kind {
         fl_kubeschema::normalize(self.def, object);
     }
 
+    fn seal(&self, object: &mut Value) {
+        fl_kubeschema::seal(self.def, object);
+    }
+
     fn scale_paths(&self) -> Option<ScalePaths> {
         let scales = matches!(
             (self.rules.group, self.rules.kind),
@@ -164,8 +168,11 @@ impl Behaviour for Kind {
         errors.0
     }
 
-    fn validate_update(&self, _cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::default();
+        if cx.subresource == "ephemeralcontainers" {
+            return errors.0;
+        }
         if !self.rules.update_alone {
             (self.rules.validate)(&mut errors, object);
         }
@@ -179,8 +186,12 @@ impl Behaviour for Kind {
         errors.0
     }
 
-    fn warnings(&self, _cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
-        (self.rules.warnings)(object, old)
+    fn warnings(&self, cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        match cx.subresource {
+            "" | "scale" => (self.rules.warnings)(object, old),
+            "status" => super::warnings::status(object),
+            _ => Vec::new(),
+        }
     }
 
     fn request_warning(&self) -> Option<&str> {
@@ -218,6 +229,19 @@ impl Behaviour for Kind {
 
     fn moves_generation(&self) -> bool {
         self.rules.generation && self.rules.kind != "PriorityClass"
+    }
+
+    fn repeats_metadata(&self) -> bool {
+        matches!(
+            (self.rules.group, self.rules.kind),
+            ("", "ConfigMap" | "Secret" | "Service" | "ServiceAccount" | "Endpoints")
+                | ("rbac.authorization.k8s.io", _)
+                | ("networking.k8s.io", "Ingress" | "IngressClass")
+        )
+    }
+
+    fn annotations_move_generation(&self) -> bool {
+        self.rules.kind == "Deployment"
     }
 
     fn allow_create_on_update(&self) -> bool {
@@ -283,6 +307,10 @@ fn unmask(name: &str, prefix: bool) -> String {
 /// The text of a selectable field; booleans and numbers as Go prints them.
 fn field_text(object: &Value, pointer: &str) -> String {
     // `a|b`: the second where the first is empty.
+    // A switch that is not written is off.
+    if let Some(switch) = pointer.strip_prefix('?') {
+        return object.pointer(switch).and_then(Value::as_bool).unwrap_or(false).to_string();
+    }
     for one in pointer.split('|') {
         let found = match object.pointer(one) {
             Some(Value::String(s)) => s.clone(),

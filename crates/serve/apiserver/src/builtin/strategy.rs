@@ -319,6 +319,18 @@ fn pod_spec<'a>(kind: &str, object: &'a mut Value) -> Option<&'a mut Map<String,
 
 /// Fields of features that a stock server has switched off are dropped.
 pub(super) fn drop_disabled(kind: &str, object: &mut Value) {
+    if let Some(rolling) =
+        object.pointer_mut("/spec/updateStrategy/rollingUpdate").filter(|_| kind == "StatefulSet")
+        && let Some(rolling) = rolling.as_object_mut()
+    {
+        rolling.remove("maxUnavailable");
+    }
+    if kind == "Lease"
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
+    }
     let Some(spec) = pod_spec(kind, object) else { return };
     spec.remove("hostnameOverride");
     for (list, only_always) in [("containers", false), ("initContainers", true)] {

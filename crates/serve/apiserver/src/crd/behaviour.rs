@@ -294,12 +294,18 @@ impl Behaviour for CustomBehaviour {
     }
 
     fn read_from_storage(&self, mut object: Value) -> Value {
+        // What the storage version fills in is filled in; another version fills in only what its callers leave out.
+        let stored = object.get("apiVersion").and_then(Value::as_str) == Some(self.storage_version.as_str());
+        if let Some(schema) = self.storage_schema.as_deref().filter(|_| stored) {
+            fl_schema::prune_nulls(&mut object, Some(schema));
+            fl_schema::default(&mut object, schema);
+        }
         if let Some(map) = object.as_object_mut() {
             map.insert("apiVersion".to_owned(), Value::from(self.api_version.as_str()));
             map.insert("kind".to_owned(), Value::from(self.kind.as_str()));
         }
         fl_schema::prune(&mut object, &self.schema);
-        if self.has_defaults {
+        if self.has_defaults && self.storage_schema.is_none() {
             // Nulls that a default may replace go first, as on the way in.
             fl_schema::prune_nulls(&mut object, Some(&self.schema));
             fl_schema::default(&mut object, &self.schema);

@@ -92,8 +92,8 @@ fn cell(column: &Column, found: &[&Value], now: i64) -> Value {
             None => Value::Null,
         },
         _ => {
-            let texts: Vec<String> = found.iter().map(|v| show(v)).collect();
-            json!(texts.join(","))
+            // Of several findings the first is shown.
+            json!(show(first))
         }
     }
 }

@@ -89,6 +89,7 @@ async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> 
         if new == old {
             return Some(new);
         }
+        track(&old, &mut new, &rfc3339(inner.now()));
         match inner
             .store
             .commit(TABLE, &key, Expect::Revision(entry.revision), Change::Put(new.clone()))
@@ -99,6 +100,26 @@ async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> 
             Err(_) => return None,
         }
     }
+}
+
+/// The server owns what it says about a definition.
+fn track(old: &Value, new: &mut Value, now: &str) {
+    let Some(schema) = fl_kubeschema::schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition") else {
+        return;
+    };
+    let none = fl_ssa::Set::new();
+    let request = fl_ssa::Request {
+        schema: &schema,
+        api_version: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        subresource: "status",
+        manager: "kube-apiserver",
+        now,
+        reset: &none,
+        versions: &fl_ssa::OneVersion,
+    };
+    object::remove_meta(new, "managedFields");
+    fl_ssa::update(request, old, new);
 }
 
 /// After a definition was written: serve it, and say so in its status.

@@ -268,6 +268,9 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
             "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', 'Object', 'None', or empty"
         )));
     }
+    if call.method.as_str() == "HEAD" {
+        return Err(ApiError::method_not_allowed());
+    }
     let target = Target {
         rt: rt.clone(),
         namespace: if rt.namespaced { path.namespace.clone() } else { String::new() },

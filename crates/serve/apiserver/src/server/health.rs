@@ -23,11 +23,9 @@ const CHECKS: [&str; 6] = [
 pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer> {
     match path {
         "" => Ok(Answer::document(json!({"paths": paths(inner)}))),
-        "/version" if call.accept.form != Form::Json => Err(ApiError::new(
-            406,
-            "NotAcceptable",
-            "only the following media types are accepted: application/json",
-        )),
+        "/version" if call.accept.form != Form::Json => {
+            Err(crate::negotiate::not_acceptable("application/json"))
+        }
         "/version" => Ok(Answer::document(version())),
         "/metrics" => Ok(Answer::Raw(respond(
             200,

@@ -1,4 +1,4 @@
-//! Claims grow only where their storage class says so.
+//! Claims keep to the limits of their namespace and grow only where their storage class says so.
 
 use serde_json::Value;
 
@@ -26,4 +26,37 @@ pub(super) fn check_resize(inner: &Inner, target: &Target, object: &Value, old: 
     }
     let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
     Err(ApiError::forbidden(&target.rt, name, why))
+}
+
+/// Holds what a claim asks for against the limit ranges of its namespace.
+pub(super) fn check_limits(inner: &Inner, target: &Target, object: &Value) -> Outcome<()> {
+    let amount = |value: &Value| -> Option<fl_types::Quantity> { value.as_str()?.parse().ok() };
+    let mut wrong = Vec::new();
+    for (_, entry) in inner.store.list("/limitranges", &format!("{}/", target.namespace), None, 0).1 {
+        let range = entry.value();
+        let limits = range.pointer("/spec/limits").and_then(Value::as_array).into_iter().flatten();
+        for limit in limits.filter(|limit| limit["type"] == "PersistentVolumeClaim") {
+            for (bound, word) in [("min", "minimum"), ("max", "maximum")] {
+                for (name, value) in limit[bound].as_object().into_iter().flatten() {
+                    let Some(edge) = amount(value) else { continue };
+                    let usage = format!("{word} {name} usage per PersistentVolumeClaim is {edge}");
+                    match amount(&object["spec"]["resources"]["requests"][name]) {
+                        None => wrong.push(format!("{usage}.  No request is specified")),
+                        Some(asked)
+                            if (bound == "min" && asked < edge) || (bound == "max" && asked > edge) =>
+                        {
+                            wrong.push(format!("{usage}, but request is {asked}"));
+                        }
+                        Some(_) => {}
+                    }
+                }
+            }
+        }
+    }
+    let name = object::name(object);
+    match wrong.as_slice() {
+        [] => Ok(()),
+        [one] => Err(ApiError::forbidden(&target.rt, name, one)),
+        many => Err(ApiError::forbidden(&target.rt, name, &format!("[{}]", many.join(", ")))),
+    }
 }

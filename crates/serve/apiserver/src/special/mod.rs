@@ -2,9 +2,13 @@
 //! served types for definitions, checks against granting what one does not hold.
 
 mod claims;
+mod classes;
 mod pods;
 mod rbac;
+mod security;
 mod services;
+
+pub(crate) use security::admit as check_security;
 
 use std::sync::Arc;
 
@@ -23,6 +27,7 @@ enum Special {
     Rbac,
     Pod,
     Claim,
+    Ingress,
     None,
 }
 
@@ -31,6 +36,7 @@ fn special(target: &Target) -> Special {
         ("", "services") => Special::Service,
         ("", "pods") => Special::Pod,
         ("", "persistentvolumeclaims") => Special::Claim,
+        ("networking.k8s.io", "ingresses") => Special::Ingress,
         ("apiextensions.k8s.io", "customresourcedefinitions") => Special::Definition,
         ("rbac.authorization.k8s.io", _) => Special::Rbac,
         _ => Special::None,
@@ -59,7 +65,15 @@ pub(crate) fn prepare_create(
             crd::prepare(inner, object, None, &call.now_text());
             Ok(())
         }
-        Special::Claim | Special::None => Ok(()),
+        Special::Claim => {
+            classes::of_claim(inner, object);
+            claims::check_limits(inner, target, object)
+        }
+        Special::Ingress => {
+            classes::of_ingress(inner, object);
+            Ok(())
+        }
+        Special::None => Ok(()),
     }
 }
 

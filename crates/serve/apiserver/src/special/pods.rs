@@ -181,23 +181,58 @@ fn set_defaults(object: &mut Value, rules: &[Value]) -> Vec<String> {
     said
 }
 
-/// The sum over all containers.
-fn total(object: &Value) -> Value {
-    let mut sum = json!({"requests": {}, "limits": {}});
-    for key in ["requests", "limits"] {
-        let mut all: BTreeMap<&str, Quantity> = BTreeMap::new();
-        for container in containers(object) {
-            for (name, value) in container["resources"][key].as_object().into_iter().flatten() {
-                let Some(more) = amount(value) else { continue };
-                let before = all.remove(name.as_str());
-                all.insert(name, before.map_or_else(|| more.clone(), |b: Quantity| b.plus(&more)));
-            }
-        }
-        for (name, quantity) in all {
-            sum[key][name] = json!(quantity.to_string());
+type Amounts = BTreeMap<String, Quantity>;
+
+fn add(to: &mut Amounts, more: &Amounts) {
+    for (name, value) in more {
+        let sum = to.get(name).map_or_else(|| value.clone(), |held| held.plus(value));
+        to.insert(name.clone(), sum);
+    }
+}
+
+fn at_least(to: &mut Amounts, other: &Amounts) {
+    for (name, value) in other {
+        if to.get(name).is_none_or(|held| held < value) {
+            to.insert(name.clone(), value.clone());
         }
     }
-    sum
+}
+
+/// What a pod takes: containers together, and at least what its initialisation takes at any moment.
+fn total(object: &Value) -> Value {
+    let mut out = json!({"requests": {}, "limits": {}});
+    for key in ["requests", "limits"] {
+        let of = |container: &Value| -> Amounts {
+            let held = container["resources"][key].as_object().into_iter().flatten();
+            held.filter_map(|(name, value)| Some((name.clone(), amount(value)?))).collect()
+        };
+        let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        let (mut sum, mut sidecars, mut starting) = (Amounts::new(), Amounts::new(), Amounts::new());
+        for container in list("/spec/containers") {
+            add(&mut sum, &of(container));
+        }
+        for container in list("/spec/initContainers") {
+            let mut now = of(container);
+            if container["restartPolicy"] == "Always" {
+                add(&mut sum, &now);
+                add(&mut sidecars, &now);
+                now.clone_from(&sidecars);
+            } else {
+                add(&mut now, &sidecars);
+            }
+            at_least(&mut starting, &now);
+        }
+        at_least(&mut sum, &starting);
+        for name in ["cpu", "memory"] {
+            if let Some(own) = amount(&object["spec"]["resources"][key][name]) {
+                sum.insert(name.to_owned(), own);
+            }
+        }
+        for (name, quantity) in sum {
+            out[key][name] = json!(quantity.to_string());
+        }
+    }
+    out
 }
 
 /// Holds one set of resources against one rule; the first thing wrong with a resource is said.
@@ -221,6 +256,24 @@ fn check(wrong: &mut Vec<String>, rule: &Value, what: &str, resources: &Value) {
             (_, Some(limit)) if limit > most => wrong.push(format!("{usage}, but limit is {limit}")),
             (Some(request), _) if request > most => wrong.push(format!("{usage}, but request is {request}")),
             _ => {}
+        }
+    }
+    for (name, bound) in rule["maxLimitRequestRatio"].as_object().into_iter().flatten() {
+        let Some(most) = amount(bound) else { continue };
+        let ratio = format!("{name} max limit to request ratio per {what} is {most}");
+        let milli = |quantity: Quantity| quantity.milli_value().filter(|value| *value != 0);
+        let Some(request) = get("requests", name).and_then(milli) else {
+            wrong.push(format!("{ratio}, but no request is specified or request is 0"));
+            continue;
+        };
+        let Some(limit) = get("limits", name).and_then(milli) else {
+            wrong.push(format!("{ratio}, but no limit is specified or limit is 0"));
+            continue;
+        };
+        let (given, allowed) =
+            (limit as f64 / request as f64, most.milli_value().unwrap_or(i64::MAX) as f64 / 1000.0);
+        if given > allowed {
+            wrong.push(format!("{ratio}, but provided ratio is {given:.6}"));
         }
     }
 }

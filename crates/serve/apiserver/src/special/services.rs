@@ -80,7 +80,7 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
                     "spec.clusterIPs",
                     &ip,
                     &format!(
-                        "failed to allocate IP {ip}: the provided IP ({ip}) is not in the valid range. The range of valid IPs is 10.0.0.0/16"
+                        "failed to allocate IP {ip}: the provided network does not match the current range"
                     ),
                 ));
             }

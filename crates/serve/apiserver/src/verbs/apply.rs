@@ -9,7 +9,7 @@ use super::change::{self, Proposal, Style};
 use super::create::{Tracking, check_namespace, refuse_other_namespace};
 use super::decode;
 use super::fields::Tracker;
-use super::options::WriteOptions;
+use super::options::{FieldValidation, WriteOptions};
 use super::patch::Form;
 use crate::answer::Answer;
 use crate::object;
@@ -71,8 +71,18 @@ pub(crate) async fn run(
 ) -> Outcome<Answer> {
     let rt = &target.rt;
     let applied = crate::yaml::read(&call.body).map_err(|why| {
-        ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: yaml: {why}"))
+        ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
     })?;
+    if let Some((refused, told)) = crate::yaml::repeated_key(&call.body) {
+        match options.validation {
+            FieldValidation::Strict => {
+                let around = "error strict decoding YAML: error converting YAML to JSON";
+                return Err(ApiError::bad_request(format!("{around}: {refused}")));
+            }
+            FieldValidation::Warn => call.warn(told),
+            FieldValidation::Ignore => {}
+        }
+    }
     if !applied.is_object() && !applied.is_null() {
         let what = decode::go_type(&applied);
         let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");

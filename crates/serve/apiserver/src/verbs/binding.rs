@@ -60,9 +60,59 @@ fn set_condition(object: &mut Value, condition: &Value) {
     }
 }
 
+/// Whether the disruption budget of a running pod allows for its eviction.
+fn check_budget(inner: &Inner, target: &Target) -> Outcome<()> {
+    let Some(pod) = inner.store.latest(target.table(), &target.key()).map(|entry| entry.value()) else {
+        return Ok(());
+    };
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
+    if matches!(phase, "Pending" | "Succeeded" | "Failed") || crate::object::is_deleting(&pod) {
+        return Ok(());
+    }
+    let prefix = format!("{}/", target.namespace);
+    let budgets = inner.store.list("policy/poddisruptionbudgets", &prefix, None, 0).1;
+    let concerned: Vec<Value> = budgets
+        .iter()
+        .map(|(_, entry)| entry.value())
+        .filter(|budget| {
+            let selector = crate::selector::LabelSelector::from_object(&budget["spec"]["selector"]);
+            selector.is_some_and(|selector| selector.matches(pod.pointer("/metadata/labels")))
+        })
+        .collect();
+    let budget = match concerned.as_slice() {
+        [] => return Ok(()),
+        [one] => one,
+        _ => {
+            let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(ApiError::internal(why));
+        }
+    };
+    let (name, status) = (crate::object::name(budget), &budget["status"]);
+    let number = |key: &str| status[key].as_i64().unwrap_or(0);
+    let behind = number("observedGeneration") < crate::object::generation(budget);
+    let (why, wait) = if behind {
+        (format!("The disruption budget {name} is still being processed by the server."), true)
+    } else if number("disruptionsAllowed") <= 0 {
+        let (needs, has) = (number("desiredHealthy"), number("currentHealthy"));
+        (format!("The disruption budget {name} needs {needs} healthy pods and has {has} currently"), false)
+    } else {
+        return Ok(());
+    };
+    let mut details = json!({"causes": [{"reason": "DisruptionBudget", "message": why}]});
+    if wait {
+        details["retryAfterSeconds"] = json!(10);
+    }
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    Err(ApiError::new(429, "TooManyRequests", message).with_details(details))
+}
+
 pub(crate) async fn evict(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
     let body = read_body(call)?;
     let options = delete::DeleteOptions::from_json(body.get("deleteOptions").unwrap_or(&Value::Null))?;
+    if crate::object::name(&body) != target.name {
+        return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+    }
+    check_budget(inner, target)?;
     let alone = super::options::read(call, "CreateOptions", false)?;
     change::run(inner, call, target, &alone, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };

@@ -16,6 +16,8 @@ use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Change, Entry, Expect, StoreError};
 
+const ANNOTATIONS: &str = "/metadata/annotations";
+
 /// What a step of the loop makes of the current object.
 pub(crate) struct Proposal {
     pub(crate) object: Value,
@@ -36,20 +38,30 @@ pub(crate) async fn put(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     let options = options::read(call, "UpdateOptions", false)?;
     let mut object = decode::body(inner, call, rt, options.validation)?;
     let name = object::name(&object);
-    if name.is_empty() {
-        object::set_meta(&mut object, "name", target.name.as_str());
-    } else if name != target.name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        )));
-    }
+    check_name(name, target)?;
     check_namespace(&mut object, target)?;
     let expected = Some(object::meta_str(&object, "resourceVersion").to_owned());
     run(inner, call, target, &options, Style::Put, |_| {
         Ok(Proposal { object: object.clone(), tracking: Tracking::Update, expected: expected.clone() })
     })
     .await
+}
+
+/// An object that is written by name carries that name.
+pub(crate) fn check_name(name: &str, target: &Target) -> Outcome<()> {
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
+    }
+    if name != target.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            target.name
+        )));
+    }
+    Ok(())
 }
 
 /// Reads, proposes, checks and writes until nothing came in between.
@@ -213,6 +225,7 @@ impl Step<'_> {
         if tracking == Tracking::Update {
             tracker.track(self.inner, old, &mut object).await?;
         }
+        rt.behaviour.seal(&mut object);
         let write = admission::Write {
             call: self.call,
             target,
@@ -226,13 +239,15 @@ impl Step<'_> {
         match target.subresource.as_str() {
             "status" => rt.behaviour.prepare_for_status_update(hook, &mut object, old),
             "" => rt.behaviour.prepare_for_update(hook, &mut object, old),
+            "ephemeralcontainers" => keep_but(&mut object, old, "ephemeralContainers"),
             _ => {}
         }
         crate::special::prepare_update(self.inner, self.call, target, &mut object, old)?;
         rt.behaviour.normalize(&mut object);
         // Scheduling and eviction are the server's own changes: no rules, no new generation.
         let own = matches!(target.subresource.as_str(), "binding" | "eviction");
-        set_generation(rt.behaviour.moves_generation() && !own, &mut object, old);
+        let annotated = rt.behaviour.annotations_move_generation() && !status;
+        set_generation(rt.behaviour.moves_generation() && !own, annotated, &mut object, old);
 
         let mut errors = metadata::check_update(rt, &object, old);
         errors.extend(if own {
@@ -249,6 +264,7 @@ impl Step<'_> {
         for warning in rt.behaviour.warnings(hook, &object, Some(old)) {
             self.call.warn(warning);
         }
+        crate::special::check_security(self.inner, self.call, target, &object, Some(old))?;
         self.inner.webhooks.validate(self.inner, write, Some(&object)).await?;
         if fields::same(&mut object, old) {
             return Ok(None);
@@ -282,12 +298,8 @@ impl Step<'_> {
             Some("" | "0") | None => Ok(()),
             Some(wanted) if wanted == object::meta_str(old, "resourceVersion") => Ok(()),
             Some(wanted) if wanted.parse::<u64>().is_err() => {
-                let error = fl_schema::FieldError::invalid(
-                    "metadata.resourceVersion",
-                    &Value::from(wanted),
-                    format!("strconv.ParseUint: parsing {wanted:?}: invalid syntax"),
-                );
-                Err(ApiError::invalid(rt, &self.target.name, &[error]))
+                // The store cannot read it, and says so in its own words.
+                Err(ApiError::new(500, "", format!("strconv.ParseUint: parsing {wanted:?}: invalid syntax")))
             }
             Some(_) => Err(ApiError::modified(rt, &self.target.name)),
         }
@@ -318,8 +330,24 @@ impl Step<'_> {
     }
 }
 
-/// A change outside metadata and status is a new generation.
-fn set_generation(kept: bool, object: &mut Value, old: &Value) {
+/// Takes one field of the spec from a change and all else from what is there.
+fn keep_but(object: &mut Value, old: &Value, field: &str) {
+    let (given, managed) =
+        (object["spec"].get(field).cloned(), object.pointer("/metadata/managedFields").cloned());
+    *object = old.clone();
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        match given {
+            Some(given) => spec.insert(field.to_owned(), given),
+            None => spec.remove(field),
+        };
+    }
+    if let Some(managed) = managed {
+        object::set_meta(object, "managedFields", managed);
+    }
+}
+
+/// A change outside metadata and status is a new generation; for some types one of annotations is, too.
+fn set_generation(kept: bool, annotated: bool, object: &mut Value, old: &Value) {
     if !kept {
         return;
     }
@@ -331,7 +359,8 @@ fn set_generation(kept: bool, object: &mut Value, old: &Value) {
         map
     };
     let before = object::generation(old);
-    let grown = if body(object) == body(old) { before } else { before + 1 };
+    let noted = annotated && object.pointer(ANNOTATIONS) != old.pointer(ANNOTATIONS);
+    let grown = if body(object) == body(old) && !noted { before } else { before + 1 };
     if grown > 0 {
         object::set_meta(object, "generation", grown);
     }

@@ -21,17 +21,11 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     let options = options::read(call, "CreateOptions", false)?;
     let mut object = decode::body(inner, call, rt, options.validation)?;
     check_namespace(&mut object, target)?;
+    metadata::merge_owners(call, &mut object);
     rt.behaviour.default(&mut object);
     rt.behaviour.normalize(&mut object);
     // The server fills these in; what a client sends is of no interest.
-    for field in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "generation",
-    ] {
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::remove_meta(&mut object, field);
     }
     let generated = object::name(&object).is_empty() && !object::meta_str(&object, "generateName").is_empty();
@@ -44,7 +38,10 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
             object::set_meta(&mut attempt, "name", generate_name(&prefix));
         }
         match store(inner, call, target, attempt, &options, Tracking::Update).await {
-            Err(error) if generated && error.reason == "AlreadyExists" => last = error,
+            Err(mut error) if !prefix.is_empty() && error.reason == "AlreadyExists" => {
+                error.message += ", the server was not able to generate a unique name for the object";
+                last = error;
+            }
             Err(error) => return Err(error),
             Ok(stored) => return Ok(Answer::Object { code: 201, rt: rt.clone(), bytes: to_bytes(&stored) }),
         }
@@ -122,6 +119,7 @@ pub(crate) async fn store(
             fields::Tracker { registry: &registry, rt, options, subresource: "", now: &now, conversions };
         tracker.track(inner, &fields::zero(rt), &mut object).await?;
     }
+    rt.behaviour.seal(&mut object);
     let target = Target { name: name.clone(), ..target.clone() };
     let write =
         admission::Write { call, target: &target, operation: "CREATE", old: None, dry_run: options.dry_run };
@@ -148,6 +146,7 @@ pub(crate) async fn store(
     for warning in rt.behaviour.warnings(hook, &object, None) {
         call.warn(warning);
     }
+    crate::special::check_security(inner, call, &target, &object, None)?;
     inner.webhooks.validate(inner, write, Some(&object)).await?;
 
     let key = target.key();
@@ -158,7 +157,7 @@ pub(crate) async fn store(
         return Ok(object);
     }
     if !object::meta_str(&object, "resourceVersion").is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
     let stored = convert::to_storage(inner, rt, object.clone()).await?;
     match inner.store.commit(target.table(), &key, Expect::Absent, Change::Put(stored)).await {

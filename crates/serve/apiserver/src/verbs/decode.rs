@@ -49,8 +49,23 @@ pub(crate) fn body(
     rt: &ResourceType,
     validation: FieldValidation,
 ) -> Outcome<Value> {
-    let text = json_text(call)?;
-    let kinds = Kinds { inner, rt };
+    let text = match json_text(call) {
+        Err(error) if error.code == 400 && media_type(call) == "application/yaml" && !rt.is_custom() => {
+            let why = error.message.trim_start_matches("error converting YAML to JSON: ");
+            return Err(unrecognized(rt, why, &call.body));
+        }
+        other => other?,
+    };
+    let repeated = (media_type(call) == "application/yaml").then(|| crate::yaml::repeated_key(&call.body));
+    let repeated = repeated.flatten().map(|(refused, told)| match validation {
+        FieldValidation::Strict => refused,
+        _ => told,
+    });
+    let kinds = Kinds { inner, rt, repeated };
+    // Go reads `null` into anything as nothing at all.
+    if !rt.is_custom() && text.trim_ascii() == b"null" {
+        return typed(b"{}", call, &kinds, validation);
+    }
     typed(&text, call, &kinds, validation)
 }
 
@@ -58,6 +73,8 @@ pub(crate) fn body(
 struct Kinds<'a> {
     inner: &'a Inner,
     rt: &'a ResourceType,
+    /// What is to be said about a key that YAML has twice.
+    repeated: Option<String>,
 }
 
 fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidation) -> Outcome<Value> {
@@ -70,16 +87,23 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     };
     // The type decides how the rest is read, so it is looked at first.
     if let Some(what) = not_an_object(text) {
-        let subject = if rt.is_custom() {
-            String::new()
-        } else {
-            format!("the object provided is unrecognized (must be of type {}): ", rt.kind)
-        };
-        let shown = if rt.is_custom() { String::new() } else { format!(" ({})", hex(text)) };
-        return Err(ApiError::bad_request(format!("{subject}{}{shown}", not_a_type(what))));
+        let why = not_a_type(what);
+        return Err(if rt.is_custom() { ApiError::bad_request(why) } else { unrecognized(rt, &why, text) });
     }
-    let (kind, api_version) = peek_type(text).map_err(refuse)?;
-    check_type(kinds, &kind, &api_version)?;
+    let (kind, api_version) = match peek_type(text) {
+        Ok(found) => found,
+        Err(_) if !rt.is_custom() => {
+            let why = type_error(text).unwrap_or_else(|| fl_schema::go_syntax_error(text));
+            let why = format!("couldn't get version/kind; json parse error: {why}");
+            return Err(unrecognized(rt, &why, text));
+        }
+        Err(why) => return Err(refuse(why)),
+    };
+    if let Some(why) = type_error(text).filter(|_| !rt.is_custom()) {
+        let why = format!("couldn't get version/kind; json parse error: {why}");
+        return Err(unrecognized(rt, &why, text));
+    }
+    check_type(kinds, &kind, &api_version, text)?;
     let schema = rt.behaviour.schema();
     let shape = match (&schema, rt.is_custom()) {
         (Some(schema), false) => Shape::Typed(schema),
@@ -90,7 +114,8 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     if !value.is_object() {
         return Err(ApiError::bad_request(not_a_type(go_type(&value))));
     }
-    let mut strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+    let mut strict: Vec<String> = kinds.repeated.iter().cloned().collect();
+    strict.extend(decoded.strict.iter().map(ToString::to_string));
     if let (Some(schema), true) = (&schema, rt.is_custom()) {
         let unknown = fl_schema::coerce(&mut value, schema).map_err(refuse)?;
         strict.extend(unknown.into_iter().map(|p| format!("unknown field {p:?}")));
@@ -117,9 +142,46 @@ pub(crate) fn not_a_type(what: &str) -> String {
     )
 }
 
+/// A body that does not even tell its type.
+fn unrecognized(rt: &ResourceType, why: &str, text: &[u8]) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why} ({})",
+        rt.kind,
+        summary(text)
+    ))
+}
+
 /// The start of a body as upstream shows it.
-fn hex(text: &[u8]) -> String {
-    text.iter().take(100).map(|b| format!("{b:02x}")).collect()
+fn summary(text: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let start = &text[..text.len().min(SHOWN)];
+    let shown = match start.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
+        Some(_) => start.iter().map(|b| format!("{b:02x}")).collect(),
+    };
+    if text.len() > SHOWN { format!("{shown} ...") } else { shown }
+}
+
+/// What Go says about a type that is no text.
+fn type_error(text: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Raw {
+        #[serde(default)]
+        kind: Value,
+        #[serde(default, rename = "apiVersion")]
+        api_version: Value,
+    }
+    let raw: Raw = serde_json::from_slice(text).ok()?;
+    for (name, value) in [("apiVersion", &raw.api_version), ("kind", &raw.kind)] {
+        if !value.is_string() && !value.is_null() {
+            let what = go_type(value);
+            return Some(format!(
+                "json: cannot unmarshal {what} into Go struct field .{name} of type string"
+            ));
+        }
+    }
+    None
 }
 
 /// Says or refuses strict findings.
@@ -190,7 +252,7 @@ fn peek_type(text: &[u8]) -> Result<(String, String), String> {
     }
 }
 
-fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str) -> Outcome<()> {
+fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> Outcome<()> {
     let rt = kinds.rt;
     let own = rt.api_version();
     let (kind_ok, version_ok) =
@@ -204,17 +266,21 @@ fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str) -> Outcome<()> {
     );
     let (group, version) = object::split_api_version(shown_version);
     if rt.is_custom() {
-        let message = if kind_ok {
-            format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({own})"
-            )
-        } else {
-            format!(
-                "{shown_kind}.{group} in version {version:?} cannot be handled as a {}: unstructured object has kind {shown_kind}",
-                rt.kind
-            )
-        };
-        return Err(ApiError::bad_request(message));
+        if version_ok {
+            // Anything can be read as a custom resource; its rules are what refuses another kind.
+            let named: Value = serde_json::from_slice(text).unwrap_or_default();
+            let why = format!("must be {}", rt.kind);
+            let error = fl_schema::FieldError::invalid("kind", &Value::from(shown_kind), why);
+            return Err(ApiError::invalid_kind(group, shown_kind, object::name(&named), &[error]));
+        }
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({own})"
+        )));
+    }
+    if shown_kind == rt.kind && is_former_version(rt, group, version) {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({own})"
+        )));
     }
     let registered = kinds.inner.registry().by_kind(group, version, shown_kind).cloned();
     let why = match registered {
@@ -239,6 +305,30 @@ fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str) -> Outcome<()> {
         "{shown_kind} in version {version:?} cannot be handled as a {}: {why}",
         rt.kind
     )))
+}
+
+/// Versions that are served no more and still known.
+fn is_former_version(rt: &ResourceType, group: &str, version: &str) -> bool {
+    let old: &[&str] = match group {
+        "extensions" => {
+            let moved = ["DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet"];
+            return version == "v1beta1" && moved.contains(&rt.kind.as_str());
+        }
+        _ if group != rt.group => return false,
+        "apps" => &["v1beta1", "v1beta2"],
+        "autoscaling" => &["v2beta1", "v2beta2"],
+        "batch" | "policy" | "discovery.k8s.io" | "events.k8s.io" | "networking.k8s.io" => &["v1beta1"],
+        "rbac.authorization.k8s.io"
+        | "scheduling.k8s.io"
+        | "storage.k8s.io"
+        | "node.k8s.io"
+        | "admissionregistration.k8s.io"
+        | "certificates.k8s.io" => &["v1alpha1", "v1beta1"],
+        "coordination.k8s.io" => &["v1alpha2", "v1beta1"],
+        "flowcontrol.apiserver.k8s.io" => &["v1beta1", "v1beta2", "v1beta3"],
+        _ => &[],
+    };
+    old.contains(&version)
 }
 
 /// The package of upstream's internal types, as it shows in messages.

@@ -35,16 +35,27 @@ impl DeleteOptions {
                 let why = fl_schema::go_syntax_error(&text);
                 ApiError::new(500, "", format!("couldn't get version/kind; json parse error: {why}"))
             })?;
+            if !body.is_object() && !body.is_null() {
+                let why = super::decode::not_a_type(super::decode::go_type(&body));
+                return Err(ApiError::new(500, "", why));
+            }
             let kind = object::kind(&body);
             if !kind.is_empty() && kind != "DeleteOptions" {
-                return Err(ApiError::new(
-                    500,
-                    "",
+                let api_version = object::api_version(&body);
+                let (group, version) = object::split_api_version(api_version);
+                let known = fl_kubeschema::group_versions().iter().any(|gv| {
+                    gv.group == group && gv.version == version && gv.resources.iter().any(|r| r.kind == kind)
+                });
+                let why = if known {
                     format!(
-                        "converting ({}.{kind}) to (internalversion.DeleteOptions): unknown conversion",
-                        object::api_version(&body)
-                    ),
-                ));
+                        "converting ({version}.{kind}) to (internalversion.DeleteOptions): unknown conversion"
+                    )
+                } else {
+                    format!(
+                        "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:110\""
+                    )
+                };
+                return Err(ApiError::new(500, "", why));
             }
         } else {
             let query = &call.query;
@@ -222,7 +233,15 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     let rt = &target.rt;
     let namespace = rt.group.is_empty() && rt.plural == "namespaces";
     let grace = match options.grace {
-        Some(seconds) if rt.behaviour.default_grace_seconds(old).is_some() => seconds.max(0),
+        // What runs nowhere needs no time to stop; less than nothing is a second.
+        Some(_) if rt.behaviour.default_grace_seconds(old) == Some(0) => 0,
+        Some(seconds) if rt.behaviour.default_grace_seconds(old).is_some() => {
+            if seconds < 0 {
+                1
+            } else {
+                seconds
+            }
+        }
         // Most types know no grace: whatever is asked for is none.
         Some(_) => 0,
         None => rt.behaviour.default_grace_seconds(old).unwrap_or(0),

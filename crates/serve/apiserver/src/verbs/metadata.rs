@@ -77,7 +77,7 @@ fn owners(list: &[Value]) -> Vec<FieldError> {
     for reference in list {
         let field = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = object::split_api_version(field("apiVersion"));
-        if version.is_empty() {
+        if version.is_empty() || version.contains('/') {
             out.push(FieldError::invalid(
                 format!("{path}.apiVersion"),
                 &json!(field("apiVersion")),
@@ -193,17 +193,68 @@ fn check_common(object: &Value) -> Vec<FieldError> {
             "must be greater than or equal to 0",
         ));
     }
-    out.extend(labels(meta.get("labels").unwrap_or(&Value::Null), "metadata.labels"));
-    out.extend(annotations(meta.get("annotations").unwrap_or(&Value::Null)));
-    out.extend(owners(object::owner_references(object)));
+    out.extend(check_entries(object));
     out.extend(finalizers(object));
     out
+}
+
+/// Labels, annotations and owners.
+fn check_entries(object: &Value) -> Vec<FieldError> {
+    let Some(meta) = object.get("metadata") else { return Vec::new() };
+    let mut out = labels(meta.get("labels").unwrap_or(&Value::Null), "metadata.labels");
+    out.extend(annotations(meta.get("annotations").unwrap_or(&Value::Null)));
+    out.extend(owners(object::owner_references(object)));
+    out
+}
+
+/// Owners that stand twice in the list are kept once, and the author is told.
+pub(crate) fn merge_owners(call: &crate::server::Call, object: &mut Value) {
+    let list = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+    let Some(list) = list.filter(|list| list.len() > 1) else { return };
+    let mut kept: Vec<Value> = Vec::new();
+    let mut repeated: Vec<String> = Vec::new();
+    for owner in list.drain(..) {
+        if kept.contains(&owner) {
+            let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
+            if !repeated.contains(&uid) {
+                repeated.push(uid);
+            }
+        } else {
+            kept.push(owner);
+        }
+    }
+    *list = kept;
+    if !repeated.is_empty() {
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        ));
+    }
 }
 
 /// Rules on the metadata of a changed object. Upstream runs the immutability checks twice, and reports them twice.
 pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
+    let twice = rt.behaviour.checks_metadata_twice();
+    // Upstream checks the whole of metadata in the store, what may change once more, and most types do both again.
     out.extend(check_common(object));
+    out.extend(check_entries(object));
+    if twice {
+        out.extend(check_entries(object));
+    }
+    if rt.behaviour.repeats_metadata() {
+        out.extend(check_common(object));
+    }
+    let rounds = if twice { 2 } else { 1 };
+    for _ in 0..rounds {
+        out.extend(check_added_finalizers(object, old));
+        out.extend(check_immutable(object, old));
+    }
+    out
+}
+
+fn check_added_finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
     if object::is_deleting(old) {
         let before = object::finalizers(old);
         let added: Vec<&str> =
@@ -215,11 +266,6 @@ pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Ve
                 format!("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", list.join(", ")),
             ));
         }
-    }
-    // Upstream checks these in the store and again in most types' own validation.
-    let rounds = if rt.behaviour.checks_metadata_twice() { 2 } else { 1 };
-    for _ in 0..rounds {
-        out.extend(check_immutable(object, old));
     }
     out
 }

@@ -58,6 +58,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
 
 async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
     let Some(sub) = target.rt.subresource(&target.subresource) else {
+        if target.rt.is_custom() {
+            return Err(ApiError::not_found(&target.rt, &target.name));
+        }
         return Err(ApiError::no_such_resource());
     };
     if !sub.verbs.iter().any(|v| v == verb) {

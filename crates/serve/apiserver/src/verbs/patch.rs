@@ -52,9 +52,10 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
         return Err(ApiError::not_found(&target.rt, &target.name));
     }
     let patch = read_patch(call, form)?;
+    let repeated = repeated_fields(call, form);
     change::run(inner, call, target, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
-        let patched = patched(inner, call, target, &options, form, &patch, old)?;
+        let patched = patched(inner, call, target, &options, form, (&patch, &repeated), old)?;
         let given = object::meta_str(&patched, "resourceVersion");
         let expected = (given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
         Ok(Proposal { object: patched, tracking: Tracking::Update, expected })
@@ -62,16 +63,34 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     .await
 }
 
+/// Fields that stand twice in a patch, as strict readers complain about them.
+fn repeated_fields(call: &Call, form: Form) -> Vec<String> {
+    if form == Form::Json {
+        return Vec::new();
+    }
+    let read = fl_schema::decode(&call.body, fl_schema::Shape::Free);
+    read.map(|found| found.strict.iter().map(ToString::to_string).collect()).unwrap_or_default()
+}
+
 /// The patch document.
 pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
-    let patch: Value = serde_json::from_slice(&call.body).map_err(|_| {
-        let why = fl_schema::go_syntax_error(&call.body);
-        ApiError::bad_request(format!("error decoding patch: {why}"))
-    })?;
-    if form != Form::Json && !patch.is_object() {
+    // Strategic patches are read by another reader, which says less.
+    let said = if form == Form::Strategic { "" } else { "error decoding patch: " };
+    let patch: Value = serde_json::from_slice(&call.body)
+        .map_err(|_| ApiError::bad_request(format!("{said}{}", fl_schema::go_syntax_error(&call.body))))?;
+    let wanted = if form == Form::Json { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
+    let fits = match form {
+        Form::Json => patch.is_array() || patch.is_null(),
+        Form::Strategic => patch.is_object() || patch.is_null(),
+        Form::Merge | Form::Apply => patch.is_object(),
+    };
+    if !fits {
         let what = decode::go_type(&patch);
-        let why = format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}");
-        return Err(ApiError::bad_request(format!("error decoding patch: {why}")));
+        let why = format!("json: cannot unmarshal {what} into Go value of type {wanted}");
+        return Err(ApiError::bad_request(format!("{said}{why}")));
+    }
+    if patch.is_null() && form == Form::Strategic {
+        return Ok(Value::Object(serde_json::Map::new()));
     }
     if form == Form::Json {
         let operations = patch.as_array().map_or(0, Vec::len);
@@ -91,7 +110,7 @@ fn patched(
     target: &Target,
     options: &WriteOptions,
     form: Form,
-    patch: &Value,
+    (patch, repeated): (&Value, &[String]),
     old: &Value,
 ) -> Outcome<Value> {
     let rt = &target.rt;
@@ -106,14 +125,16 @@ fn patched(
         };
         ApiError::invalid_kind("", "", "", &[error])
     };
-    let mut object = decode_patched(inner, call, target, options.validation, merged, &invalid)?;
-    let name = object::name(&object);
-    if !name.is_empty() && name != target.name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        )));
-    }
+    let mut object = decode_patched(
+        inner,
+        call,
+        target,
+        options.validation,
+        (merged, repeated),
+        form == Form::Strategic,
+        &invalid,
+    )?;
+    change::check_name(object::name(&object), target)?;
     check_namespace(&mut object, target)?;
     Ok(object)
 }
@@ -139,12 +160,35 @@ fn foreign_kind(
     })
 }
 
+/// A strategic patch is turned into Go values without JSON in between: a value of a wrong type is told differently.
+fn restored(why: &str) -> String {
+    let told = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
+        let (given, rest) = rest.split_once(" into Go ")?;
+        let (_, wanted) = rest.rsplit_once(" of type ")?;
+        let given = match given.split(' ').next().unwrap_or(given) {
+            "object" => "map",
+            "array" => "slice",
+            "number" if given.contains('.') => "float64",
+            "number" => "int64",
+            other => other,
+        };
+        Some(match wanted {
+            "bool" | "int32" | "int64" | "string" | "float64" => format!("unrecognized type: {wanted}"),
+            list if list.starts_with("[]") => format!("cannot restore slice from {given}"),
+            map if map.starts_with("map[") => format!("cannot restore map from {given}"),
+            _ => format!("cannot restore struct from: {given}"),
+        })
+    });
+    told.unwrap_or_else(|| why.to_owned())
+}
+
 fn decode_patched(
     inner: &Inner,
     call: &Call,
     target: &Target,
     validation: FieldValidation,
-    merged: Value,
+    (merged, repeated): (Value, &[String]),
+    strategic: bool,
     invalid: &dyn Fn(String) -> ApiError,
 ) -> Outcome<Value> {
     let rt = &target.rt;
@@ -166,8 +210,10 @@ fn decode_patched(
             return Err(invalid(why));
         }
         let shape = schema.as_ref().map_or(fl_schema::Shape::Free, |s| fl_schema::Shape::Typed(s));
-        let decoded =
-            fl_schema::decode_value(merged, shape).map_err(|e| invalid(decode::decode_message(&e)))?;
+        let decoded = fl_schema::decode_value(merged, shape).map_err(|e| {
+            let why = decode::decode_message(&e);
+            invalid(if strategic { restored(&why) } else { why })
+        })?;
         if kind != rt.kind || api_version != rt.api_version() {
             return Err(invalid(format!(
                 "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:110\""
@@ -176,6 +222,7 @@ fn decode_patched(
         strict = decoded.strict.iter().map(ToString::to_string).collect();
         object = decoded.value;
     }
+    strict.splice(0..0, repeated.iter().cloned());
     decode::report(call, rt, validation, &strict, invalid)?;
     decode::stamp_type(&mut object, rt);
     rt.behaviour.normalize(&mut object);

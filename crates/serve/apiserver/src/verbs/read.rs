@@ -92,6 +92,7 @@ fn unknown_field(rt: &ResourceType, label: &str) -> String {
         );
     }
     match (rt.group.as_str(), rt.kind.as_str()) {
+        ("batch", "Job") => format!("field label {label:?} not supported for Job"),
         ("", "Namespace") => format!("field label not supported for {}: {label}", rt.kind),
         _ => format!("field label not supported: {label}"),
     }
@@ -241,6 +242,8 @@ fn page(call: &Call) -> Outcome<Page> {
     if !given.is_empty() && given.parse::<i64>().is_err() {
         return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {given:?}: invalid syntax")));
     }
+    // Whatever the server has at hand is answered whole: a cache does not cut pages.
+    let limit = if version == "0" { 0 } else { limit };
     // A page of an old view is an exact read, as upstream has it.
     let exact = matching == "Exact" || (matching.is_empty() && limit > 0 && revision > 0);
     Ok(Page { limit, from, revision, exact })

@@ -100,6 +100,12 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
             .ok_or_else(|| ApiError::not_found(rt, &target.name))?;
         let entry = convert::entry(inner, rt, entry).await?;
         let object = read::served_value(rt, &entry);
+        if rt.is_custom() && at(&object, &paths.spec).is_none_or(Value::is_null) {
+            return Err(ApiError::internal(format!(
+                "the spec replicas field {:?} does not exist",
+                paths.spec
+            )));
+        }
         return Ok(Answer::document(scale_of(&object, &paths)));
     }
     let form = if verb == "patch" { Some(patch::form(call, target)?) } else { None };
@@ -111,12 +117,13 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
             let scale: Value =
                 serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
             if object::kind(&scale) != "Scale" {
+                let (kind, version) =
+                    (object::kind(&scale), object::split_api_version(object::api_version(&scale)).1);
                 return Err(ApiError::bad_request(format!(
-                    "{} in version {:?} cannot be handled as a Scale: no kind is registered",
-                    object::kind(&scale),
-                    object::split_api_version(object::api_version(&scale)).1
+                    "{kind} in version {version:?} cannot be handled as a Scale: converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion"
                 )));
             }
+            change::check_name(object::name(&scale), target)?;
             scale
         }
         Some(Form::Apply) => {

@@ -29,7 +29,8 @@ pub(in crate::builtin) fn config_map(errors: &mut Errors, object: &Value) {
         size += decoded(value).len();
     }
     if size > MAX_SIZE {
-        errors.too_long(&Path::new(""), MAX_SIZE);
+        // The reference shows the place of a whole object this way.
+        errors.too_long(&Path::new("[]"), MAX_SIZE);
     }
 }
 
@@ -232,6 +233,17 @@ pub(in crate::builtin) fn resource_quota(errors: &mut Errors, object: &Value) {
     for expression in list(&spec["scopeSelector"], "matchExpressions") {
         let path = path.at("scopeSelector.matchExpressions");
         let values = list(expression, "values");
+        let (scope, operator) = (text(expression, "scopeName"), text(expression, "operator"));
+        if !KNOWN_SCOPES.contains(&scope) {
+            errors.invalid(&path.child("scopeName"), scope, "unsupported scope");
+        }
+        if !matches!(scope, "PriorityClass" | "VolumeAttributesClass")
+            && KNOWN_SCOPES.contains(&scope)
+            && operator != "Exists"
+        {
+            let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+            errors.invalid(&path.child("operator"), operator, why);
+        }
         match text(expression, "operator") {
             "In" | "NotIn" if values.is_empty() => errors.required(
                 &path.child("values"),
@@ -248,19 +260,20 @@ pub(in crate::builtin) fn resource_quota(errors: &mut Errors, object: &Value) {
     }
 }
 
+const KNOWN_SCOPES: &[&str] = &[
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+
 fn scopes(errors: &mut Errors, path: &Path, spec: &Value) {
     let scopes: Vec<&str> = list(spec, "scopes").iter().filter_map(Value::as_str).collect();
-    const KNOWN: &[&str] = &[
-        "Terminating",
-        "NotTerminating",
-        "BestEffort",
-        "NotBestEffort",
-        "PriorityClass",
-        "CrossNamespacePodAffinity",
-        "VolumeAttributesClass",
-    ];
     for scope in &scopes {
-        if !KNOWN.contains(scope) {
+        if !KNOWN_SCOPES.contains(scope) {
             errors.invalid(path, json!(scopes), "unsupported scope");
         }
         for (name, _) in entries(spec, "hard") {

@@ -376,7 +376,11 @@ fn mounts(errors: &mut Errors, path: &Path, container: &Value, volumes: &HashSet
             }
         }
         if let Some(mode) = mount["recursiveReadOnly"].as_str() {
-            errors.one_of(&at.child("recursiveReadOnly"), mode, &["Disabled", "Enabled", "IfPossible"]);
+            let at = at.child("recursiveReadOnly");
+            if mode != "Disabled" && mount["readOnly"] != true {
+                errors.forbidden(&at, "may only be specified when readOnly is true");
+            }
+            errors.one_of(&at, mode, &["Disabled", "Enabled", "IfPossible"]);
         }
     }
 }
@@ -392,6 +396,14 @@ fn devices(errors: &mut Errors, path: &Path, container: &Value, spec: &Value) {
         }
         if !names.insert(name) {
             errors.invalid(&path.child("name"), name, "must be unique");
+        }
+        let mounts = list(container, "volumeMounts");
+        if mounts.iter().any(|mount| text(mount, "name") == name) {
+            errors.invalid(&path.child("name"), name, "must not already exist in volumeMounts");
+        }
+        if mounts.iter().any(|mount| text(mount, "mountPath") == point) {
+            let why = "must not already exist as a path in volumeMounts";
+            errors.invalid(&path.child("devicePath"), point, why);
         }
         match list(spec, "volumes").iter().find(|v| text(v, "name") == name) {
             None => errors.not_found(&path.child("name"), name),
@@ -568,7 +580,10 @@ pub(in crate::builtin) fn duplicate_environment(
         let mut seen = HashSet::new();
         for (i, variable) in list(container, "env").iter().enumerate() {
             let name = text(variable, "name");
-            if !seen.insert(name) {
+            let (value, reference) = (text(variable, "value"), format!("$({name})"));
+            // A value that builds on the one before it is meant.
+            let builds = !is_set(variable, "valueFrom") && value != reference && value.contains(&reference);
+            if !seen.insert(name) && !builds {
                 let here = path.child(list_name).index(at).child("env").index(i);
                 let quoted = json!(name);
                 warnings.push(format!(

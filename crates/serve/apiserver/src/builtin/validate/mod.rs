@@ -5,6 +5,7 @@ mod batch;
 mod config;
 mod container;
 mod event;
+mod flow;
 mod network;
 mod pod;
 mod registration;
@@ -26,12 +27,15 @@ pub(super) use config::{
 };
 pub(super) use container::duplicate_environment;
 pub(super) use event::{event_core, event_events, event_events_update};
+pub(super) use flow::{flow_schema, priority_level, runtime_class, runtime_class_update};
 pub(super) use network::{
     endpoint_slice, endpoint_slice_update, endpoints, ingress, ingress_class, ingress_class_update,
     ingress_create, network_policy,
 };
 pub(super) use pod::{pod, pod_update};
-pub(super) use registration::{api_service, mutating_webhooks, validating_policy, validating_webhooks};
+pub(super) use registration::{
+    api_service, mutating_webhooks, policy_binding, validating_policy, validating_webhooks,
+};
 pub(super) use scaling::{autoscaler, disruption_budget, lease, priority_class, priority_class_update};
 pub(super) use service::{service, service_update};
 pub(super) use status::{
@@ -39,8 +43,9 @@ pub(super) use status::{
     ingress_status, job_status, pod_status, replica_set_status, service_status, stateful_set_status,
 };
 pub(super) use storage::{
-    claim, claim_update, csi_driver, csi_node, storage_class, storage_class_update,
-    volume as persistent_volume, volume_attachment, volume_update as persistent_volume_update,
+    attributes_class, attributes_class_update, claim, claim_update, csi_driver, csi_node, storage_capacity,
+    storage_capacity_update, storage_class, storage_class_update, volume as persistent_volume,
+    volume_attachment, volume_update as persistent_volume_update,
 };
 pub(super) use workload::{
     controller_revision, controller_revision_update, daemon_set, daemon_set_update, deployment,

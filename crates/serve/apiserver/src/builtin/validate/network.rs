@@ -374,6 +374,12 @@ pub(in crate::builtin) fn endpoint_slice(errors: &mut Errors, object: &Value) {
         if let Some(name) = endpoint["hostname"].as_str() {
             label(errors, &path.index(at).child("hostname"), name);
         }
+        if let Some(node) = endpoint["nodeName"].as_str() {
+            subdomain(errors, &path.index(at).child("nodeName"), node);
+        }
+        for (key, what) in [("forZones", "zone"), ("forNodes", "node")] {
+            hints(errors, &path.index(at).child("hints").child(key), list(&endpoint["hints"], key), what);
+        }
         let path = path.index(at).child("addresses");
         let addresses = list(endpoint, "addresses");
         if addresses.is_empty() {
@@ -397,6 +403,25 @@ pub(in crate::builtin) fn endpoint_slice(errors: &mut Errors, object: &Value) {
         }
     }
     slice_ports(errors, list(object, "ports"));
+}
+
+/// Where an endpoint is best used: few places, each once.
+fn hints(errors: &mut Errors, path: &Path, places: &[Value], what: &str) {
+    if places.len() > 8 {
+        errors.too_many(path, places.len(), 8);
+        return;
+    }
+    for (at, place) in places.iter().enumerate() {
+        let (here, name) = (path.index(at).child("name"), text(place, "name"));
+        if what == "zone" {
+            errors.each_invalid(&here, name, &checks::messages(fl_types::check_label_value(name)));
+        } else {
+            subdomain(errors, &here, name);
+        }
+        if places[..at].iter().any(|other| text(other, "name") == name) {
+            errors.duplicate(&here, name);
+        }
+    }
 }
 
 fn slice_ports(errors: &mut Errors, ports: &[Value]) {

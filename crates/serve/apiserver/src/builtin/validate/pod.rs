@@ -310,7 +310,12 @@ fn operating_system(errors: &mut Errors, path: &Path, spec: &Value) {
     let at = path.child("os");
     match name {
         "" => errors.required(&at.child("name"), "cannot be empty"),
-        "linux" => {}
+        "linux" => {
+            if is_set(&spec["securityContext"], "windowsOptions") {
+                let at = path.at("securityContext.windowsOptions");
+                errors.forbidden(&at, "windows options cannot be set for a linux pod");
+            }
+        }
         "windows" => windows(errors, path, spec),
         _ => errors.one_of(&at, name, &["linux", "windows"]),
     }
@@ -345,6 +350,22 @@ fn windows(errors: &mut Errors, path: &Path, spec: &Value) {
 
 /// Pods that use the host's own namespaces.
 fn host_namespaces(errors: &mut Errors, path: &Path, spec: &Value) {
+    if spec["hostUsers"] == false {
+        for key in ["hostNetwork", "hostPID", "hostIPC"] {
+            if spec[key] == true {
+                errors.forbidden(&path.child(key), "when `hostUsers` is false");
+            }
+        }
+    } else {
+        for key in ["containers", "initContainers"] {
+            for (at, container) in list(spec, key).iter().enumerate() {
+                if container["securityContext"]["procMount"] == "Unmasked" {
+                    let at = path.child(key).index(at).at("securityContext.procMount");
+                    errors.invalid(&at, "Unmasked", "`hostUsers` must be false to use `Unmasked`");
+                }
+            }
+        }
+    }
     if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
         errors.invalid(&path.at("securityContext.shareProcessNamespace"), true, why);

@@ -96,12 +96,9 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
     if spec["matchConstraints"].is_null() {
         errors.required(&at, "");
     } else {
-        let rules = list(&spec["matchConstraints"], "resourceRules");
-        if rules.is_empty() {
+        match_resources(errors, &at, &spec["matchConstraints"]);
+        if list(&spec["matchConstraints"], "resourceRules").is_empty() {
             errors.required(&at.child("resourceRules"), "");
-        }
-        for (i, rule) in rules.iter().enumerate() {
-            rule_with_operations(errors, &at.child("resourceRules").index(i), rule);
         }
     }
     match_conditions(errors, &path.child("matchConditions"), list(spec, "matchConditions"));
@@ -117,6 +114,81 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
             "" => errors.required(&path.child("expression"), "expression is not specified"),
             expression => compiles(errors, &path.child("expression"), expression),
         }
+    }
+}
+
+fn match_resources(errors: &mut Errors, path: &Path, matched: &Value) {
+    if matched.is_null() {
+        return;
+    }
+    errors.one_of(&path.child("matchPolicy"), text(matched, "matchPolicy"), &["Equivalent", "Exact"]);
+    for key in ["namespaceSelector", "objectSelector"] {
+        label_selector(errors, &path.child(key), &matched[key]);
+    }
+    for key in ["resourceRules", "excludeResourceRules"] {
+        for (at, rule) in list(matched, key).iter().enumerate() {
+            let path = path.child(key).index(at);
+            let names = list(rule, "resourceNames");
+            for (i, name) in names.iter().filter_map(Value::as_str).enumerate() {
+                let path = path.child("resourceNames").index(i);
+                errors.each_invalid(&path, name, &crate::names::path_segment(name, false));
+                if names[..i].iter().any(|other| other == name) {
+                    errors.duplicate(&path, name);
+                }
+            }
+            rule_with_operations(errors, &path, rule);
+        }
+    }
+}
+
+pub(in crate::builtin) fn policy_binding(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    match text(spec, "policyName") {
+        "" => errors.required(&path.child("policyName"), ""),
+        name => subdomain(errors, &path.child("policyName"), name),
+    }
+    parameters(errors, &path.child("paramRef"), &spec["paramRef"]);
+    match_resources(errors, &path.child("matchResources"), &spec["matchResources"]);
+    let (path, actions) = (path.child("validationActions"), list(spec, "validationActions"));
+    for (at, action) in actions.iter().filter_map(Value::as_str).enumerate() {
+        errors.one_of(&path.index(at), action, &["Audit", "Deny", "Warn"]);
+        if actions[..at].iter().any(|other| other == action) {
+            errors.duplicate(&path.index(at), action);
+        }
+    }
+    if actions.iter().any(|a| a == "Deny") && actions.iter().any(|a| a == "Warn") {
+        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+        errors.invalid(&path, spec["validationActions"].clone(), why);
+    }
+    if actions.is_empty() {
+        errors.required(&path, "at least one validation action is required");
+    }
+}
+
+fn parameters(errors: &mut Errors, path: &Path, parameters: &Value) {
+    if parameters.is_null() {
+        return;
+    }
+    const ONE: &str = "name and selector are mutually exclusive";
+    let (name, selector) = (text(parameters, "name"), &parameters["selector"]);
+    if !name.is_empty() {
+        errors.each_invalid(&path.child("name"), name, &crate::names::path_segment(name, false));
+        if !selector.is_null() {
+            errors.forbidden(&path.child("name"), ONE);
+        }
+    }
+    if !selector.is_null() {
+        label_selector(errors, &path.child("selector"), selector);
+        if !name.is_empty() {
+            errors.forbidden(&path.child("selector"), ONE);
+        }
+    }
+    if name.is_empty() && selector.is_null() {
+        errors.required(path, "one of name or selector must be specified");
+    }
+    match text(parameters, "parameterNotFoundAction") {
+        "" => errors.required(&path.child("parameterNotFoundAction"), ""),
+        action => errors.one_of(&path.child("parameterNotFoundAction"), action, &["Deny", "Allow"]),
     }
 }
 
@@ -299,6 +371,11 @@ fn webhook_service(errors: &mut Errors, path: &Path, service: &Value) {
     }
 }
 
+/// How many bytes a base64 text stands for.
+fn bytes_of(text: &str) -> usize {
+    text.len() / 4 * 3 - text.bytes().rev().take_while(|b| *b == b'=').count().min(2)
+}
+
 pub(in crate::builtin) fn api_service(errors: &mut Errors, object: &Value) {
     let (path, spec) = (Path::new("spec"), &object["spec"]);
     let (group, version) = (text(spec, "group"), text(spec, "version"));
@@ -326,7 +403,7 @@ pub(in crate::builtin) fn api_service(errors: &mut Errors, object: &Value) {
     if service.is_null() {
         if !bundle.is_empty() {
             let why = "local APIServices may not have a caBundle";
-            errors.invalid(&path.child("caBundle"), format!("{} bytes", bundle.len() / 4 * 3), why);
+            errors.invalid(&path.child("caBundle"), format!("{} bytes", bytes_of(bundle)), why);
         }
         if insecure {
             let why = "local APIServices may not have insecureSkipTLSVerify";

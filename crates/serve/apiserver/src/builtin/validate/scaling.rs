@@ -72,7 +72,8 @@ fn metric_spec(errors: &mut Errors, path: &Path, metric: &Value) {
     kinds.sort_unstable();
     if kind.is_empty() {
         errors.required(&path.child("type"), "must specify a metric source type");
-    } else if !kinds.contains(&kind) {
+    }
+    if !kinds.contains(&kind) {
         // Upstream finds this twice: once in the list of types, once for want of a source.
         for _ in 0..2 {
             errors.not_supported(&path.child("type"), kind, &kinds);
@@ -81,7 +82,8 @@ fn metric_spec(errors: &mut Errors, path: &Path, metric: &Value) {
     for (name, key) in SOURCES {
         let (path, source) = (path.child(key), &metric[*key]);
         if *name != kind {
-            if !source.is_null() && kinds.contains(&kind) {
+            let own = SOURCES.iter().find(|(name, _)| *name == kind).map(|(_, key)| &metric[*key]);
+            if !source.is_null() && own.is_some_and(|own| !own.is_null()) {
                 errors.forbidden(&path, "must populate the given metric source only");
             }
             continue;
@@ -145,8 +147,10 @@ fn metric_source(errors: &mut Errors, path: &Path, key: &str, source: &Value) {
 }
 
 fn metric_target(errors: &mut Errors, path: &Path, target: &Value) {
+    if text(target, "type").is_empty() {
+        errors.required(&path.child("type"), "must specify a metric target type");
+    }
     match text(target, "type") {
-        "" => errors.required(&path.child("type"), "must specify a metric target type"),
         "Utilization" | "Value" | "AverageValue" => {}
         other => {
             errors.invalid(&path.child("type"), other, "must be either Utilization, Value, or AverageValue");

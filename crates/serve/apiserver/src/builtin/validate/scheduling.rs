@@ -136,6 +136,10 @@ pub(super) fn spread(errors: &mut Errors, path: &Path, constraints: &[Value]) {
                 errors.one_of(&path.child(key), policy, &["Honor", "Ignore"]);
             }
         }
+        if !list(constraint, "matchLabelKeys").is_empty() && !is_set(constraint, "labelSelector") {
+            let why = "must not be specified when labelSelector is not set";
+            errors.forbidden(&path.child("matchLabelKeys"), why);
+        }
         label_selector(errors, &path.child("labelSelector"), &constraint["labelSelector"]);
     }
 }

@@ -240,8 +240,27 @@ fn volume_source(errors: &mut Errors, path: &Path, spec: &Value) {
             errors.required(&at.child(key), "");
         }
     }
-    if kind == "csi" && text(source, "driver").is_empty() {
-        subdomain(errors, &at.child("driver"), "");
+    if kind == "csi" {
+        subdomain(errors, &at.child("driver"), text(source, "driver"));
+        for key in [
+            "controllerPublishSecretRef",
+            "nodePublishSecretRef",
+            "nodeStageSecretRef",
+            "controllerExpandSecretRef",
+            "nodeExpandSecretRef",
+        ] {
+            for part in ["name", "namespace"] {
+                if is_set(source, key) && text(&source[key], part).is_empty() {
+                    errors.required(&at.child(key).child(part), "");
+                }
+            }
+        }
+    }
+    if kind == "azureDisk" {
+        super::volume::azure_disk(errors, &at, source);
+    }
+    if is_set(spec, "nodeAffinity") && !is_set(&spec["nodeAffinity"], "required") {
+        errors.required(&path.at("nodeAffinity.required"), "must specify required node constraints");
     }
     if matches!(kind, "hostPath" | "local") {
         checks::no_backsteps(errors, &at.child("path"), text(source, "path"));
@@ -292,24 +311,66 @@ pub(in crate::builtin) fn volume_update(errors: &mut Errors, new: &Value, old: &
     errors.immutable(&Path::new("volumeMode"), &mode(new), &mode(old));
 }
 
-pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
-    let provisioner = text(object, "provisioner");
-    if provisioner.is_empty() {
-        errors.required(&Path::new("provisioner"), "");
+fn driver(errors: &mut Errors, path: &Path, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
     } else {
-        let found = checks::messages(fl_types::check_qualified_name(&provisioner.to_lowercase()));
-        errors.each_invalid(&Path::new("provisioner"), &provisioner.to_lowercase(), &found);
+        let name = name.to_lowercase();
+        errors.each_invalid(path, &name, &checks::messages(fl_types::check_qualified_name(&name)));
     }
-    let parameters = entries(object, "parameters");
+}
+
+/// Parameters of a driver: few and small.
+fn parameters(errors: &mut Errors, object: &Value, allow_empty: bool) {
+    const MAX_COUNT: usize = 512;
+    const MAX_BYTES: usize = 256 * 1024;
     let path = Path::new("parameters");
-    if parameters.len() > 512 {
-        errors.too_long(&path, 512);
+    let found = entries(object, "parameters");
+    if found.len() > MAX_COUNT {
+        errors.too_long(&path, MAX_COUNT);
+        return;
     }
-    for (key, _) in &parameters {
-        if key.is_empty() {
-            errors.invalid(&path, *key, "field can not be empty.");
+    for (key, _) in found.iter().filter(|(key, _)| key.is_empty()) {
+        errors.invalid(&path, *key, "field can not be empty.");
+    }
+    let total: usize =
+        found.iter().map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len()).sum();
+    if total > MAX_BYTES {
+        errors.too_long(&path, MAX_BYTES);
+    }
+    if !allow_empty && found.is_empty() {
+        errors.required(&path, "must contain at least one key/value pair");
+    }
+}
+
+pub(in crate::builtin) fn attributes_class(errors: &mut Errors, object: &Value) {
+    driver(errors, &Path::new("driverName"), text(object, "driverName"));
+    parameters(errors, object, false);
+}
+
+pub(in crate::builtin) fn attributes_class_update(errors: &mut Errors, new: &Value, old: &Value) {
+    for key in ["driverName", "parameters"] {
+        if new[key] != old[key] {
+            errors.forbidden(&Path::new(key), format!("updates to {key} are forbidden."));
         }
     }
+}
+
+pub(in crate::builtin) fn storage_capacity(errors: &mut Errors, object: &Value) {
+    checks::label_selector(errors, &Path::new("nodeTopology"), &object["nodeTopology"]);
+    checks::subdomain(errors, &Path::new("storageClassName"), text(object, "storageClassName"));
+    checks::non_negative_quantity(errors, &Path::new("capacity"), &object["capacity"]);
+}
+
+pub(in crate::builtin) fn storage_capacity_update(errors: &mut Errors, new: &Value, old: &Value) {
+    for key in ["nodeTopology", "storageClassName"] {
+        errors.immutable(&Path::new(key), &new[key], &old[key]);
+    }
+}
+
+pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
+    driver(errors, &Path::new("provisioner"), text(object, "provisioner"));
+    parameters(errors, object, true);
     let policy = text(object, "reclaimPolicy");
     if !policy.is_empty() {
         errors.one_of(&Path::new("reclaimPolicy"), policy, &["Delete", "Retain"]);

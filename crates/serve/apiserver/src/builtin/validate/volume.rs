@@ -137,9 +137,32 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             mode(errors, &here.child("defaultMode"), &body["defaultMode"]);
             projected(errors, &here, body);
         }
-        "csi" if text(body, "driver").is_empty() => {
-            checks::subdomain(errors, &here.child("driver"), "");
+        "csi" => {
+            checks::subdomain(errors, &here.child("driver"), text(body, "driver"));
+            if is_set(body, "nodePublishSecretRef") && text(&body["nodePublishSecretRef"], "name").is_empty()
+            {
+                errors.required(&here.at("nodePublishSecretRef.name"), "");
+            }
         }
+        "fc" => {
+            let (names, ids) = (!list(body, "targetWWNs").is_empty(), !list(body, "wwids").is_empty());
+            if names == ids {
+                let why = "must specify either targetWWNs or wwids, but not both";
+                errors.required(&here.child("targetWWNs"), why);
+            }
+        }
+        "storageos" if text(body, "volumeName").is_empty() => {
+            errors.required(&here.child("volumeName"), "");
+        }
+        "flocker" if text(body, "datasetName").is_empty() && text(body, "datasetUUID").is_empty() => {
+            errors.required(&here, "one of datasetName and datasetUUID is required");
+        }
+        "awsElasticBlockStore" => {
+            if let Some(part) = body["partition"].as_i64().filter(|p| !(0..=255).contains(p)) {
+                errors.invalid(&here.child("partition"), part, "must be between 1 and 255, inclusive");
+            }
+        }
+        "azureDisk" => azure_disk(errors, &here, body),
         "iscsi" => iscsi(errors, &here, body),
         "ephemeral" => {
             let template = &body["volumeClaimTemplate"];
@@ -159,6 +182,26 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             other => other,
         };
         errors.forbidden(&path.child(name), "may not specify more than 1 volume type");
+    }
+}
+
+/// Disks of two kinds, which tell their places differently.
+pub(super) fn azure_disk(errors: &mut Errors, path: &Path, body: &Value) {
+    let (uri, kind) = (text(body, "diskURI"), text(body, "kind"));
+    if let Some(mode) = body["cachingMode"].as_str() {
+        errors.one_of(&path.child("cachingMode"), mode, &["None", "ReadOnly", "ReadWrite"]);
+    }
+    if !kind.is_empty() {
+        errors.one_of(&path.child("kind"), kind, &["Dedicated", "Managed", "Shared"]);
+    }
+    if kind == "Managed" && !uri.starts_with("/subscriptions/") {
+        const PLACE: &str =
+            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
+        errors.not_supported(&path.child("diskURI"), uri, &[PLACE]);
+    }
+    if kind != "Managed" && !uri.starts_with("https://") && !uri.starts_with("http://") {
+        const PLACE: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+        errors.not_supported(&path.child("diskURI"), uri, &[PLACE]);
     }
 }
 

@@ -1,0 +1,359 @@
+//! ValidatingAdmissionPolicies: expressions that are asked about a write.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use super::hook::Hook;
+use super::{Write, is_exempt, review};
+use crate::object;
+use crate::selector::LabelSelector;
+use crate::server::Inner;
+use crate::status::{ApiError, Outcome};
+use crate::store::Store;
+
+const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
+const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
+
+/// What expressions may speak of.
+const KNOWN: &[&str] =
+    &["object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"];
+
+type Compiled = Result<fl_cel::Expression, String>;
+
+/// A part of the cluster: what it takes in and what it leaves out of that.
+#[derive(Debug)]
+struct Matched {
+    included: Option<Hook>,
+    excluded: Hook,
+}
+
+impl Matched {
+    /// Reads `matchConstraints` or `matchResources`; a binding without rules takes everything its policy takes.
+    fn read(found: &Value, binding: bool) -> Self {
+        let hook = |rules: &Value| {
+            Hook::matching(&json!({
+                "rules": rules, "matchPolicy": found["matchPolicy"],
+                "namespaceSelector": found["namespaceSelector"], "objectSelector": found["objectSelector"]
+            }))
+        };
+        let all = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*", "*"]}]);
+        let open = found["resourceRules"].as_array().is_none_or(Vec::is_empty);
+        let included = match (open, binding) {
+            (true, true) if found.is_null() => None,
+            (true, true) => Some(hook(&all)),
+            _ => Some(hook(&found["resourceRules"])),
+        };
+        let excluded = Hook::matching(&json!({"rules": found["excludeResourceRules"]}));
+        Self { included, excluded }
+    }
+
+    fn takes(&self, inner: &Inner, write: Write<'_>, object: Option<&Value>) -> bool {
+        let in_it = self.included.as_ref().is_none_or(|hook| hook.wants(inner, write, object).is_some());
+        in_it && self.excluded.wants(inner, write, object).is_none()
+    }
+}
+
+#[derive(Debug)]
+struct Check {
+    source: String,
+    expression: Compiled,
+    message: String,
+    said: Option<Compiled>,
+    reason: &'static str,
+}
+
+#[derive(Debug)]
+struct Binding {
+    name: String,
+    matched: Matched,
+    actions: Vec<String>,
+    parameters: Value,
+}
+
+#[derive(Debug)]
+struct Policy {
+    name: String,
+    matched: Matched,
+    ignore_failure: bool,
+    parameters: Option<(String, String)>,
+    conditions: Vec<(String, Compiled)>,
+    variables: Vec<(String, Compiled)>,
+    checks: Vec<Check>,
+    bindings: Vec<Binding>,
+}
+
+fn text(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or_default().trim().to_owned()
+}
+
+fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+fn compile(source: &str) -> Compiled {
+    fl_cel::Expression::compile(source, KNOWN).map_err(|why| format!("compilation error: {why}"))
+}
+
+impl Policy {
+    fn read(policy: &Value, bindings: &[Value]) -> Self {
+        let (name, spec) = (object::name(policy).to_owned(), &policy["spec"]);
+        let named = |key: &str| {
+            let found = items(spec, key).map(|one| (text(one, "name"), compile(&text(one, "expression"))));
+            found.collect()
+        };
+        let kind = &spec["paramKind"];
+        Self {
+            matched: Matched::read(&spec["matchConstraints"], false),
+            ignore_failure: spec["failurePolicy"] == "Ignore",
+            parameters: kind.is_object().then(|| (text(kind, "apiVersion"), text(kind, "kind"))),
+            conditions: named("matchConditions"),
+            variables: named("variables"),
+            checks: items(spec, "validations")
+                .map(|check| {
+                    let (source, said) = (text(check, "expression"), text(check, "messageExpression"));
+                    Check {
+                        expression: compile(&source),
+                        source,
+                        message: text(check, "message"),
+                        said: (!said.is_empty()).then(|| compile(&said)),
+                        reason: match check["reason"].as_str() {
+                            Some("Unauthorized") => "Unauthorized",
+                            Some("Forbidden") => "Forbidden",
+                            Some("RequestEntityTooLarge") => "RequestEntityTooLarge",
+                            _ => "Invalid",
+                        },
+                    }
+                })
+                .collect(),
+            bindings: bindings
+                .iter()
+                .filter(|binding| text(&binding["spec"], "policyName") == name)
+                .map(|binding| Binding {
+                    name: object::name(binding).to_owned(),
+                    matched: Matched::read(&binding["spec"]["matchResources"], true),
+                    actions: items(&binding["spec"], "validationActions")
+                        .filter_map(|action| action.as_str().map(str::to_owned))
+                        .collect(),
+                    parameters: binding["spec"]["paramRef"].clone(),
+                })
+                .collect(),
+            name,
+        }
+    }
+}
+
+/// A reason to refuse, and the words for it.
+type Denial = (&'static str, String);
+
+/// The policies with their bindings, read again only after one changed.
+#[derive(Debug)]
+pub(super) struct Policies {
+    store: Store,
+    changes: [watch::Receiver<u64>; 2],
+    kept: Mutex<([u64; 2], Arc<Vec<Policy>>)>,
+}
+
+impl Policies {
+    pub(super) fn new(store: &Store) -> Self {
+        let changes = [store.subscribe(POLICIES), store.subscribe(BINDINGS)];
+        Self { store: store.clone(), changes, kept: Mutex::new(([u64::MAX; 2], Arc::default())) }
+    }
+
+    fn configured(&self) -> Arc<Vec<Policy>> {
+        let now = [*self.changes[0].borrow(), *self.changes[1].borrow()];
+        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if kept.0 != now {
+            let read = |table: &str| -> Vec<Value> {
+                self.store.list(table, "", None, 0).1.iter().map(|(_, entry)| entry.value()).collect()
+            };
+            let (found, bindings) = (read(POLICIES), read(BINDINGS));
+            let policies = found.iter().map(|policy| Policy::read(policy, &bindings));
+            // One without a binding is asked about nothing.
+            *kept = (now, Arc::new(policies.filter(|policy| !policy.bindings.is_empty()).collect()));
+        }
+        kept.1.clone()
+    }
+
+    /// Asks every policy that is bound to a write.
+    pub(super) fn check(&self, inner: &Inner, write: Write<'_>, object: Option<&Value>) -> Outcome<()> {
+        let policies = self.configured();
+        if policies.is_empty() || is_exempt(write.target) {
+            return Ok(());
+        }
+        for policy in policies.iter().filter(|policy| policy.matched.takes(inner, write, object)) {
+            for binding in policy.bindings.iter().filter(|b| b.matched.takes(inner, write, object)) {
+                for (reason, why) in policy.decide(inner, write, binding, object) {
+                    let names = format!(
+                        "ValidatingAdmissionPolicy '{}' with binding '{}'",
+                        policy.name, binding.name
+                    );
+                    if binding.actions.iter().any(|action| action == "Warn") {
+                        write.call.warn(format!("Validation failed for {names}: {why}"));
+                    }
+                    if binding.actions.iter().any(|action| action == "Deny") {
+                        return Err(denied(write, object, reason, &format!("{names} denied request: {why}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn denied(write: Write<'_>, object: Option<&Value>, reason: &'static str, why: &str) -> ApiError {
+    let target = write.target;
+    let name =
+        if target.name.is_empty() { object.map(object::name).unwrap_or_default() } else { &target.name };
+    let mut error = ApiError::forbidden(&target.rt, name, why);
+    (error.reason, error.code) = match reason {
+        "Unauthorized" => (reason, 401),
+        "Forbidden" => (reason, 403),
+        "RequestEntityTooLarge" => (reason, 413),
+        _ => ("Invalid", 422),
+    };
+    if let Some(details) = &mut error.details {
+        details["causes"] = json!([{"message": why}]);
+    }
+    error
+}
+
+impl Policy {
+    /// What speaks against a write, for each of the parameters a binding names.
+    fn decide(
+        &self,
+        inner: &Inner,
+        write: Write<'_>,
+        binding: &Binding,
+        object: Option<&Value>,
+    ) -> Vec<Denial> {
+        let parameters = match self.parameters_of(inner, write, binding) {
+            Ok(parameters) => parameters,
+            Err(_) if self.ignore_failure => return Vec::new(),
+            Err(why) => return vec![("Invalid", format!("failed to configure binding: {why}"))],
+        };
+        let rt = &write.target.rt;
+        let review = review("v1", write, rt, object, write.old);
+        let mut request = review["request"].clone();
+        if let Some(request) = request.as_object_mut() {
+            request.remove("object");
+            request.remove("oldObject");
+        }
+        let namespace = if rt.namespaced {
+            let entry = inner.store.latest("/namespaces", &object::key("", &write.target.namespace));
+            entry.map_or(Value::Null, |entry| entry.value())
+        } else {
+            Value::Null
+        };
+        let none = Value::Null;
+        let mut found = Vec::new();
+        for params in &parameters {
+            let base = [
+                ("object", object.unwrap_or(&none)),
+                ("oldObject", write.old.unwrap_or(&none)),
+                ("request", &request),
+                ("params", params),
+                ("namespaceObject", &namespace),
+            ];
+            found.extend(self.decide_once(&base));
+        }
+        found
+    }
+
+    fn decide_once(&self, base: &[(&str, &Value)]) -> Vec<Denial> {
+        let fails = |why: String| if self.ignore_failure { Vec::new() } else { vec![("Invalid", why)] };
+        for (_, condition) in &self.conditions {
+            match condition.clone().and_then(|c| c.eval_bool(base).map_err(|why| why.to_string())) {
+                Ok(true) => {}
+                Ok(false) => return Vec::new(),
+                Err(why) => return fails(why),
+            }
+        }
+        // A variable that cannot be told is missing where it is used.
+        let mut variables = Map::new();
+        for (name, expression) in &self.variables {
+            let held = Value::Object(variables.clone());
+            let all: Vec<(&str, &Value)> =
+                base.iter().copied().chain(std::iter::once(("variables", &held))).collect();
+            if let Ok(value) = expression
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(|e| e.eval(&all).map_err(|why| why.to_string()))
+            {
+                variables.insert(name.clone(), value);
+            }
+        }
+        let held = Value::Object(variables);
+        let all: Vec<(&str, &Value)> =
+            base.iter().copied().chain(std::iter::once(("variables", &held))).collect();
+        let mut found = Vec::new();
+        for check in &self.checks {
+            let outcome = check
+                .expression
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(|e| e.eval_bool(&all).map_err(|why| why.to_string()));
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => found.push((check.reason, check.words(&all))),
+                Err(why) => {
+                    found.extend(fails(format!("expression '{}' resulted in error: {why}", check.source)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The objects a binding brings as parameters; a policy without parameters is asked once.
+    fn parameters_of(
+        &self,
+        inner: &Inner,
+        write: Write<'_>,
+        binding: &Binding,
+    ) -> Result<Vec<Value>, String> {
+        let (Some((api_version, kind)), false) = (&self.parameters, binding.parameters.is_null()) else {
+            return Ok(vec![Value::Null]);
+        };
+        let registry = inner.registry();
+        let Some(rt) = registry.iter().find(|rt| rt.api_version() == *api_version && rt.kind == *kind) else {
+            return Err(format!("paramKind kind `{api_version}, Kind={kind}` not known"));
+        };
+        let reference = &binding.parameters;
+        let namespace = match (rt.namespaced, text(reference, "namespace")) {
+            (false, _) => String::new(),
+            (true, named) if !named.is_empty() => named,
+            (true, _) => write.target.namespace.clone(),
+        };
+        let (table, name) = (&rt.storage.prefix, text(reference, "name"));
+        let read = |stored: Value| rt.behaviour.read_from_storage(stored);
+        let found: Vec<Value> = if name.is_empty() {
+            let selector = LabelSelector::from_object(&reference["selector"]).unwrap_or_default();
+            let all = inner.store.list(table, &format!("{namespace}/"), None, 0).1;
+            let values = all.iter().map(|(_, entry)| entry.value());
+            values.filter(|one| selector.matches(one.pointer("/metadata/labels"))).map(read).collect()
+        } else {
+            let entry = inner.store.latest(table, &object::key(&namespace, &name));
+            entry.map(|entry| read(entry.value())).into_iter().collect()
+        };
+        if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {
+            return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
+        }
+        Ok(found)
+    }
+}
+
+impl Check {
+    /// What is said when the check does not hold.
+    fn words(&self, variables: &[(&str, &Value)]) -> String {
+        let said = self.said.as_ref().and_then(|said| said.as_ref().ok()?.eval(variables).ok());
+        let said = said.as_ref().and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+        if !said.is_empty() && !said.contains('\n') {
+            said
+        } else if self.message.is_empty() {
+            format!("failed expression: {}", self.source)
+        } else {
+            self.message.clone()
+        }
+    }
+}

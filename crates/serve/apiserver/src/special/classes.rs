@@ -1,0 +1,54 @@
+//! Classes that stand in where an object names none.
+
+use serde_json::{Value, json};
+
+use crate::object;
+use crate::server::Inner;
+
+/// The default among the objects of a table: the newest of those marked, the first by name among equals.
+fn default_of(inner: &Inner, table: &str, marks: &[&str]) -> Option<String> {
+    let marked = |class: &Value| {
+        marks.iter().any(|mark| class["metadata"]["annotations"][*mark].as_str() == Some("true"))
+    };
+    let mut found: Vec<(String, String)> = inner
+        .store
+        .list(table, "", None, 0)
+        .1
+        .iter()
+        .map(|(_, entry)| entry.value())
+        .filter(marked)
+        .map(|class| {
+            (object::meta_str(&class, "creationTimestamp").to_owned(), object::name(&class).to_owned())
+        })
+        .collect();
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    found.into_iter().next().map(|(_, name)| name)
+}
+
+/// Gives a claim the default storage class.
+pub(super) fn of_claim(inner: &Inner, claim: &mut Value) {
+    let old_way = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+    if old_way.is_string() || !claim["spec"]["storageClassName"].is_null() {
+        return;
+    }
+    const MARKS: &[&str] =
+        &["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+    set(claim, "storageClassName", default_of(inner, "storage.k8s.io/storageclasses", MARKS));
+}
+
+/// Gives an ingress the default class.
+pub(super) fn of_ingress(inner: &Inner, ingress: &mut Value) {
+    let old_way = &ingress["metadata"]["annotations"]["kubernetes.io/ingress.class"];
+    if old_way.is_string() || !ingress["spec"]["ingressClassName"].is_null() {
+        return;
+    }
+    const MARKS: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
+    set(ingress, "ingressClassName", default_of(inner, "networking.k8s.io/ingressclasses", MARKS));
+}
+
+fn set(object: &mut Value, key: &str, name: Option<String>) {
+    let spec = object.get_mut("spec").and_then(Value::as_object_mut);
+    if let (Some(spec), Some(name)) = (spec, name) {
+        spec.insert(key.to_owned(), json!(name));
+    }
+}
