@@ -71,8 +71,11 @@ pub(crate) enum ApiError {
     #[error("context deadline exceeded")]
     Deadline,
     /// The server cannot be reached or does not speak HTTP.
+    #[error("Get \"{url}\": {cause}")]
+    Unreachable { url: String, cause: String },
+    /// The answer broke off.
     #[error("{0}")]
-    Unreachable(String),
+    Broken(String),
     /// The answer is not what the API promises.
     #[error("unexpected answer of the API server: {0}")]
     Answer(String),
@@ -124,6 +127,8 @@ impl Select {
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: kube::Client,
+    /// The address of the server, as messages name it.
+    address: String,
     pub(crate) deadline: Instant,
 }
 
@@ -135,8 +140,9 @@ impl Cluster {
     pub(crate) async fn connect(call: &Call) -> anyhow::Result<Cluster> {
         let limit = call.duration("timeout").to_std().unwrap_or_default();
         let config = connect::config(call).await?;
+        let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let client = kube::Client::try_from(config)?;
-        Ok(Cluster { client, deadline: Instant::now() + limit })
+        Ok(Cluster { client, address, deadline: Instant::now() + limit })
     }
 
     /// The client underneath, for engines that bring requests of their own.
@@ -172,7 +178,10 @@ impl Cluster {
         let request = request.body(Body::from(bytes)).map_err(|e| ApiError::Answer(e.to_string()))?;
         match timeout_at(self.deadline, self.client.send(request)).await {
             Err(_) => Err(ApiError::Deadline),
-            Ok(Err(error)) => Err(ApiError::Unreachable(chain(&error))),
+            Ok(Err(error)) => Err(ApiError::Unreachable {
+                url: format!("{}{path}", self.address),
+                cause: self.cause(&error),
+            }),
             Ok(Ok(answer)) => Ok(answer),
         }
     }
@@ -181,7 +190,7 @@ impl Cluster {
         let status = answer.status();
         match timeout_at(self.deadline, answer.into_body().collect()).await {
             Err(_) => Err(ApiError::Deadline),
-            Ok(Err(error)) => Err(ApiError::Unreachable(error.to_string())),
+            Ok(Err(error)) => Err(ApiError::Broken(error.to_string())),
             Ok(Ok(body)) => Ok((status, body.to_bytes().to_vec())),
         }
     }
@@ -219,8 +228,30 @@ impl Cluster {
             {
                 ApiError::NoMatch { kind: resource.kind.clone(), version: resource.api_version() }
             }
+            // flux learns what a server has before it asks for anything, so that is what fails there.
+            ApiError::Unreachable { cause, .. } => ApiError::Broken(format!(
+                "failed to get server groups: Get \"{}/api\": {cause}",
+                self.address
+            )),
             other => other,
         })
+    }
+
+    /// Why there is no connection, in the words that people know from kubectl and flux.
+    fn cause(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            let refused = cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused);
+            if refused {
+                let host = self.address.split_once("://").map_or(self.address.as_str(), |(_, rest)| rest);
+                let host = host.split('/').next().unwrap_or_default();
+                return format!("dial tcp {host}: connect: connection refused");
+            }
+            next = cause.source();
+        }
+        chain(error)
     }
 
     pub(crate) async fn get(
@@ -358,7 +389,7 @@ impl Cluster {
             line.clear();
             match timeout_at(self.deadline, reader.read_line(&mut line)).await {
                 Err(_) => return Err(ApiError::Deadline),
-                Ok(Err(error)) => return Err(ApiError::Unreachable(error.to_string())),
+                Ok(Err(error)) => return Err(ApiError::Broken(error.to_string())),
                 Ok(Ok(0)) => return Ok(()),
                 Ok(Ok(_)) => lines(line.trim_end_matches(['\n', '\r'])),
             }

@@ -9,6 +9,7 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 
 use crate::call::Call;
 use crate::flag::{Flag, decimal, duration, number, repeated, switch, text};
+use crate::text::go_io_error;
 
 /// The namespace flux lives in unless told otherwise.
 pub(crate) const DEFAULT_NAMESPACE: &str = "flux-system";
@@ -47,6 +48,9 @@ pub(crate) const GLOBAL_FLAGS: &[Flag] = &[
 fn kubeconfig(call: &Call) -> anyhow::Result<Kubeconfig> {
     let named = call.text("kubeconfig");
     if !named.is_empty() {
+        if let Err(error) = std::fs::metadata(named) {
+            bail!("{}", go_io_error("stat", named, &error));
+        }
         return Kubeconfig::read_from(named).with_context(|| format!("kubeconfig {named}"));
     }
     if let Some(paths) = std::env::var_os("KUBECONFIG").filter(|v| !v.is_empty()) {

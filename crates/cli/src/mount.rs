@@ -46,7 +46,11 @@ pub type Definition = fn(&Wanted) -> Command;
 
 /// A whole program: completion, plugins, the commands of flux, and `own` for those that are not flux's.
 pub fn program(definition: Definition, own: impl FnOnce(&ArgMatches) -> ExitCode) -> ExitCode {
-    let args: Vec<_> = std::env::args_os().collect();
+    let mut args: Vec<_> = std::env::args_os().collect();
+    // Flux takes an empty word in the place of a command for none.
+    if args.len() > 1 && args[1].is_empty() {
+        args.remove(1);
+    }
     if args.get(1).is_some_and(|word| word == "__complete") {
         let words: Vec<String> = args[2..].iter().map(|w| w.to_string_lossy().into_owned()).collect();
         complete(&definition(&Wanted::All), &words);
@@ -57,12 +61,49 @@ pub fn program(definition: Definition, own: impl FnOnce(&ArgMatches) -> ExitCode
     if let Some(code) = commands::plugin::run(&args, &known) {
         return code;
     }
+    if let Some((topic, words)) = help_topic(&args) {
+        return help_on(topic, words, definition(&Wanted::All));
+    }
     match read(definition, &args) {
         Err(error) => usage_error(&error, &definition(&Wanted::All)),
         Ok(matches) => match Flux::from_matches(&matches) {
             Some(flux) => flux.run(definition),
             None => own(&matches),
         },
+    }
+}
+
+/// The words after `help`, when that is what was called: the first one apart.
+fn help_topic(args: &[OsString]) -> Option<(&str, Vec<&str>)> {
+    if args.get(1)?.to_str()? != "help" {
+        return None;
+    }
+    let words: Option<Vec<&str>> = args[2..].iter().map(|word| word.to_str()).collect();
+    let words = words?;
+    if words.iter().any(|word| word.starts_with('-')) {
+        return None;
+    }
+    Some((words.first().copied()?, words))
+}
+
+/// Help on the command that the words name, as far as they name one. A first word that names none is no failure to flux:
+/// it says so and shows what there is.
+fn help_on(topic: &str, words: Vec<&str>, mut definition: Command) -> ExitCode {
+    if definition.find_subcommand(topic).is_none() {
+        say::data_line(&format!("Unknown help topic [`{topic}`]"));
+        say::data(&definition.render_help().to_string());
+        return ExitCode::SUCCESS;
+    }
+    let mut path = Vec::new();
+    let mut command = &definition;
+    for word in words {
+        let Some(found) = command.find_subcommand(word) else { break };
+        path.push(found.get_name().to_owned());
+        command = found;
+    }
+    match show_help(definition, &path) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => ended(&error),
     }
 }
 
@@ -378,5 +419,14 @@ mod tests {
             "unknown command \"bogus\" for \"flux\"\n\nDid you mean this?\n\tlogs\n"
         );
         assert_eq!(unknown_command("frobnicate", &program), "unknown command \"frobnicate\" for \"flux\"");
+    }
+
+    #[test]
+    fn help_is_about_the_words_behind_it() {
+        let args = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(help_topic(&args(&["flux", "help", "get", "x"])), Some(("get", vec!["get", "x"])));
+        for other in [&["flux", "help"][..], &["flux", "help", "--x"], &["flux", "get", "help"], &["flux"]] {
+            assert_eq!(help_topic(&args(other)), None, "{other:?}");
+        }
     }
 }

@@ -28,7 +28,9 @@ pub(crate) fn pack(path: &Path, ignore: &[String]) -> anyhow::Result<Vec<u8>> {
     } else {
         directory(&mut tar, ".", 0o755)?;
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        file(&mut tar, path, &name)?;
+        if !rules.ignores(&name, false) {
+            file(&mut tar, path, &name)?;
+        }
     }
     Ok(tar.into_inner()?.finish()?)
 }
@@ -80,7 +82,7 @@ fn folder(tar: &mut Tar, root: &Path, below: &str, rules: &Rules) -> anyhow::Res
     Ok(())
 }
 
-/// A copy of a path in which links are replaced by what they point to; a link into its own parents is left out.
+/// A copy of a path in which links are replaced by what they point to; a link into its own parents becomes an empty folder.
 ///
 /// # Errors
 /// A link that leads nowhere.
@@ -107,11 +109,11 @@ fn copy_folder(from: &Path, to: &Path, parents: &mut Vec<PathBuf>) -> anyhow::Re
         let target = to.join(entry.file_name());
         let info = std::fs::metadata(&real)?;
         if info.is_dir() {
+            std::fs::create_dir_all(&target)?;
+            std::fs::set_permissions(&target, info.permissions())?;
             if parents.contains(&real) {
                 continue;
             }
-            std::fs::create_dir_all(&target)?;
-            std::fs::set_permissions(&target, info.permissions())?;
             parents.push(real.clone());
             copy_folder(&real, &target, parents)?;
             parents.pop();
@@ -201,6 +203,25 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         unpack(&first, out.path()).unwrap();
         assert_eq!(std::fs::read(out.path().join("b/x.yaml")).unwrap(), b"x");
+    }
+
+    #[test]
+    fn a_single_file_can_be_left_out_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        std::fs::write(&path, "a").unwrap();
+        assert_eq!(names(&pack(&path, &["*.png".to_owned()]).unwrap()), [".", "a.yaml"]);
+        assert_eq!(names(&pack(&path, &["*.yaml".to_owned()]).unwrap()), ["."]);
+    }
+
+    #[test]
+    fn a_link_into_its_own_parents_becomes_an_empty_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        std::fs::write(folder.path().join("a.yaml"), "a").unwrap();
+        std::os::unix::fs::symlink("..", folder.path().join("sub/up")).unwrap();
+        let (_temporary, copy) = without_links(folder.path()).unwrap();
+        assert_eq!(names(&pack(&copy, &[]).unwrap()), [".", "a.yaml", "sub", "sub/up"]);
     }
 
     #[test]

@@ -154,12 +154,8 @@ fn build(call: &Call) -> Outcome {
     let input = Input::of(call, |path, _| {
         format!("invalid path '{path}', must point to an existing directory or file")
     })?;
-    let shown = if call.on("resolve-symlinks") {
-        input.path.display().to_string()
-    } else {
-        call.text("path").to_owned()
-    };
-    say::action(format!("building artifact from {shown}"));
+    // Input from stdin and resolved links are packed from a temporary place, which is the one shown.
+    say::action(format!("building artifact from {}", input.path.display()));
     let bytes =
         pack::pack(&input.path, call.list("ignore-paths")).context("building artifact failed, error")?;
     let output = Path::new(call.text("output"));
@@ -175,7 +171,7 @@ fn artifact_url(url: &str) -> anyhow::Result<&str> {
         bail!("URL must be in format 'oci://<domain>/<org>/<repo>'")
     };
     if let Err(why) = Reference::parse(rest) {
-        bail!("'{rest}' invalid URL: {why}");
+        bail!("'{url}' invalid URL: {why}");
     }
     Ok(rest)
 }
@@ -192,14 +188,13 @@ fn registry(call: &Call) -> anyhow::Result<Registry> {
         "" => docker_config()?,
         creds => {
             say::action("logging in to registry with credentials");
-            let Some((user, password)) = creds.split_once(':') else {
-                bail!(
-                    "could not login with credentials: invalid credentials, expected <username>:<password>"
-                );
-            };
-            Keychain::fixed(Credentials::Basic {
-                username: user.to_owned(),
-                password: Secret::new(password.to_owned()),
+            Keychain::fixed(match creds.split_once(':') {
+                Some((user, password)) => Credentials::Basic {
+                    username: user.to_owned(),
+                    password: Secret::new(password.to_owned()),
+                },
+                // A word without a colon is a token of the registry.
+                None => Credentials::Bearer(Secret::new(creds.to_owned())),
             })
         }
     };
@@ -239,18 +234,7 @@ async fn push(call: &Call) -> Outcome {
         )
     };
     let input = Input::of(call, missing)?;
-    let mut annotations = BTreeMap::new();
-    for annotation in call.list("annotations") {
-        let parts: Vec<&str> = annotation.split('=').collect();
-        let [key, value] = parts[..] else {
-            bail!("invalid annotation {annotation}, must be in the format key=value")
-        };
-        annotations.insert(key.to_owned(), value.to_owned());
-    }
-    let created = if call.on("reproducible") { jiff::Timestamp::UNIX_EPOCH } else { jiff::Timestamp::now() };
-    annotations.insert(CREATED.to_owned(), created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    annotations.insert(SOURCE.to_owned(), call.text("source").to_owned());
-    annotations.insert(REVISION.to_owned(), call.text("revision").to_owned());
+    let annotations = annotations(call)?;
     let registry = registry(call)?;
     if call.text("output").is_empty() {
         say::action(format!("pushing artifact to {target}"));
@@ -282,6 +266,26 @@ async fn push(call: &Call) -> Outcome {
         _ => say::success(format!("artifact successfully pushed to {pushed}")),
     }
     Ok(())
+}
+
+/// What the manifest says about the artifact; what was asked for by name wins over what the flags say.
+fn annotations(call: &Call) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut annotations = BTreeMap::new();
+    for annotation in call.list("annotations") {
+        let parts: Vec<&str> = annotation.split('=').collect();
+        let [key, value] = parts[..] else {
+            bail!("invalid annotation {annotation}, must be in the format key=value")
+        };
+        annotations.insert(key.to_owned(), value.to_owned());
+    }
+    let created = if call.on("reproducible") { jiff::Timestamp::UNIX_EPOCH } else { jiff::Timestamp::now() };
+    let created = created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    for (key, value) in
+        [(CREATED, created.as_str()), (SOURCE, call.text("source")), (REVISION, call.text("revision"))]
+    {
+        annotations.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+    }
+    Ok(annotations)
 }
 
 async fn publish(
@@ -359,20 +363,20 @@ async fn list_artifacts(call: &Call) -> Outcome {
     let target = artifact_url(url)?;
     let repository = Repository::parse(target)?;
     let registry = registry(call)?;
-    let filter = match call.text("filter-regex") {
-        "" => None,
-        text => Some(Regex::new(text).with_context(|| "error parsing regexp")?),
-    };
+    let mut tags = registry.tags(&repository).await.context("listing tags failed")?;
     let range = match call.text("filter-semver") {
         "" => None,
-        text => Some(text.parse::<Constraints>().map_err(|e| anyhow::anyhow!("{e}"))?),
+        text => Some(text.parse::<Constraints>().with_context(|| format!("semver '{text}' parse error"))?),
     };
-    let mut tags = registry.tags(&repository).await?;
+    let filter = match call.text("filter-regex") {
+        "" => None,
+        text => Some(Regex::new(text).with_context(|| format!("regex '{text}' parse error"))?),
+    };
     tags.sort_by(|a, b| b.cmp(a));
     let mut rows = Vec::new();
     for tag in tags {
         // Signatures of cosign lie beside what they sign.
-        let is_signature = tag.ends_with(".sig") || tag.ends_with(".att");
+        let is_signature = [".sig", ".att", ".sbom"].iter().any(|end| tag.ends_with(end));
         let in_range = range.as_ref().is_none_or(|r| Version::parse(&tag).is_ok_and(|v| r.check(&v)));
         if is_signature || !in_range || filter.as_ref().is_some_and(|f| !f.is_match(&tag)) {
             continue;
@@ -403,4 +407,44 @@ async fn diff(call: &Call) -> Outcome {
     }
     say::success("no changes detected");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotations_by_name_win_over_flags() {
+        let flags = [
+            repeated("annotations", ""),
+            switch("reproducible", ""),
+            text("source", ""),
+            text("revision", ""),
+        ];
+        let with = |uses: &[(usize, &str, &str)]| {
+            let given: Vec<_> = uses.iter().map(|(i, flag, v)| (*i, *flag, (*v).to_owned())).collect();
+            annotations(&Call::new(vec![], vec![], &flags, &given).unwrap())
+        };
+        let found = with(&[
+            (1, "annotations", "org.opencontainers.image.source=mine"),
+            (2, "source", "https://git.example.com/a"),
+            (3, "revision", "main@sha1:1"),
+            (4, "reproducible", "true"),
+        ])
+        .unwrap();
+        assert_eq!(found[SOURCE], "mine");
+        assert_eq!(
+            (found[REVISION].as_str(), found[CREATED].as_str()),
+            ("main@sha1:1", "1970-01-01T00:00:00Z")
+        );
+        let refused = with(&[(1, "annotations", "a=b=c")]).unwrap_err().to_string();
+        assert_eq!(refused, "invalid annotation a=b=c, must be in the format key=value");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_shown_as_it_was_given() {
+        let refused = artifact_url("oci://registry.example.com/UPPER:v1").unwrap_err().to_string();
+        assert!(refused.starts_with("'oci://registry.example.com/UPPER:v1' invalid URL: "), "{refused}");
+        assert_eq!(artifact_url("oci://registry.example.com/a/b:v1").unwrap(), "registry.example.com/a/b:v1");
+    }
 }

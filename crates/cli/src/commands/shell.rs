@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use anyhow::{anyhow, bail};
-use fl_subst::{Error, Missing, Unset};
+use fl_subst::Missing;
 
 use crate::call::{Call, Outcome, action};
 use crate::flag::switch;
@@ -21,9 +21,9 @@ pub(crate) fn envsubst_node() -> Node {
     .example("Between a build and an apply", "envsubst --strict < app.yaml | kubectl apply -f -")
 }
 
+/// Line by line: what stands before a mistake is printed, as a pipe has seen it by then, and the first mistake ends it.
 fn envsubst(call: &Call) -> Outcome {
     let missing = if call.on("strict") { Missing::Refuse } else { Missing::Empty };
-    let mut unset: Vec<Unset> = Vec::new();
     let mut stdin = std::io::stdin().lock();
     let mut line = Vec::new();
     for number in 1.. {
@@ -34,29 +34,12 @@ fn envsubst(call: &Call) -> Outcome {
         let Ok(text) = std::str::from_utf8(&line) else { bail!("line {number}: not valid UTF-8") };
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
-        match fl_subst::expand_bytes(text, missing, |name| std::env::var(name).ok()) {
-            Ok(mut expanded) if unset.is_empty() => {
-                expanded.push(b'\n');
-                say::bytes(&expanded);
-            }
-            Ok(_) => {}
-            Err(Error::Unset(names)) => {
-                for mut name in names {
-                    name.line = number;
-                    if !unset.iter().any(|u| u.name == name.name) {
-                        unset.push(name);
-                    }
-                }
-            }
-            Err(error) => return Err(anyhow!(error.flux_text())),
-        }
+        let mut expanded = fl_subst::expand_bytes(text, missing, |name| std::env::var(name).ok())
+            .map_err(|error| anyhow!(error.flux_text()))?;
+        expanded.push(b'\n');
+        say::bytes(&expanded);
     }
-    match unset.len() {
-        0 => Ok(()),
-        // A single one reads as flux words it.
-        1 => Err(anyhow!(Error::Unset(unset).flux_text())),
-        _ => Err(anyhow!(Error::Unset(unset))),
-    }
+    Ok(())
 }
 
 /// The scripts leave the thinking to the program itself (see [`crate::complete`]); `PROGRAM` stands for its name.
