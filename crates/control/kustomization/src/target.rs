@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_api::kustomize::Kustomization;
 use fl_apply::{Cluster, Observer};
-use fl_runtime::{Connection, Identity, Kind, Metrics, Reconciled as _, RemoteOptions, Runtime};
-use serde_json::json;
+use fl_runtime::{Connection, Identity, Metrics, Reconciled as _, RemoteAccounts, RemoteOptions, Runtime};
 
 use crate::Options;
 use crate::dereference::secret_data;
@@ -83,7 +82,12 @@ impl Targets {
             return self.keep(id, &connection, &identity);
         }
         if let Some(map) = &reference.config_map_ref {
-            let connection = self.read_config_map(namespace, &map.name, options).await?;
+            let accounts = RemoteAccounts {
+                default: &options.default_kubeconfig_service_account,
+                per_object: self.runtime.options().gates.enabled("ObjectLevelWorkloadIdentity"),
+            };
+            let own = self.runtime.cluster();
+            let connection = Connection::from_config_map(own, namespace, &map.name, accounts).await?;
             // A token lives for an hour at most, so these are not kept.
             return Ok(Target { cluster: self.connect(&connection, &identity)?, local: false });
         }
@@ -128,47 +132,6 @@ impl Targets {
             })?,
         };
         String::from_utf8(bytes.into_exposed()).map_err(|_| format!("KubeConfig secret '{id}' is not text"))
-    }
-
-    /// A cluster that trusts the accounts of this one.
-    async fn read_config_map(
-        &self,
-        namespace: &str,
-        name: &str,
-        options: &Options,
-    ) -> Result<Connection, String> {
-        let id = format!("{namespace}/{name}");
-        let map = self
-            .runtime
-            .cluster()
-            .get(&Kind::config_map(), Some(namespace), name)
-            .await
-            .map_err(|e| format!("failed to get ConfigMap '{id}': {e}"))?;
-        let text = |key: &str| map["data"][key].as_str().filter(|t| !t.is_empty());
-        let provider = text("provider").unwrap_or_default();
-        if provider != "generic" {
-            return Err(format!(
-                "provider '{provider}' in ConfigMap '{id}' is not supported by this engine; 'generic' is, or use a kubeconfig Secret"
-            ));
-        }
-        let address = text("address").ok_or_else(|| format!("ConfigMap '{id}' has no 'address'"))?;
-        let account = text("serviceAccountName")
-            .or(Some(options.default_kubeconfig_service_account.as_str()).filter(|n| !n.is_empty()))
-            .unwrap_or("default");
-        let audiences: Vec<&str> = match text("audiences") {
-            Some(lines) => lines.lines().map(str::trim).filter(|l| !l.is_empty()).collect(),
-            None => vec![address],
-        };
-        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"audiences": audiences, "expirationSeconds": 3600}});
-        let answer = self
-            .runtime
-            .cluster()
-            .create_subresource(&Kind::service_account(), Some(namespace), account, "token", &request)
-            .await
-            .map_err(|e| format!("cannot get a token of ServiceAccount '{namespace}/{account}': {e}"))?;
-        let token = answer["status"]["token"].as_str().unwrap_or_default();
-        Connection::from_parts(address, text("ca.crt").map(str::as_bytes), token).map_err(|e| e.to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Objects are untyped on the way through; typed where a field decides something. Reads go to the server: what may be
 //! answered from a watch is asked of the [`crate::Hub`].
 
+mod config_map;
 mod connect;
 mod error;
 mod fence;
@@ -17,6 +18,7 @@ use http::{Method, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use config_map::RemoteAccounts;
 pub use connect::{ConnectError, ConnectOptions, Connection, Identity, RemoteOptions};
 pub use error::{ApiError, Known};
 pub use fence::Fence;

@@ -1,0 +1,177 @@
+//! A remote cluster that trusts the accounts of this one: `spec.kubeConfig.configMapRef`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::{Cluster, ConnectError, Connection};
+use crate::kind::Kind;
+
+/// Where a Pod finds the token of its own account.
+const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+const GATE: &str = "ObjectLevelWorkloadIdentity";
+
+/// Who may act for an object on another cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoteAccounts<'a> {
+    /// `--default-kubeconfig-service-account`: for objects that name none. Empty: the engine's own account.
+    pub default: &'a str,
+    /// The gate `ObjectLevelWorkloadIdentity`: whether objects may name accounts at all.
+    pub per_object: bool,
+}
+
+impl Connection {
+    /// Reads a ConfigMap and gets a token for the cluster it describes. Errors are texts for people, in the words of Flux.
+    pub async fn from_config_map(
+        cluster: &Cluster,
+        namespace: &str,
+        name: &str,
+        accounts: RemoteAccounts<'_>,
+    ) -> Result<Self, String> {
+        let map = cluster
+            .get(&Kind::config_map(), Some(namespace), name)
+            .await
+            .map_err(|e| format!("failed to get configmap {namespace}/{name}: {e}"))?;
+        let text = |key: &str| map["data"][key].as_str().unwrap_or_default();
+        match text("provider") {
+            "generic" => {}
+            cloud @ ("aws" | "azure" | "gcp") => {
+                return Err(format!(
+                    "provider '{cloud}' needs a cloud identity, which this engine does not use yet; use 'generic' or a kubeconfig Secret"
+                ));
+            }
+            other => return Err(format!("provider '{other}' not implemented")),
+        }
+        let address = text("address");
+        let mut audiences: Vec<&str> =
+            text("audiences").lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        if audiences.is_empty() {
+            audiences.push(address);
+        }
+        let asked = text("serviceAccountName");
+        let account = if asked.is_empty() { accounts.default } else { asked };
+        let token = if account.is_empty() {
+            own_token(cluster, &audiences)
+                .await
+                .map_err(|e| format!("failed to create provider access token for the controller: {e}"))
+        } else {
+            account_token(cluster, namespace, account, asked.is_empty(), accounts.per_object, &audiences)
+                .await
+        };
+        let token = token.map_err(|e| format!("failed to get access token for cluster: {e}"))?;
+        if address.is_empty() {
+            return Err("cluster address is required to create a REST config".to_owned());
+        }
+        let host = host(address).map_err(|e| format!("failed to parse cluster address {address}: {e}"))?;
+        let ca = Some(text("ca.crt").as_bytes()).filter(|ca| !ca.is_empty());
+        Connection::from_parts(&host, ca, &token).map_err(|e: ConnectError| e.to_string())
+    }
+}
+
+/// A token of an account in the namespace of the object.
+async fn account_token(
+    cluster: &Cluster,
+    namespace: &str,
+    account: &str,
+    is_default: bool,
+    allowed: bool,
+    audiences: &[&str],
+) -> Result<String, String> {
+    let place = format!("{namespace}/{account}");
+    cluster.get(&Kind::service_account(), Some(namespace), account).await.map_err(|e| {
+        if e.is_not_found() && is_default {
+            format!("failed to get service account '{place}': the specified default service account does not exist in the object namespace")
+        } else {
+            format!("failed to get service account '{place}': {e}")
+        }
+    })?;
+    if !allowed {
+        return Err(format!("{GATE} feature gate is not enabled"));
+    }
+    request(cluster, namespace, account, audiences)
+        .await
+        .map_err(|e| format!("failed to create kubernetes token for service account '{place}': {e}"))
+}
+
+/// A token of the account this engine runs as.
+async fn own_token(cluster: &Cluster, audiences: &[&str]) -> Result<String, String> {
+    let own = tokio::fs::read_to_string(OWN_TOKEN).await.map_err(|e| {
+        let why = match e.kind() {
+            std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+            _ => e.to_string(),
+        };
+        format!("failed to read service account token file {OWN_TOKEN}: open {OWN_TOKEN}: {why}")
+    })?;
+    let subject = subject(&own).ok_or("failed to parse service account token")?;
+    let parts: Vec<&str> = subject.split(':').collect();
+    let [_, _, namespace, account] = parts.as_slice() else {
+        return Err(format!("invalid subject format in service account token: {subject}"));
+    };
+    request(cluster, namespace, account, audiences).await.map_err(|e| {
+        format!(
+            "failed to create kubernetes token for controller service account '{namespace}/{account}': {e}"
+        )
+    })
+}
+
+async fn request(
+    cluster: &Cluster,
+    namespace: &str,
+    account: &str,
+    audiences: &[&str],
+) -> Result<String, String> {
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"audiences": audiences, "expirationSeconds": 3600}});
+    let kind = Kind::service_account();
+    let answer = cluster.create_subresource(&kind, Some(namespace), account, "token", &request).await;
+    let answer = answer.map_err(|e| e.to_string())?;
+    Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Whose token it is. Nothing is trusted that is not checked by the server that reads it.
+fn subject(token: &str) -> Option<String> {
+    let payload = token.trim().split('.').nth(1)?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
+    claims["sub"].as_str().map(str::to_owned)
+}
+
+/// An address in its one form: `https://<host>:<port>`.
+fn host(address: &str) -> Result<String, String> {
+    let full = if address.starts_with("http") { address.to_owned() } else { format!("https://{address}") };
+    let bad =
+        |e: &dyn std::fmt::Display| format!("failed to parse Kubernetes API server address '{full}': {e}");
+    let uri: http::Uri = full.parse().map_err(|e: http::uri::InvalidUri| bad(&e))?;
+    if uri.scheme_str() != Some("https") {
+        return Err(format!("the Kubernetes API server address '{full}' must use https scheme"));
+    }
+    let authority = uri.authority().ok_or_else(|| bad(&"it has no host"))?;
+    let port = authority.port_u16().unwrap_or(443);
+    Ok(format!("https://{}:{port}", authority.host().to_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_one_form() {
+        assert_eq!(host("Example.com").unwrap(), "https://example.com:443");
+        assert_eq!(host("https://Example.com:6443/path").unwrap(), "https://example.com:6443");
+        assert_eq!(
+            host("http://example.com").unwrap_err(),
+            "the Kubernetes API server address 'http://example.com' must use https scheme"
+        );
+    }
+
+    #[test]
+    fn a_token_says_whose_it_is() {
+        let payload = URL_SAFE_NO_PAD.encode(r#"{"sub":"system:serviceaccount:flux-system:engine"}"#);
+        assert_eq!(
+            subject(&format!("h.{payload}.s\n")).as_deref(),
+            Some("system:serviceaccount:flux-system:engine")
+        );
+        assert_eq!(subject("nonsense"), None);
+    }
+}
