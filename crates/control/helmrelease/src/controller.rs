@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fl_api::condition::{reasons, types};
 use fl_api::helm::HelmRelease;
+use fl_api::helm::helm_release::ReleaseSnapshot;
 use fl_runtime::{
     ArtifactFetcher, Conditions, Edge, End as PassEnd, EventKind, Key, Kind, Names, Next, Outcome, Pass,
     Reconciled, Reconciler, RemoteOptions, Resolver, Runtime,
@@ -18,7 +19,7 @@ use crate::action::wait::Health;
 use crate::action::{Action, ActionError};
 use crate::chart::{ChartError, Charts, version_of_revision};
 use crate::dependencies::{self, Waits};
-use crate::release::{End, Machine, Shared, is_own, record_release, summarize};
+use crate::release::{End, Machine, Shared, is_own, record_changes, record_release, summarize};
 use crate::requests::reset_requested;
 use crate::snapshots::{Snapshots, full_name, is_of, versioned_chart};
 use crate::source::{self, AppliedCharts, SourceError};
@@ -297,6 +298,8 @@ impl HelmReleaseController {
             listener: &|_: &str| {},
         };
         let mut result = action.uninstall().await;
+        // An uninstall that fails half-way leaves records in another state than the history says.
+        record_changes(&mut pass.object, &records.observed, Some("uninstall"), false);
         let name = full_name(&current);
         let keep = object.uninstall().keep_history.unwrap_or(false);
         match &result {
@@ -318,6 +321,12 @@ impl HelmReleaseController {
                     "release mismatch: uninstalled release {}/{}.v{} != current release {name}",
                     release.namespace, release.name, release.version
                 )));
+            }
+            // Helm goes on when its storage cannot be written; then nothing says that the release has ended.
+            Ok(_) if current.status != "uninstalled" && is_unchanged(&pass.object, &current) => {
+                result = Err(ActionError::failed(
+                    "uninstall completed with error: release not updated in Helm storage",
+                ));
             }
             _ => {}
         }
@@ -429,6 +438,12 @@ fn target_changed(object: &HelmRelease, chart: &str) -> Option<&'static str> {
     }
     let in_place = object.upgrade().chart_name_change_strategy == Some(InPlaceUpdate);
     (chart != latest.chart_name && !in_place).then_some("chart name")
+}
+
+/// Whether the history still has a release as it was.
+fn is_unchanged(object: &HelmRelease, known: &ReleaseSnapshot) -> bool {
+    let latest = object.status.as_ref().and_then(|status| status.latest());
+    latest.is_some_and(|latest| latest.digest == known.digest)
 }
 
 /// A prerequisite that failed before holds again.

@@ -55,6 +55,8 @@ pub struct Capabilities {
 
 /// The Helm release whose behaviour this crate has.
 pub(crate) const HELM_VERSION: &str = "v3.22.0";
+/// What Helm 4 calls itself where it is a library, as in Flux.
+pub(crate) const HELM_4_VERSION: &str = "v4.2";
 /// The Go release that built it; templates can ask for it.
 pub(crate) const GO_VERSION: &str = "go1.26.8";
 

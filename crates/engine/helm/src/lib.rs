@@ -35,5 +35,8 @@ pub use release::{
     Crd, Hook, HookEvent, INSTALL_ORDER, Manifest, PostRender, PrintOptions, Release, UNINSTALL_ORDER,
     compare_kinds, push_document, split_documents, split_manifests,
 };
-pub use render::{CompiledChart, ReleaseOptions, RenderOptions, RenderedFiles, release_name_from_template};
+pub use render::{
+    CompiledChart, ReleaseOptions, RenderOptions, RenderedFiles, check_release_name,
+    release_name_from_template,
+};
 pub use values::{Overrides, SetError, SetKind, Tree, check_schema};

@@ -3,7 +3,7 @@
 use fl_yaml::{Dialect, JsonStyle, Node};
 use flate2::write::GzEncoder;
 
-use crate::chart::{Chart, Metadata};
+use crate::chart::{ArchiveLimits, Chart, Metadata, archive};
 use crate::decode;
 use crate::error::LoadError;
 use crate::files::Files;
@@ -171,15 +171,27 @@ pub fn chart_metadata(files: &dyn Files) -> Result<Metadata, LoadError> {
     Ok(metadata)
 }
 
-/// The metadata of a chart archive.
-pub fn archive_metadata(data: &[u8]) -> Result<Metadata, LoadError> {
-    // Loading checks every path and limit on the way.
-    Ok(crate::Loader::new().archive(data)?.metadata)
+/// The metadata of a chart archive, `requirements.yaml` included, without loading the rest: every path and size is checked,
+/// but what the other files say is not looked at.
+pub fn archive_metadata(data: &[u8], limits: ArchiveLimits) -> Result<Metadata, LoadError> {
+    let (files, _) = archive::read(data, None, limits, &mut |_, _| {})?;
+    let mut metadata = None;
+    for file in files {
+        let name = match file.name.as_str() {
+            "Chart.yaml" => "Chart.yaml",
+            "requirements.yaml" => "requirements.yaml",
+            _ => continue,
+        };
+        add_metadata(metadata.get_or_insert_with(Metadata::default), name, &file.data)?;
+    }
+    metadata.ok_or_else(|| LoadError::Archive("no 'Chart.yaml' found".to_owned()))
 }
 
 fn add_metadata(metadata: &mut Metadata, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
-    let document = decode::document(data).map_err(|why| LoadError::File { file, why })?;
-    metadata.read(&document).map_err(|why| LoadError::File { file, why })?;
+    // Whoever reads metadata alone names the file in quotes; loading a whole chart does not.
+    let unreadable = |why: String| LoadError::Archive(format!("cannot load '{file}': {why}"));
+    let document = decode::document(data).map_err(unreadable)?;
+    metadata.read(&document).map_err(unreadable)?;
     if metadata.api_version.is_empty() {
         metadata.api_version = "v1".to_owned();
     }
@@ -246,6 +258,34 @@ mod tests {
         assert_eq!(files[0].1, "apiVersion: v2\nappVersion: \"2\"\nname: app\nversion: 1.0.0\n");
         assert_eq!(files[1].1, "# kept\ncolor: red\ncount: 1000000\n");
         assert_eq!(package(&chart()).unwrap(), package(&chart()).unwrap());
+    }
+
+    fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+        for (name, text) in files {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(text.len() as u64);
+            tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+        }
+        tar.into_inner().unwrap().finish().unwrap()
+    }
+
+    #[test]
+    fn metadata_needs_nothing_but_its_files() {
+        let read = |files: &[(&str, &str)]| archive_metadata(&packed(files), ArchiveLimits::default());
+        let broken = [
+            ("app/Chart.yaml", "name: app\nversion: 1.0.0\n"),
+            ("app/values.yaml", "a: ["),
+            ("app/charts/sub/values.yaml", "no chart"),
+            ("app/requirements.yaml", "dependencies: [{name: dep, version: 1.x}]"),
+        ];
+        let metadata = read(&broken).unwrap();
+        assert_eq!((metadata.name.as_str(), metadata.api_version.as_str()), ("app", "v1"));
+        assert_eq!(metadata.dependencies.map(|d| d.len()), Some(1));
+        assert!(Loader::new().archive(&packed(&broken)).is_err());
+        let error = |files| read(files).unwrap_err().to_string();
+        assert_eq!(error(&[("app/values.yaml", "a: 1")]), "no 'Chart.yaml' found");
+        assert!(error(&[("app/Chart.yaml", "name: [")]).starts_with("cannot load 'Chart.yaml': "));
     }
 
     #[test]

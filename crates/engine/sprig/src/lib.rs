@@ -41,6 +41,14 @@ pub use yaml::{from_node, from_yaml, to_yaml};
 
 use fl_gotemplate::Functions;
 
+/// The same for Helm 4, which has a few more.
+pub fn functions_of_helm_4() -> Functions {
+    let mut f = functions();
+    yaml::add_strict(&mut f);
+    toml::add_strict(&mut f);
+    f
+}
+
 /// Every function that Helm's templates may call, `include` and `tpl` too.
 pub fn functions() -> Functions {
     let mut f = Functions::new();

@@ -5,14 +5,26 @@ use fl_gotemplate::{CallError, Entries, Functions, Kind, Map, Value, fmt};
 use crate::args::{A, S, fixed, string, text};
 use crate::json::error_dict;
 
+fn to_toml(value: &Value) -> Result<Writer, CallError> {
+    if let Value::Nil = value {
+        return Err(CallError::new(NOTHING));
+    }
+    let mut writer = Writer::default();
+    writer.encode(&mut Vec::new(), value).map(|()| writer)
+}
+
+const NOTHING: &str = "reflect: call of reflect.Value.Type on zero Value";
+
+/// What Helm 4 has more: the same, but an error ends the template.
+pub(crate) fn add_strict(f: &mut Functions) {
+    fixed(f, "mustToToml", &[A], |cx, a| string(cx, to_toml(&a[0])?.out));
+}
+
 pub(crate) fn add(f: &mut Functions) {
     fixed(f, "toToml", &[A], |cx, a| {
-        if let Value::Nil = a[0] {
-            return Err(CallError::new("reflect: call of reflect.Value.Type on zero Value"));
-        }
-        let mut writer = Writer::default();
-        match writer.encode(&mut Vec::new(), &a[0]) {
-            Ok(()) => string(cx, writer.out),
+        match to_toml(&a[0]) {
+            Ok(writer) => string(cx, writer.out),
+            Err(error) if error.message() == NOTHING => Err(error),
             Err(error) if error.is_budget() => Err(error),
             // Helm shows the error in place of the text.
             Err(error) => string(cx, error.message().to_owned()),

@@ -6,6 +6,14 @@ use fl_yaml::{Dialect, Node, Options, Scalar};
 use crate::args::{A, S, bytes, fixed, string};
 use crate::json::{as_dict, as_list, error_dict};
 
+/// What Helm 4 has more: the same, but an error ends the template.
+pub(crate) fn add_strict(f: &mut Functions) {
+    fixed(f, "mustToYaml", &[A], |cx, a| {
+        let text = to_yaml(&a[0])?;
+        string(cx, text.strip_suffix('\n').unwrap_or(&text))
+    });
+}
+
 pub(crate) fn add(f: &mut Functions) {
     fixed(f, "toYaml", &[A], |cx, a| match to_yaml(&a[0]) {
         Ok(text) => string(cx, text.strip_suffix('\n').unwrap_or(&text)),

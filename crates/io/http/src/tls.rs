@@ -8,7 +8,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
-use crate::{Error, Settings};
+use crate::{ClientCertificate, Error, Settings};
 
 /// The system's certificates are read once; a container may have none, and then only given ones are trusted.
 fn system_roots() -> &'static [CertificateDer<'static>] {
@@ -51,6 +51,32 @@ pub(crate) fn config(settings: &Settings) -> Result<ClientConfig, Error> {
             builder.with_client_auth_cert(chain, key).map_err(|e| bad("client certificate", e.to_string()))
         }
     }
+}
+
+/// Whether certificates can be used at all; if not, why, in Go's words. A bundle may hold some that cannot.
+///
+/// # Errors
+/// A pair that is no PEM, or a bundle without a usable certificate.
+pub fn check_certificates(ca: Option<&[u8]>, pair: Option<&ClientCertificate>) -> Result<(), String> {
+    if let Some(pair) = pair {
+        let missing = |what: &str| {
+            let why = format!("tls: failed to find any PEM data in {what} input");
+            Err(format!("failed to parse TLS certificate and key: {why}"))
+        };
+        if !CertificateDer::pem_slice_iter(&pair.chain).any(|found| found.is_ok()) {
+            return missing("certificate");
+        }
+        if PrivateKeyDer::from_pem_slice(pair.key.expose()).is_err() {
+            return missing("key");
+        }
+    }
+    if let Some(pem) = ca {
+        let found = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
+        if RootCertStore::empty().add_parsable_certificates(found).0 == 0 {
+            return Err("failed to parse CA certificate".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// For `insecureSkipVerify`: the certificate is not judged, its signature still is.

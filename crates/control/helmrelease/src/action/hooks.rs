@@ -116,7 +116,7 @@ impl Action<'_> {
                 return Err(early(error.within(&words)));
             }
         };
-        let done = wait::hook_done(self.cluster, &self.health, &targets, &live, run.timeout).await;
+        let done = wait::hook_done(self.cluster, &self.health, &targets, &live, run.wait, run.timeout).await;
         match done {
             Ok(()) => {
                 finish(&mut release.hooks[at], HookPhase::SUCCEEDED);

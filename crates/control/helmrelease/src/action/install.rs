@@ -92,6 +92,8 @@ impl Action<'_> {
 
     /// The number of the new revision, when the name is free.
     async fn free_revision(&mut self, replace: bool) -> Result<i64, ActionError> {
+        fl_helm::check_release_name(self.records.name())
+            .map_err(|error| ActionError::from(error).within("release name check failed"))?;
         let history = self.records.history().await?;
         let next = history.next_version();
         match history.last().map(|last| &last.info.status) {

@@ -97,8 +97,11 @@ impl PostRenderer {
             }
             for document in split_documents(text) {
                 let read = parse_all(document.as_bytes(), &Options::v3());
-                let read = read.map_err(|error| Trouble::Merge(format!("parsing {name}: {error}")))?;
+                let read = read.map_err(|error| {
+                    Trouble::Merge(format!("parsing {name}: MalformedYAMLError: {error}"))
+                })?;
                 for node in read {
+                    check_table(&node, name)?;
                     take_apart(node, name, &mut nodes);
                 }
             }
@@ -179,22 +182,66 @@ fn take_apart(node: Node, file: &str, nodes: &mut Vec<(String, Node)>) {
     nodes.push((file.to_owned(), node));
 }
 
+/// A document that is no table is no object. One without content is passed over.
+fn check_table(node: &Node, file: &str) -> Result<(), Trouble> {
+    let kind = if node.as_seq().is_some() {
+        "SequenceNode"
+    } else if node.as_map().is_none() && !node.is_null(Dialect::V3) {
+        "ScalarNode"
+    } else {
+        return Ok(());
+    };
+    let mut text = String::new();
+    write_sigs_yaml(&mut text, node, Dialect::V3).map_err(|error| Trouble::Merge(error.to_string()))?;
+    Err(Trouble::Merge(format!(
+        "parsing {file}: wrong node kind: expected MappingNode but got {kind}: node contents:\n{text}"
+    )))
+}
+
+/// The names of an object as Go prints them: type, name and namespace, labels, annotations. Among these is the one that Helm
+/// puts on every document for as long as renderers work on them.
+fn described(node: &Node, file: &str) -> String {
+    let text = |node: Option<&Node>| node.and_then(|n| n.as_str(Dialect::V3)).unwrap_or_default().to_owned();
+    let metadata = node.get("metadata");
+    let field = |key: &str| text(metadata.and_then(|metadata| metadata.get(key)));
+    let table = |key: &str, more: Option<(&str, &str)>| {
+        let found = metadata.and_then(|metadata| metadata.get(key)).and_then(Node::as_map);
+        let mut entries: BTreeMap<String, String> = found
+            .into_iter()
+            .flat_map(fl_yaml::Map::iter)
+            .map(|entry| (entry.name().unwrap_or_default().to_owned(), text(Some(&entry.value))))
+            .collect();
+        entries.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let entries: Vec<String> = entries.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+        format!("map[{}]", entries.join(" "))
+    };
+    format!(
+        "{{{{{} {}}} {{{{{} {}}} {} {}}}}}",
+        text(node.get("apiVersion")),
+        text(node.get("kind")),
+        field("name"),
+        field("namespace"),
+        table("labels", None),
+        table("annotations", Some((FILE_ANNOTATION, file)))
+    )
+}
+
 /// Two documents for one object are a mistake of the chart.
 fn check_identities(nodes: &[(String, Node)]) -> Result<(), Trouble> {
     let mut seen = HashSet::new();
-    for (_, node) in nodes {
+    for (file, node) in nodes {
         let text =
             |node: Option<&Node>| node.and_then(|n| n.as_str(Dialect::V3)).unwrap_or_default().to_owned();
         let metadata = |key: &str| text(node.get("metadata").and_then(|metadata| metadata.get(key)));
         let (api_version, kind) = (text(node.get("apiVersion")), text(node.get("kind")));
         let (name, namespace) = (metadata("name"), metadata("namespace"));
+        let missing =
+            |what: &str| Trouble::Run(format!("missing {what} in object {}", described(node, file)));
         if kind.is_empty() {
-            return Err(Trouble::Run("missing Resource metadata".to_owned()));
+            return Err(missing("kind"));
         }
         if name.is_empty() && metadata("generateName").is_empty() {
-            return Err(Trouble::Run(format!(
-                "missing metadata.name in object {{{{{api_version} {kind}}}}}"
-            )));
+            return Err(missing("metadata.name"));
         }
         if name.is_empty() {
             continue;
@@ -363,6 +410,29 @@ mod tests {
             "---\n# Source: c/templates/a.yaml\napiVersion: v1\ndata:\n  b: \"1\"\nkind: ConfigMap\nmetadata:\n  labels:\n    \
              helm.toolkit.fluxcd.io/name: app\n    helm.toolkit.fluxcd.io/namespace: ns\n  name: a\n\n"
         );
+    }
+
+    #[test]
+    fn documents_that_are_no_objects() {
+        let fails = |text: &str| {
+            let run = PostRenderer::of(&object(json!({})), Defaults::default()).run(rendered(&[("f", text)]));
+            run.expect_err("refused").to_string()
+        };
+        assert_eq!(
+            fails("foo: bar\n"),
+            "error while running post render on files: missing kind in object \
+             {{ } {{ } map[] map[postrenderer.helm.sh/postrender-filename:f]}}"
+        );
+        assert_eq!(
+            fails("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: n, labels: {b: c, a: d}}\n"),
+            "error while running post render on files: missing metadata.name in object \
+             {{v1 ConfigMap} {{ n} map[a:d b:c] map[postrenderer.helm.sh/postrender-filename:f]}}"
+        );
+        assert_eq!(
+            fails("1\n"),
+            "error merging manifests: parsing f: wrong node kind: expected MappingNode but got ScalarNode: node contents:\n1\n"
+        );
+        assert!(fails("a: [").starts_with("error merging manifests: parsing f: MalformedYAMLError: "));
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Render {
             skip_schema: self.skip_schema,
             subchart_notes: false,
         };
-        let rendered = self.chart.render_files(&overrides(&self.values), &options)?;
+        let rendered = self.chart.render_for_action(&overrides(&self.values), &options)?;
         self.post_renderer.run(rendered)
     }
 }

@@ -17,26 +17,47 @@ use crate::spec::Wait;
 #[derive(Debug, Clone)]
 pub(crate) struct Health {
     objects: HealthRules,
+    /// The same where Jobs are not waited for: they only have to start.
+    without_jobs: HealthRules,
     hooks: HealthRules,
 }
 
 impl Health {
     /// Compiles `healthCheckExprs`.
     pub(crate) fn compile(checks: &[CustomHealthCheck]) -> Result<Self, HealthRuleError> {
-        let objects = HealthRules::compile(checks)?;
-        let mut with_pods = checks.to_vec();
         // A Pod that is a hook is done when it ended, not when it runs.
-        let pod: Result<CustomHealthCheck, _> = serde_json::from_value(json!({
+        let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
             "current": "status.phase == 'Succeeded'",
             "failed": "status.phase == 'Failed'",
-        }));
-        if !checks.iter().any(|check| check.api_version == "v1" && check.kind.as_deref() == Some("Pod")) {
-            with_pods.extend(pod);
-        }
-        Ok(Self { objects, hooks: HealthRules::compile(&with_pods)? })
+        });
+        let job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "current": "has(status.startTime) || (has(status.conditions) && \
+                        status.conditions.exists(c, c.type in ['Complete', 'Suspended'] && c.status == 'True'))",
+            "failed": "has(status.conditions) && \
+                       status.conditions.exists(c, c.type == 'Failed' && c.status == 'True')",
+        });
+        Ok(Self {
+            objects: HealthRules::compile(checks)?,
+            without_jobs: with_default(checks, job)?,
+            hooks: with_default(checks, pod)?,
+        })
     }
+}
+
+/// The rules with one more, unless they have one for its kind.
+fn with_default(checks: &[CustomHealthCheck], more: Value) -> Result<HealthRules, HealthRuleError> {
+    let mut all = checks.to_vec();
+    let known = |check: &CustomHealthCheck| {
+        more["apiVersion"] == check.api_version.as_str() && more["kind"].as_str() == check.kind.as_deref()
+    };
+    if !checks.iter().any(known) {
+        all.extend(serde_json::from_value::<CustomHealthCheck>(more));
+    }
+    HealthRules::compile(&all)
 }
 
 /// How long and for what to wait.
@@ -63,15 +84,17 @@ pub(crate) async fn ready(
         target.reference.id.kind == "Deployment"
             && target.object.pointer("/spec/paused") == Some(&Value::Bool(true))
     };
-    let waited: Vec<&Target> =
-        targets.iter().filter(|target| !paused(target) && (patience.jobs || !is_job(target))).collect();
+    // As Helm 3 waits, Jobs do not matter at all when they are not waited for.
+    let ignored = |target: &Target| patience.wait == Wait::Legacy && !patience.jobs && is_job(target);
+    let waited: Vec<&Target> = targets.iter().filter(|target| !paused(target) && !ignored(target)).collect();
     let references: Vec<ObjectRef> = waited.iter().map(|target| target.reference.clone()).collect();
     let options = WaitOptions {
         timeout: patience.timeout,
         fail_fast: patience.wait == Wait::Poller,
         jobs_with_ttl: jobs_with_ttl(waited.iter().map(|target| &target.object)),
     };
-    let waiter = Waiter::new(cluster.clone(), health.objects.clone());
+    let rules = if patience.jobs { &health.objects } else { &health.without_jobs };
+    let waiter = Waiter::new(cluster.clone(), rules.clone());
     let ready = fl_runtime::idle(waiter.wait(&references, live, &options)).await;
     ready.map_err(|error| match patience.wait {
         Wait::Legacy if error.timed_out => ActionError::failed("context deadline exceeded"),
@@ -79,17 +102,20 @@ pub(crate) async fn ready(
     })
 }
 
-/// Waits until the Jobs and Pods of a hook have ended; other objects are done when they are there.
+/// Waits until the Jobs and Pods of a hook have ended. Other objects are done when they are there, unless an expression of the
+/// HelmRelease says when.
 pub(crate) async fn hook_done(
     cluster: &Cluster,
     health: &Health,
     targets: &[Target],
     live: &[Value],
+    wait: Wait,
     timeout: Duration,
 ) -> Result<(), ActionError> {
     let ends = |target: &&Target| {
         let id = &target.reference.id;
-        (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") || (id.group.is_empty() && id.kind == "Pod")
+        (id.group.as_str(), id.kind.as_str()) == ("batch", "Job")
+            || health.hooks.is_custom(&id.group, &id.kind)
     };
     let waited: Vec<&Target> = targets.iter().filter(ends).collect();
     if waited.is_empty() {
@@ -103,7 +129,10 @@ pub(crate) async fn hook_done(
     };
     let waiter = Waiter::new(cluster.clone(), health.hooks.clone());
     let done = fl_runtime::idle(waiter.wait(&references, live, &options)).await;
-    done.map_err(|error| ActionError::failed(error.to_string()))
+    done.map_err(|error| match wait {
+        Wait::Legacy if error.timed_out => ActionError::failed("timed out waiting for the condition"),
+        _ => ActionError::failed(error.to_string()),
+    })
 }
 
 /// Waits until objects are gone.
@@ -169,4 +198,32 @@ async fn log_of(cluster: &Cluster, namespace: &str, pod: &str, container: &str) 
     }
     let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
     cluster.client().request_text(request).await.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_that_are_not_waited_for_must_start() {
+        let health = Health::compile(&[]).expect("rules");
+        let job = |status: Value| json!({"apiVersion": "batch/v1", "kind": "Job", "status": status});
+        let word = |status| health.without_jobs.judge(&job(status), 0).word();
+        assert_eq!(word(json!({})), "InProgress");
+        assert_eq!(word(json!({"startTime": "2026-01-01T00:00:00Z"})), "Current");
+        assert_eq!(word(json!({"conditions": [{"type": "Suspended", "status": "True"}]})), "Current");
+        let failed = json!({"startTime": "x", "conditions": [{"type": "Failed", "status": "True"}]});
+        assert_eq!(word(failed), "Failed");
+        let started = job(json!({"startTime": "2026-01-01T00:00:00Z"}));
+        assert_eq!(health.objects.judge(&started, 0).word(), "InProgress");
+    }
+
+    #[test]
+    fn expressions_count_for_hooks_too() {
+        let checks = json!([{"apiVersion": "v1", "kind": "ConfigMap", "current": "data.done == 'yes'"}]);
+        let checks: Vec<CustomHealthCheck> = serde_json::from_value(checks).expect("checks");
+        let health = Health::compile(&checks).expect("rules");
+        assert!(health.hooks.is_custom("", "ConfigMap") && health.hooks.is_custom("", "Pod"));
+        assert!(!health.hooks.is_custom("", "Secret"));
+    }
 }

@@ -6,5 +6,5 @@ mod report;
 mod state;
 
 pub(crate) use machine::{End, Machine, Shared};
-pub(crate) use report::{record_release, snapshot_data, summarize};
+pub(crate) use report::{record_changes, record_release, snapshot_data, summarize};
 pub(crate) use state::is_own;

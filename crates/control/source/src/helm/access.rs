@@ -54,9 +54,8 @@ pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Resu
         let secret = secrets::read(cluster, namespace, name)
             .await
             .map_err(|e| format!("failed to get TLS authentication secret '{namespace}/{name}': {e}"))?;
-        let found = secrets::tls(&secret)
-            .map_err(|e| format!("failed to construct Helm client's TLS config: {e}"))?;
-        tls = Some(found);
+        let found = secrets::tls(&secret).and_then(usable);
+        tls = Some(found.map_err(|e| format!("failed to construct Helm client's TLS config: {e}"))?);
     }
     let (mut basic, mut login) = (None, None);
     if let Some(reference) = &spec.secret_ref {
@@ -65,10 +64,10 @@ pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Resu
             .await
             .map_err(|e| format!("failed to get authentication secret '{namespace}/{name}': {e}"))?;
         basic = basic_login(&secret).map_err(|e| format!("failed to detect authentication methods: {e}"))?;
-        if tls.is_none() && has_certificates(&secret) {
-            let found =
-                secrets::tls(&secret).map_err(|e| format!("failed to detect authentication methods: {e}"))?;
-            tls = Some(found);
+        // Half a pair counts for nothing here, as in Flux; what is whole must be usable.
+        if let Ok(found) = secrets::tls(&secret) {
+            let found = usable(found).map_err(|e| format!("failed to detect authentication methods: {e}"))?;
+            tls.get_or_insert(found);
         }
         login = Some(secret);
     }
@@ -83,9 +82,9 @@ pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Resu
     })
 }
 
-fn has_certificates(secret: &SecretData) -> bool {
-    let keys = ["tls.crt", "tls.key", "ca.crt", "certFile", "keyFile", "caFile"];
-    keys.iter().any(|k| secret.data.get(*k).is_some_and(|v| !v.is_empty()))
+fn usable(tls: Tls) -> Result<Tls, String> {
+    fl_http::check_certificates(tls.ca.as_deref(), tls.client_certificate.as_ref())?;
+    Ok(tls)
 }
 
 fn basic_login(secret: &SecretData) -> Result<Option<(String, Secret<String>)>, String> {
@@ -228,6 +227,28 @@ mod tests {
         for away in ["http://h/charts/app.tgz", "https://h:8443/x", "https://evil/x", "https://h.evil/x"] {
             assert!(!access.at_home(away), "{away}");
         }
+    }
+
+    #[test]
+    fn certificates_must_be_some() {
+        let refused = |ca: Option<&str>, pair: Option<(&str, &str)>| {
+            let tls = Tls {
+                ca: ca.map(|ca| ca.as_bytes().to_vec()),
+                client_certificate: pair.map(|(chain, key)| fl_http::ClientCertificate {
+                    chain: chain.as_bytes().to_vec(),
+                    key: Secret::new(key.as_bytes().to_vec()),
+                }),
+            };
+            usable(tls).err()
+        };
+        assert_eq!(refused(None, None), None);
+        assert_eq!(refused(Some("garbage"), None).as_deref(), Some("failed to parse CA certificate"));
+        assert_eq!(
+            refused(None, Some(("x", "y"))).as_deref(),
+            Some(
+                "failed to parse TLS certificate and key: tls: failed to find any PEM data in certificate input"
+            )
+        );
     }
 
     #[test]

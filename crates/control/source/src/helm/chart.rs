@@ -334,10 +334,11 @@ impl HelmCharts {
 
     /// Name and version of the chart in the store.
     async fn stored_chart(&self, artifact: &Artifact) -> Option<(String, String)> {
-        let (store, path) = (self.store.clone(), artifact.path.clone());
+        let (store, path, limits) = (self.store.clone(), artifact.path.clone(), self.limits);
         let read = move || {
             let data = std::fs::read(store.file(&path).ok()?).ok()?;
-            let metadata = fl_helm::archive_metadata(&data).ok()?;
+            let mut metadata = fl_helm::archive_metadata(&data, remote::archive_limits(limits)).ok()?;
+            metadata.validate().ok()?;
             Some((metadata.name, metadata.version))
         };
         blocking(read).await.ok().flatten()

@@ -8,7 +8,7 @@ use fl_helm::{Entry, Files, Kind, Tree as Values};
 
 use super::HelmLimits;
 use super::build::{Build, BuildError, BuildOptions, Reason};
-use super::remote::loader;
+use super::remote::{archive_limits, loader};
 use crate::tree::{Node, TarTree, Tree, clean, confined};
 
 /// A source tree that can be read at many places at once.
@@ -150,7 +150,7 @@ pub(super) fn prepare(
         }
         fl_helm::chart_metadata(&source.at(&place)).map_err(|e| wrong(e.to_string()))?
     } else {
-        loader(limits).archive(&archive).map_err(|e| wrong(e.to_string()))?.metadata
+        fl_helm::archive_metadata(&archive, archive_limits(limits)).map_err(|e| wrong(e.to_string()))?
     };
     metadata.validate().map_err(|e| wrong(e.to_string()))?;
     let version = options.version(&metadata.version)?;

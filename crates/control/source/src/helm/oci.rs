@@ -12,13 +12,17 @@ pub(super) struct OciCharts {
     pub(super) registry: Registry,
     /// `oci://host/path`
     base: String,
+    /// Whether there is a login to offer.
+    has_login: bool,
     limits: HelmLimits,
 }
 
 impl OciCharts {
     pub(super) fn new(access: &Access, limits: HelmLimits) -> Result<Self, String> {
-        let registry = Registry::new(access.registry()?).map_err(|e| e.to_string())?;
-        Ok(Self { registry, base: access.url.clone(), limits })
+        let options = access.registry()?;
+        let has_login = !options.keychain.is_empty();
+        let registry = Registry::new(options).map_err(|e| e.to_string())?;
+        Ok(Self { registry, base: access.url.clone(), has_login, limits })
     }
 
     fn repository(&self, name: &str) -> Result<Repository, String> {
@@ -40,7 +44,7 @@ impl OciCharts {
         let unlisted =
             |e: String| format!("could not get tags for {name:?}: could not fetch tags for {url:?}: {e}");
         let repository = self.repository(name).map_err(unlisted)?;
-        let tags = self.registry.tags(&repository).await.map_err(|e| unlisted(words(&e)))?;
+        let tags = self.registry.tags(&repository).await.map_err(|e| unlisted(self.words(&e)))?;
         let mut versions: Vec<(Version, String)> = Vec::new();
         for tag in tags {
             // A tag cannot have a plus; charts write an underscore for it. Helm takes only complete versions.
@@ -78,7 +82,7 @@ impl OciCharts {
         let failed = |e: String| format!("failed to get '{url}': {e}");
         let reference = self.reference(chosen).map_err(failed)?;
         let (manifest, _) = self.registry.image(&reference).await.map_err(|e| {
-            let why = if e.is_not_found() { format!("{reference}: not found") } else { words(&e) };
+            let why = if e.is_not_found() { format!("{reference}: not found") } else { self.words(&e) };
             failed(format!("failed to perform \"FetchReference\" on source: {why}"))
         })?;
         let is_chart = |layer: &&fl_oci::Descriptor| {
@@ -95,16 +99,19 @@ impl OciCharts {
             return Err(failed(format!("size of chart '{}' exceeds '{limit}' bytes limit", chosen.name)));
         }
         let blob = self.registry.blob_bytes(reference.repository(), layer, limit).await;
-        blob.map_err(|e| failed(words(&e)))
+        blob.map_err(|e| failed(self.words(&e)))
     }
-}
 
-/// A refusal in the words of the registry client that Helm uses.
-fn words(error: &Error) -> String {
-    match error {
-        Error::Refused { method, url, status, text } => {
-            format!("{method} {url:?}: response status code {status}: {}", text.to_lowercase())
+    /// A refusal in the words of the registry client that Helm uses. It does not even ask again when it has no login.
+    fn words(&self, error: &Error) -> String {
+        match error {
+            Error::Refused { method, url, status: 401, .. } if !self.has_login => {
+                format!("{method} {url:?}: basic credential not found")
+            }
+            Error::Refused { method, url, status, text } => {
+                format!("{method} {url:?}: response status code {status}: {}", text.to_lowercase())
+            }
+            other => other.to_string(),
         }
-        other => other.to_string(),
     }
 }

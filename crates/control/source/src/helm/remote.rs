@@ -221,10 +221,11 @@ fn check_name(name: &str) -> Result<(), BuildError> {
 }
 
 pub(super) fn loader(limits: HelmLimits) -> Loader {
-    Loader::with_limits(fl_helm::ArchiveLimits {
-        file: limits.chart_file,
-        ..fl_helm::ArchiveLimits::default()
-    })
+    Loader::with_limits(archive_limits(limits))
+}
+
+pub(super) fn archive_limits(limits: HelmLimits) -> fl_helm::ArchiveLimits {
+    fl_helm::ArchiveLimits { file: limits.chart_file, ..fl_helm::ArchiveLimits::default() }
 }
 
 /// The bytes as they came, when they are a chart.
@@ -238,7 +239,12 @@ fn keep(archive: Vec<u8>, chosen: &Chosen, version: &str, limits: HelmLimits) ->
             chosen.name, limits.chart
         )));
     }
-    loader(limits).archive(&archive).map_err(|e| unusable(e.to_string()))?;
+    // Only the metadata: what else is wrong with a chart is found by who renders it.
+    let mut metadata =
+        fl_helm::archive_metadata(&archive, archive_limits(limits)).map_err(|e| unusable(e.to_string()))?;
+    metadata.validate().map_err(|e| {
+        BuildError::new(Reason::Pull, format!("failed to validate metadata of written chart: {e}"))
+    })?;
     Ok(Build {
         name: chosen.name.clone(),
         version: version.to_owned(),

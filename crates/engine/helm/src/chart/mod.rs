@@ -1,6 +1,6 @@
 //! Charts as they are loaded: files, metadata, default values, subcharts. Immutable and shareable between threads.
 
-mod archive;
+pub(crate) mod archive;
 mod content;
 mod directory;
 mod gzip;

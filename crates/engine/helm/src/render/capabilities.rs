@@ -6,17 +6,22 @@ use std::rc::Rc;
 
 use fl_gotemplate::{CallError, Context, Kind, List, ListType, Object, Signature, Str, Type, Value};
 
-use crate::capabilities::{Capabilities, GO_VERSION, HELM_VERSION, KubeVersion};
+use super::Generation;
+use crate::capabilities::{Capabilities, GO_VERSION, HELM_4_VERSION, HELM_VERSION, KubeVersion};
 
 /// The object for `.Capabilities`.
-pub(crate) fn capabilities(from: &Capabilities) -> Value {
+pub(crate) fn capabilities(from: &Capabilities, helm: Generation) -> Value {
+    let version = match helm {
+        Generation::Helm3 => HELM_VERSION,
+        Generation::Helm4 => HELM_4_VERSION,
+    };
     let fields = [
         ("KubeVersion", Value::object(KubeVersionObject(from.kube_version.clone()))),
         (
             "APIVersions",
             Value::object(ApiVersions(from.api_versions.iter().map(|v| Str::from(v.as_str())).collect())),
         ),
-        ("HelmVersion", Value::object(HelmVersion)),
+        ("HelmVersion", Value::object(HelmVersion(version))),
     ];
     Value::object(CapabilitiesObject { fields: Rc::new(fields) })
 }
@@ -95,7 +100,7 @@ impl Object for KubeVersionObject {
 }
 
 #[derive(Debug)]
-struct HelmVersion;
+struct HelmVersion(&'static str);
 
 impl Object for HelmVersion {
     fn type_name(&self) -> Cow<'static, str> {
@@ -112,7 +117,7 @@ impl Object for HelmVersion {
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
         vec![
-            ("Version", Value::str(HELM_VERSION)),
+            ("Version", Value::str(self.0)),
             ("GitCommit", Value::str("")),
             ("GitTreeState", Value::str("")),
             ("GoVersion", Value::str(GO_VERSION)),
@@ -120,7 +125,7 @@ impl Object for HelmVersion {
     }
 
     fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
-        Some(vec![("version", Value::str(HELM_VERSION)), ("go_version", Value::str(GO_VERSION))])
+        Some(vec![("version", Value::str(self.0)), ("go_version", Value::str(GO_VERSION))])
     }
 
     fn json(&self) -> Option<Value> {

@@ -174,6 +174,33 @@ pub(crate) fn chart(metadata: &Metadata, name: &str, dependencies: &[Dependency]
     Value::object(ChartObject { metadata: f.finish("chart.Metadata"), is_root })
 }
 
+/// The same as Helm 4 has it: tables all the way down, so that a field that does not exist is empty instead of an error.
+pub(crate) fn chart_table(
+    metadata: &Metadata,
+    name: &str,
+    dependencies: &[Dependency],
+    is_root: bool,
+) -> Value {
+    let object = chart(metadata, name, dependencies, is_root);
+    let fields = object.as_object::<ChartObject>().and_then(|chart| chart.metadata.as_object::<Struct>());
+    let fields = fields.map(|fields| fields.fields.clone()).unwrap_or_default();
+    let mut table: Vec<(&'static str, Value)> =
+        fields.into_iter().map(|(name, value)| (name, as_table(&value))).collect();
+    table.push(("IsRoot", Value::Bool(is_root)));
+    Value::Map(table.into_iter().collect())
+}
+
+fn as_table(value: &Value) -> Value {
+    if let Some(object) = value.as_object::<Struct>() {
+        let fields = object.fields.iter().map(|(name, value)| (*name, as_table(value)));
+        return Value::Map(fields.collect());
+    }
+    match value {
+        Value::List(list) => Value::List(List::new(list.items().iter().map(as_table).collect())),
+        other => other.clone(),
+    }
+}
+
 fn maintainer(m: &Maintainer) -> Value {
     let mut f = Fields::default();
     f.text("Name", "name", &m.name);
@@ -206,5 +233,30 @@ fn import_value(import: &ImportValue) -> Value {
             let entries = entries.into_iter().map(|(k, v)| (Str::from(k), Value::str(v.as_str()))).collect();
             Value::Map(Map::with_type(MapType::Str, entries))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helm_4_has_tables() {
+        let metadata = Metadata {
+            version: "1.0.0".into(),
+            maintainers: vec![Maintainer { name: "me".into(), ..Maintainer::default() }],
+            ..Metadata::default()
+        };
+        let Value::Map(chart) = chart_table(&metadata, "app", &[], true) else { panic!("a table") };
+        let field = |name: &str| chart.borrow().get(&Str::from(name)).cloned();
+        assert_eq!(
+            field("Name").and_then(|v| v.as_str().map(|s| s.to_text().into_owned())).as_deref(),
+            Some("app")
+        );
+        assert!(matches!(field("IsRoot"), Some(Value::Bool(true))));
+        let Some(Value::List(maintainers)) = field("Maintainers") else { panic!("a list") };
+        assert!(matches!(maintainers.items(), [Value::Map(_)]));
+        assert!(matches!(field("Keywords"), Some(Value::List(list)) if list.is_empty() && !list.is_nil()));
+        assert!(field("Metadata").is_none());
     }
 }

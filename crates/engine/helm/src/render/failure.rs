@@ -43,9 +43,83 @@ pub(super) fn of_execution(file: &str, error: &fl_gotemplate::Error) -> Error {
     Error::Template(text, finding(error))
 }
 
+/// The error as Helm 4 words it: template after template on lines of their own, from the outermost to where it went wrong.
+/// Where anything but a template stands in the chain, it stays on one line.
+pub(super) fn traced(error: Error) -> Error {
+    match error {
+        Error::Template(text, finding) => {
+            let lines = trace(&text);
+            Error::Template(lines.unwrap_or(text), finding)
+        }
+        other => other,
+    }
+}
+
+fn trace(text: &str) -> Option<String> {
+    const CALL: &str = "error calling ";
+    let mut lines = String::new();
+    let mut rest = text;
+    loop {
+        let inner = rest.strip_prefix("template: ")?;
+        if inner.starts_with("no template ") {
+            lines.push_str(rest);
+            break;
+        }
+        let Some((place, about)) = inner.split_once(": executing ") else {
+            let (place, why) = inner.rsplit_once(": ")?;
+            lines.push_str(&format!("{place}\n  {why}"));
+            break;
+        };
+        let (name, about) = about.strip_prefix('"')?.split_once('"')?;
+        let (what, why) = about.strip_prefix(" at <")?.split_once(">: ")?;
+        let shown = why.split_once(" template:").map_or(why, |(shown, _)| shown);
+        lines.push_str(&format!("{place}\n  executing \"{name}\" at <{what}>:\n    {shown}\n"));
+        // What a function said: another template's error, or something that is no template's at all.
+        let Some((_, said)) = why.strip_prefix(CALL).and_then(|call| call.split_once(": ")) else { break };
+        rest = said;
+    }
+    Some(lines.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chains_of_templates_as_helm_4_words_them() {
+        let nil = "template: c/templates/a.yaml:1:9: executing \"c/templates/a.yaml\" at <.Values.x.y>: nil pointer evaluating interface {}.y";
+        assert_eq!(
+            trace(nil).as_deref(),
+            Some(
+                "c/templates/a.yaml:1:9\n  executing \"c/templates/a.yaml\" at <.Values.x.y>:\n    nil pointer evaluating interface {}.y"
+            )
+        );
+        let nested = "template: c/templates/a.yaml:1:3: executing \"c/templates/a.yaml\" at <include \"x\" .>: error calling include: \
+template: c/templates/_h.tpl:2:5: executing \"x\" at <.Values.x.y>: nil pointer evaluating interface {}.y";
+        assert_eq!(
+            trace(nested).as_deref(),
+            Some(
+                "c/templates/a.yaml:1:3\n  executing \"c/templates/a.yaml\" at <include \"x\" .>:\n    error calling include:\n\
+c/templates/_h.tpl:2:5\n  executing \"x\" at <.Values.x.y>:\n    nil pointer evaluating interface {}.y"
+            )
+        );
+        let missing = "template: a:1:3: executing \"a\" at <include \"x\" .>: error calling include: template: no template \"x\" \
+associated with template \"gotpl\"";
+        assert_eq!(
+            trace(missing).as_deref(),
+            Some(
+                "a:1:3\n  executing \"a\" at <include \"x\" .>:\n    error calling include:\n\
+template: no template \"x\" associated with template \"gotpl\""
+            )
+        );
+        for plain in [
+            "template: a:1:3: executing \"a\" at <index .l 5>: error calling index: index out of range: 5",
+            "execution error at (a:1:3): need: y",
+            "parse error at (a:1): unexpected EOF",
+        ] {
+            assert_eq!(trace(plain), None, "{plain}");
+        }
+    }
 
     #[test]
     fn messages_of_required_stand_alone() {

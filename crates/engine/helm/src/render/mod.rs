@@ -36,6 +36,13 @@ pub struct ReleaseOptions {
     pub is_upgrade: bool,
 }
 
+/// Whose ways a chart is rendered in: those of the command, or of the library in Flux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Generation {
+    Helm3,
+    Helm4,
+}
+
 /// How to render.
 #[derive(Clone)]
 pub struct RenderOptions {
@@ -86,19 +93,27 @@ const KEPT_SETS: usize = 8;
 #[derive(Debug)]
 pub struct CompiledChart {
     chart: Chart,
-    sets: Mutex<HashMap<Vec<String>, Arc<TemplateSet>>>,
+    sets: Mutex<HashMap<(Generation, Vec<String>), Arc<TemplateSet>>>,
     /// Where the first set begins: templates that were parsed while the chart was loaded.
     first: Mutex<Option<TemplateSet>>,
 }
 
-fn all_functions() -> &'static Arc<Functions> {
+fn all_functions(helm: Generation) -> &'static Arc<Functions> {
     static FUNCTIONS: OnceLock<Arc<Functions>> = OnceLock::new();
-    FUNCTIONS.get_or_init(|| Arc::new(fl_sprig::functions()))
+    static FUNCTIONS_4: OnceLock<Arc<Functions>> = OnceLock::new();
+    match helm {
+        Generation::Helm3 => FUNCTIONS.get_or_init(|| Arc::new(fl_sprig::functions())),
+        Generation::Helm4 => FUNCTIONS_4.get_or_init(|| Arc::new(fl_sprig::functions_of_helm_4())),
+    }
 }
 
 /// No templates yet, but all that charts may call.
 pub(crate) fn empty_set() -> TemplateSet {
-    let mut set = TemplateSet::new(Arc::clone(all_functions()));
+    set_of(Generation::Helm3)
+}
+
+fn set_of(helm: Generation) -> TemplateSet {
+    let mut set = TemplateSet::new(Arc::clone(all_functions(helm)));
     set.set_missing_key(MissingKey::Zero);
     set
 }
@@ -126,8 +141,10 @@ impl CompiledChart {
         options: &RenderOptions,
         post_render: Option<&dyn PostRender>,
     ) -> Result<Release, Error> {
+        check_installable(&self.chart)?;
         let mut reader = Reader::new(Split::Helm3);
-        let mut release = self.render_each(values, options, &mut |path, text| reader.add(path, text))?;
+        let mut release =
+            self.render_each(values, options, Generation::Helm3, &mut |path, text| reader.add(path, text))?;
         release.sort_files(reader.finish())?;
         if let Some(post_render) = post_render {
             release.post_render(post_render)?;
@@ -135,10 +152,30 @@ impl CompiledChart {
         Ok(release)
     }
 
-    /// Renders the chart's files and leaves them as they are: what Helm 4 hands to post-renderers.
+    /// Renders the chart's files and leaves them as they are.
     pub fn render_files(&self, values: &Overrides, options: &RenderOptions) -> Result<RenderedFiles, Error> {
+        check_installable(&self.chart)?;
+        self.files(values, options, Generation::Helm3)
+    }
+
+    /// Renders the chart's files as the actions of Helm 4 do, which hand them to post-renderers. They take every chart, also a
+    /// library and one whose subcharts are not there: only the commands ask for more.
+    pub fn render_for_action(
+        &self,
+        values: &Overrides,
+        options: &RenderOptions,
+    ) -> Result<RenderedFiles, Error> {
+        self.files(values, options, Generation::Helm4).map_err(failure::traced)
+    }
+
+    fn files(
+        &self,
+        values: &Overrides,
+        options: &RenderOptions,
+        helm: Generation,
+    ) -> Result<RenderedFiles, Error> {
         let mut files = Vec::new();
-        let release = self.render_each(values, options, &mut |path, text| files.push((path, text)))?;
+        let release = self.render_each(values, options, helm, &mut |path, text| files.push((path, text)))?;
         Ok(RenderedFiles { files, release })
     }
 
@@ -147,11 +184,11 @@ impl CompiledChart {
         &self,
         values: &Overrides,
         options: &RenderOptions,
+        helm: Generation,
         file: &mut dyn FnMut(String, String),
     ) -> Result<Release, Error> {
         let chart = &self.chart;
         check_release_name(&options.release.name)?;
-        check_installable(chart)?;
         let mut release = Release::default();
         let plan = Plan::new(chart, values.table(), &mut release.warnings)?;
         let computed = Coalescer::coalescing(&plan, &mut release.warnings).run(Plan::ROOT, values.table())?;
@@ -164,7 +201,7 @@ impl CompiledChart {
             return Err(Error::KubeVersion { wanted: wanted.clone(), version: version.clone() });
         }
         let root_notes = format!("{}/templates/NOTES.txt", chart.name());
-        self.execute(&plan, &computed, options, &mut |path, text| {
+        self.execute(&plan, &computed, options, helm, &mut |path, text| {
             if !path.ends_with("NOTES.txt") {
                 file(path, text);
             } else if options.subchart_notes || path == root_notes {
@@ -194,18 +231,20 @@ impl CompiledChart {
         plan: &Plan<'_>,
         values: &Map,
         options: &RenderOptions,
+        helm: Generation,
         file: &mut dyn FnMut(String, String),
     ) -> Result<(), Error> {
         let mut scopes = Scopes {
             plan,
             release: scope::release(&options.release),
-            capabilities: capabilities::capabilities(&options.capabilities),
+            capabilities: capabilities::capabilities(&options.capabilities, helm),
+            helm,
             templates: Vec::new(),
         };
         scopes.add(Plan::ROOT, values);
         let mut templates = scopes.templates;
         scope::sort_for_parsing(&mut templates);
-        let set = self.compiled(&templates)?;
+        let set = self.compiled(&templates, helm)?;
         let host = Host::new(Rc::clone(&options.outside), Mode::Render);
         let mut context = set.context(&options.limits, Some(Rc::new(host)));
         let mut out = Vec::new();
@@ -233,14 +272,19 @@ impl CompiledChart {
     }
 
     /// The parsed templates for a set of names.
-    fn compiled(&self, templates: &[Renderable<'_>]) -> Result<Arc<TemplateSet>, Error> {
-        let names: Vec<String> = templates.iter().map(|t| t.name.clone()).collect();
+    fn compiled(&self, templates: &[Renderable<'_>], helm: Generation) -> Result<Arc<TemplateSet>, Error> {
+        let names = (helm, templates.iter().map(|t| t.name.clone()).collect::<Vec<String>>());
         let kept = |sets: &HashMap<_, Arc<TemplateSet>>| sets.get(&names).cloned();
         if let Some(set) = kept(&self.sets.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(set);
         }
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut set = first.unwrap_or_else(empty_set);
+        let mut set = match helm {
+            Generation::Helm3 => {
+                let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                first.unwrap_or_else(empty_set)
+            }
+            Generation::Helm4 => set_of(helm),
+        };
         let texts: Vec<_> = templates.iter().map(|t| (t.name.as_str(), t.text)).collect();
         set.parse_all(&texts).map_err(|(at, error)| failure::of_parsing(&templates[at].name, &error))?;
         let set = Arc::new(set);
@@ -291,7 +335,7 @@ fn check_installable(chart: &Chart) -> Result<(), Error> {
 }
 
 /// DNS labels with dots between, 53 characters at most, so that names made from it fit into 63.
-fn check_release_name(name: &str) -> Result<(), Error> {
+pub fn check_release_name(name: &str) -> Result<(), Error> {
     let label = |label: &str| {
         let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let bytes = label.as_bytes();
@@ -307,7 +351,7 @@ fn check_release_name(name: &str) -> Result<(), Error> {
 
 /// Makes a release name from a template, as `--name-template` asks.
 pub fn release_name_from_template(template: &str, outside: Rc<dyn Outside>) -> Result<String, Error> {
-    let mut set = TemplateSet::new(Arc::clone(all_functions()));
+    let mut set = TemplateSet::new(Arc::clone(all_functions(Generation::Helm3)));
     let failed = |error: fl_gotemplate::Error| Error::Template(error.to_string(), None);
     set.parse("name-template", template).map_err(failed)?;
     let host = Host::new(outside, Mode::Render);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use fl_gotemplate::{CallError, Context, Entries, Map, MapClass, MapMethod, MapType, Signature, Type, Value};
 
 use super::files::ChartFiles;
-use super::{ReleaseOptions, chart_object};
+use super::{Generation, ReleaseOptions, chart_object};
 use crate::plan::{ChartId, Plan};
 use crate::values::{path_value, table};
 
@@ -63,6 +63,7 @@ pub(crate) struct Scopes<'p, 'c> {
     pub(crate) plan: &'p Plan<'c>,
     pub(crate) release: Value,
     pub(crate) capabilities: Value,
+    pub(crate) helm: Generation,
     pub(crate) templates: Vec<Renderable<'c>>,
 }
 
@@ -86,8 +87,12 @@ impl Scopes<'_, '_> {
         let subcharts = Map::new(Entries::new());
         let dependencies = plan.dependency_list(id).unwrap_or_default();
         let scope = Map::with_type(VALUES_TYPE, Entries::new());
+        let about = match self.helm {
+            Generation::Helm3 => chart_object::chart,
+            Generation::Helm4 => chart_object::chart_table,
+        };
         for (name, value) in [
-            ("Chart", chart_object::chart(&chart.metadata, plan.name(id), &dependencies, plan.is_root(id))),
+            ("Chart", about(&chart.metadata, plan.name(id), &dependencies, plan.is_root(id))),
             ("Files", Value::object(ChartFiles::new(&chart.files))),
             ("Release", self.release.clone()),
             ("Capabilities", self.capabilities.clone()),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod crash;
+mod ends;
 mod graph;
 mod lab;
 mod own;
