@@ -232,6 +232,15 @@ impl Response {
         &self.url
     }
 
+    /// The next piece of the body, for those who read it as it comes and keep count themselves.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, Error> {
+        self.inner.chunk().await.map_err(|e| Error::Request {
+            method: "Get".to_owned(),
+            url: shown(&self.url),
+            problem: problem(&e),
+        })
+    }
+
     /// The whole body, at most `limit` bytes.
     pub async fn bytes(self, limit: u64) -> Result<Bytes, Error> {
         let url = shown(&self.url);

@@ -91,7 +91,16 @@ impl Store {
         file: &str,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<Artifact, E> {
-        let path = at.path(file)?;
+        at.path(file)?;
+        self.publish_named(at, |out| write(out).map(|()| file.to_owned()))
+    }
+
+    /// The same for content that is known by its name only at its end.
+    fn publish_named<E: From<Error>>(
+        &self,
+        at: &Location,
+        write: impl FnOnce(&mut dyn Write) -> Result<String, E>,
+    ) -> Result<Artifact, E> {
         let directory = self.options.root.join(at.directory());
         make_directory(&directory)?;
         let unfinished = tempfile::Builder::new()
@@ -100,11 +109,12 @@ impl Store {
             .tempfile_in(&directory)
             .map_err(Error::io("create a file in", &directory))?;
         let mut out = DigestWriter::new(BufWriter::new(unfinished), &self.options.algorithm)?;
-        write(&mut out)?;
+        let file = write(&mut out)?;
+        let path = at.path(&file)?;
         let (buffered, digest, size) = out.finish()?;
         let unfinished = buffered.into_inner().map_err(|e| Error::io("write", &directory)(e.into_error()))?;
         unfinished.as_file().sync_data().map_err(Error::io("sync", &directory))?;
-        let place = directory.join(file);
+        let place = directory.join(&file);
         unfinished.persist(&place).map_err(|e| Error::io("publish", &place)(e.error))?;
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         Ok(Artifact { url: self.url(&path), path, digest, size, last_update_time: now })
@@ -117,12 +127,23 @@ impl Store {
         file: &str,
         fill: impl FnOnce(&mut TarGz<'_>) -> Result<(), E>,
     ) -> Result<Artifact, E> {
-        self.publish(at, file, |out| {
+        at.path(file)?;
+        self.publish_tree_named(at, |tar| fill(tar).map(|()| file.to_owned()))
+    }
+
+    /// The same for a tree that is known by its name only when it is read: `fill` answers the name of the file.
+    pub fn publish_tree_named<E: From<Error>>(
+        &self,
+        at: &Location,
+        fill: impl FnOnce(&mut TarGz<'_>) -> Result<String, E>,
+    ) -> Result<Artifact, E> {
+        self.publish_named(at, |out| {
             let mut tar = TarWriter::new(GzEncoder::new(out, flate2::Compression::default()));
-            fill(&mut tar)?;
+            let file = fill(&mut tar)?;
             let gzip = tar.finish().map_err(Error::from)?;
-            gzip.finish().map_err(|source| Error::Io { action: "compress", path: file.into(), source })?;
-            Ok(())
+            let failed = |source| Error::Io { action: "compress", path: file.as_str().into(), source };
+            gzip.finish().map_err(failed)?;
+            Ok(file)
         })
     }
 

@@ -1,7 +1,7 @@
 //! A world for controller tests.
 //!
 //! [`World`] holds an API server in this process, the controllers on top of it, a layer of [`Faults`] between the two, and
-//! in-memory twins of what lies outside ([`TwinGit`], [`TwinOci`]). Time is tokio's paused clock, randomness one seed, so a
+//! in-memory twins of what lies outside ([`TwinGit`], [`TwinOci`], [`TwinBucket`]). Time is tokio's paused clock, randomness one seed, so a
 //! whole world replays from a number.
 //!
 //! ```
@@ -20,8 +20,10 @@
 
 mod fault;
 mod twin;
+mod twin_bucket;
 mod world;
 
 pub use fault::{Action, Faults, Rule, When};
 pub use twin::{TwinGit, TwinOci};
+pub use twin_bucket::TwinBucket;
 pub use world::{NAMESPACE, World, condition};

@@ -8,12 +8,13 @@ use fl_api::CrdSet;
 use fl_apiserver::{ApiServer, User};
 use fl_runtime::log::{Encoding, Level, Log, configure};
 use fl_runtime::{ApiError, Cluster, Kind, Options, Patch, Runtime, Stop, Write};
+use fl_source::bucket::Buckets;
 use fl_source::git::GitRepositories;
 use fl_source::oci::OciRepositories;
 use fl_store::{Retention, Store, StoreOptions};
 use serde_json::{Value, json};
 
-use crate::{Faults, TwinGit, TwinOci};
+use crate::{Faults, TwinBucket, TwinGit, TwinOci};
 
 /// The namespace of a world's objects, where nothing else is said.
 pub const NAMESPACE: &str = "default";
@@ -26,6 +27,7 @@ pub struct World {
     pub faults: Faults,
     pub git: TwinGit,
     pub oci: TwinOci,
+    pub bucket: TwinBucket,
     pub store: Store,
     pub runtime: Runtime,
     /// The user's own connection; no faults on it.
@@ -80,6 +82,17 @@ impl World {
         oci: TwinOci,
         add: impl FnOnce(&World),
     ) -> Self {
+        World::beside(server, seed, options, root, (git, oci, TwinBucket::default()), add).await
+    }
+
+    async fn beside(
+        server: ApiServer,
+        seed: u64,
+        options: Options,
+        root: &Path,
+        (git, oci, bucket): (TwinGit, TwinOci, TwinBucket),
+        add: impl FnOnce(&World),
+    ) -> Self {
         configure(Level::Error, Encoding::Console);
         let faults = Faults::new(seed);
         let store = Store::open(StoreOptions {
@@ -94,9 +107,10 @@ impl World {
         let runtime =
             Runtime::new(client(&server, Some(&faults)), None, options, stop.clone(), Log::default());
         let user = client(&server, None);
-        let world = World { server, faults, git, oci, store, runtime, user, stop, _directory: None };
+        let world = World { server, faults, git, oci, bucket, store, runtime, user, stop, _directory: None };
         world.runtime.add(GitRepositories::new(world.store.clone(), Arc::new(world.git.clone())), 4);
         world.runtime.add(OciRepositories::new(world.store.clone(), Arc::new(world.oci.clone())), 4);
+        world.runtime.add(Buckets::new(world.store.clone(), Arc::new(world.bucket.clone())), 4);
         add(&world);
         world.runtime.watch_configs();
         let runtime = world.runtime.clone();
@@ -109,9 +123,10 @@ impl World {
         let directory = self._directory.take();
         let root = self.store.root().to_owned();
         self.stop();
-        let (server, git, oci) = (self.server.clone(), self.git.clone(), self.oci.clone());
+        let server = self.server.clone();
+        let outside = (self.git.clone(), self.oci.clone(), self.bucket.clone());
         drop(self);
-        let mut world = World::on(server, seed, Options::default(), &root, git, oci, add).await;
+        let mut world = World::beside(server, seed, Options::default(), &root, outside, add).await;
         world._directory = directory;
         world
     }
@@ -242,6 +257,7 @@ fn kind(name: &str) -> Kind {
         "ExternalArtifact" => Kind::of::<fl_api::source::ExternalArtifact>(),
         "Kustomization" => Kind::of::<fl_api::kustomize::Kustomization>(),
         "HelmRelease" => Kind::of::<fl_api::helm::HelmRelease>(),
+        "Bucket" => Kind::of::<fl_api::source::Bucket>(),
         "HelmRepository" => Kind::of::<fl_api::source::HelmRepository>(),
         "HelmChart" => Kind::of::<fl_api::source::HelmChart>(),
         "Artifact" => Kind::of::<fl_api::openflux::Artifact>(),

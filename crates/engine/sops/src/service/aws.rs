@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use fl_cloud::aws::{AwsKeys, Scope};
 use fl_types::Secret;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use super::{Call, Endpoints, Fields, Network, decoded, send};
 use crate::Error;
@@ -106,50 +105,14 @@ impl AwsCredentials {
         })
     }
 
-    /// Adds the headers of a signature to a request without a query.
     fn sign(&self, call: &mut Call, region: &str, service: &str, now: i64) -> Result<(), String> {
-        let rest = call.url.split_once("://").map_or("", |(_, rest)| rest);
-        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let time = timestamp(now);
-        let day = &time[..8];
-        call.headers.push(("x-amz-date", Secret::new(time.clone())));
-        if !self.session_token.expose().is_empty() {
-            call.headers.push(("x-amz-security-token", self.session_token.clone()));
-        }
-        let mut signed: Vec<(&str, &str)> =
-            call.headers.iter().map(|(name, value)| (*name, value.expose().as_str())).collect();
-        signed.push(("host", host));
-        signed.sort_unstable();
-        let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-        let lines: String = signed.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
-        let request = format!(
-            "{}\n/{path}\n\n{lines}\n{names}\n{}",
-            call.method,
-            hex(&Sha256::digest(call.body.expose()))
-        );
-        let scope = format!("{day}/{region}/{service}/aws4_request");
-        let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(&Sha256::digest(request)));
-        let mut key = format!("AWS4{}", self.secret_access_key.expose()).into_bytes();
-        for part in [day, region, service, "aws4_request"] {
-            key = keyed(&key, part)?;
-        }
-        let signature = hex(&keyed(&key, &text)?);
-        let id = &self.access_key_id;
-        let header =
-            format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
-        call.headers.push(("authorization", Secret::new(header)));
-        Ok(())
+        let keys = AwsKeys {
+            access_key_id: self.access_key_id.clone(),
+            secret_access_key: self.secret_access_key.clone(),
+            session_token: self.session_token.clone(),
+        };
+        keys.sign(call, Scope { region, service, now })
     }
-}
-
-fn keyed(key: &[u8], text: &str) -> Result<Vec<u8>, String> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| "the AWS key cannot sign".to_owned())?;
-    mac.update(text.as_bytes());
-    Ok(mac.finalize().into_bytes().to_vec())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Partition and region of `arn:aws:kms:region:account:key/id`. The region becomes part of a host's name, so it is held to what
@@ -174,45 +137,9 @@ fn place(arn: &str) -> Option<(&str, &str)> {
         .then_some((partition, region))
 }
 
-/// `20150830T123600Z`
-fn timestamp(seconds: i64) -> String {
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = fl_types::date_of_days(days);
-    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn example(token: &str) -> AwsCredentials {
-        AwsCredentials {
-            access_key_id: "AKIDEXAMPLE".to_owned(),
-            secret_access_key: Secret::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned()),
-            session_token: Secret::new(token.to_owned()),
-        }
-    }
-
-    fn signature(call: &Call) -> &str {
-        let header = call.headers.iter().find(|(name, _)| *name == "authorization").expect("signed");
-        header.1.expose().rsplit_once("Signature=").expect("a signature").1
-    }
-
-    /// `post-vanilla` and `post-x-www-form-urlencoded` of AWS' test suite.
-    #[test]
-    fn signatures_of_the_test_suite() {
-        let url = "https://example.amazonaws.com/".to_owned();
-        let now = 1_440_938_160;
-        assert_eq!(timestamp(now), "20150830T123600Z");
-        assert_eq!(timestamp(951_827_696), "20000229T123456Z");
-        let mut call =
-            Call { method: "POST", url: url.clone(), headers: Vec::new(), body: Secret::new(Vec::new()) };
-        example("").sign(&mut call, "us-east-1", "service", now).expect("signs");
-        assert_eq!(signature(&call), "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b");
-        let mut call = Call::post(url, "application/x-www-form-urlencoded", "Param1=value1".to_owned());
-        example("").sign(&mut call, "us-east-1", "service", now).expect("signs");
-        assert_eq!(signature(&call), "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a");
-    }
 
     /// Threat: a file names the key, and with it the host; nothing but a region may come of it.
     #[test]

@@ -2,47 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fl_cloud::azure::{AUTHORITY, AzureCertificate, AzureIdentity, AzureKind as Kind};
 use fl_types::Secret;
 use serde_json::json;
-use sha1::{Digest as _, Sha1};
-use sha2::Sha256;
 
-use super::jwt;
 use super::{Call, Endpoints, Fields, Network, access_token, percent, send};
 use crate::Error;
 
 /// Who we are to Azure.
-#[derive(Clone)]
-pub struct AzureCredentials {
-    /// Where tokens are asked for.
-    authority: String,
-    kind: Kind,
-}
-
-#[derive(Clone)]
-enum Kind {
-    ClientSecret {
-        tenant: String,
-        client: String,
-        secret: Secret<String>,
-    },
-    Certificate {
-        tenant: String,
-        client: String,
-        key: Box<rsa::RsaPrivateKey>,
-        certificate: Vec<u8>,
-        chain: bool,
-    },
-    ManagedIdentity {
-        client: String,
-    },
-}
-
-impl std::fmt::Debug for AzureCredentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AzureCredentials(***)")
-    }
-}
+#[derive(Clone, Debug)]
+pub struct AzureCredentials(AzureIdentity);
 
 impl AzureCredentials {
     /// Reads the entry `sops.azure-kv` of a Secret.
@@ -52,21 +21,16 @@ impl AzureCredentials {
     pub fn from_yaml(bytes: &[u8]) -> Result<Self, Error> {
         let fields = Fields::read(bytes, "the Azure credentials cannot be read")?;
         let text = |key: &str| Some(fields.text(key)).filter(|t| !t.is_empty());
-        let authority =
-            text("authorityHost").unwrap_or_else(|| "https://login.microsoftonline.com".to_owned());
+        let authority = text("authorityHost").unwrap_or_else(|| AUTHORITY.to_owned());
         let kind = match (text("tenantId"), text("clientId")) {
             (Some(tenant), Some(client)) if text("clientSecret").is_some() => {
                 Some(Kind::ClientSecret { tenant, client, secret: fields.secret("clientSecret") })
             }
             (Some(tenant), Some(client)) if text("clientCertificate").is_some() => {
                 let pem = fields.text("clientCertificate");
-                let unreadable = Error::Key(
-                    "the clientCertificate of the Azure credentials cannot be read: a certificate and an RSA key without a password, both PEM, are supported",
-                );
-                let key = jwt::private_key(&pem).ok_or_else(|| unreadable.clone())?;
-                let certificate = jwt::pem(&pem, "CERTIFICATE").ok_or(unreadable)?;
                 let chain = fields.text("clientCertificateSendChain") == "true";
-                Some(Kind::Certificate { tenant, client, key: Box::new(key), certificate, chain })
+                let certificate = AzureCertificate::from_pem(&pem, chain).map_err(|e| Error::Key(e.0))?;
+                Some(Kind::Certificate { tenant, client, certificate })
             }
             _ => None,
         };
@@ -77,7 +41,7 @@ impl AzureCredentials {
             _ => text("clientId").map(|client| Kind::ManagedIdentity { client }),
         });
         let incomplete = "invalid data: requires a 'clientId' field, a combination of 'tenantId', 'clientId' and 'clientSecret', or 'tenantId', 'clientId' and 'clientCertificate'";
-        Ok(Self { authority, kind: kind.ok_or(Error::Key(incomplete))? })
+        Ok(Self(AzureIdentity { authority, kind: kind.ok_or(Error::Key(incomplete))? }))
     }
 
     fn token(
@@ -86,47 +50,8 @@ impl AzureCredentials {
         endpoints: &Endpoints,
         resource: &str,
     ) -> Result<Secret<String>, String> {
-        let url = |tenant: &str| {
-            format!("{}/{}/oauth2/v2.0/token", self.authority.trim_end_matches('/'), percent(tenant))
-        };
-        let scope = format!("{resource}/.default");
-        let grant = [("grant_type", "client_credentials"), ("scope", scope.as_str())];
-        let call = match &self.kind {
-            Kind::ClientSecret { tenant, client, secret } => Call::form(
-                url(tenant),
-                &[grant[0], grant[1], ("client_id", client), ("client_secret", secret.expose())],
-            ),
-            Kind::Certificate { tenant, client, key, certificate, chain } => {
-                let now = network.now();
-                let mut header = json!({"alg": "RS256", "typ": "JWT", "x5t": URL_SAFE_NO_PAD.encode(Sha1::digest(certificate))});
-                if *chain {
-                    header["x5c"] = json!([base64::engine::general_purpose::STANDARD.encode(certificate)]);
-                }
-                let id = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{now} {client} {tenant}")));
-                let claims = json!({"aud": url(tenant), "iss": client, "sub": client, "jti": id, "nbf": now, "exp": now + 600});
-                let assertion = jwt::sign(key, &header, &claims).ok_or("the Azure key cannot sign")?;
-                let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-                let who = [("client_id", client.as_str()), ("client_assertion_type", kind)];
-                Call::form(
-                    url(tenant),
-                    &[grant[0], grant[1], who[0], who[1], ("client_assertion", &assertion)],
-                )
-            }
-            Kind::ManagedIdentity { client } => {
-                let base = endpoints.azure_metadata.as_deref().unwrap_or("http://169.254.169.254");
-                let query = format!(
-                    "api-version=2018-02-01&resource={}&client_id={}",
-                    percent(resource),
-                    percent(client)
-                );
-                Call {
-                    method: "GET",
-                    url: format!("{}/metadata/identity/oauth2/token?{query}", base.trim_end_matches('/')),
-                    headers: vec![("metadata", Secret::new("true".to_owned()))],
-                    body: Secret::default(),
-                }
-            }
-        };
+        let metadata = endpoints.azure_metadata.as_deref().unwrap_or("http://169.254.169.254");
+        let call = self.0.token_call(resource, metadata, network.now())?;
         access_token(&send(network, &call, "Azure's token service")?, "Azure's token service")
     }
 
@@ -178,7 +103,7 @@ mod tests {
 
     #[test]
     fn identities() {
-        let kind = |text: &str| AzureCredentials::from_yaml(text.as_bytes()).map(|c| c.kind);
+        let kind = |text: &str| AzureCredentials::from_yaml(text.as_bytes()).map(|c| c.0.kind);
         assert!(matches!(
             kind("tenantId: t\nclientId: c\nclientSecret: canary"),
             Ok(Kind::ClientSecret { .. })
@@ -194,7 +119,7 @@ mod tests {
         let wide: Vec<u8> =
             [0xfeff].into_iter().chain("clientId: c".encode_utf16()).flat_map(u16::to_le_bytes).collect();
         assert!(matches!(
-            AzureCredentials::from_yaml(&wide).map(|c| c.kind),
+            AzureCredentials::from_yaml(&wide).map(|c| c.0.kind),
             Ok(Kind::ManagedIdentity { .. })
         ));
     }

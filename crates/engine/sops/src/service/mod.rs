@@ -6,62 +6,21 @@
 mod aws;
 mod azure;
 mod gcp;
-mod jwt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fl_cloud::{access_token, json_answer, percent};
 use fl_types::Secret;
 use serde_json::{Value, json};
 
 use crate::document::KeyService;
 use crate::{Error, Format, MasterKey, read, tree::Item};
 
+pub use fl_cloud::Call;
+
 pub use aws::AwsCredentials;
 pub use azure::AzureCredentials;
 pub use gcp::GcpCredentials;
-
-/// A request.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// `GET` or `POST`.
-    pub method: &'static str,
-    /// Where to.
-    pub url: String,
-    /// Names in lower case, and values.
-    pub headers: Vec<(&'static str, Secret<String>)>,
-    /// What is sent.
-    pub body: Secret<Vec<u8>>,
-}
-
-impl Call {
-    fn post(url: String, kind: &str, body: String) -> Self {
-        let headers = vec![("content-type", Secret::new(kind.to_owned()))];
-        Call { method: "POST", url, headers, body: Secret::new(body.into_bytes()) }
-    }
-
-    fn form(url: String, fields: &[(&str, &str)]) -> Self {
-        let pairs: Vec<String> = fields.iter().map(|(k, v)| format!("{k}={}", percent(v))).collect();
-        Self::post(url, "application/x-www-form-urlencoded", pairs.join("&"))
-    }
-
-    fn json(url: String, body: &Value) -> Self {
-        Self::post(url, "application/json", body.to_string())
-    }
-
-    fn bearer(mut self, token: &Secret<String>) -> Self {
-        self.headers.push(("authorization", Secret::new(format!("Bearer {}", token.expose()))));
-        self
-    }
-}
-
-/// Every byte but letters, digits and `-._~` as `%XX`.
-fn percent(text: &str) -> String {
-    let one = |b: u8| match b {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(b).to_string(),
-        _ => format!("%{b:02X}"),
-    };
-    text.bytes().map(one).collect()
-}
 
 /// What the world outside gives.
 pub trait Network {
@@ -168,29 +127,12 @@ fn vault(
 /// The answer of a service as JSON, when its status is good.
 fn send(network: &dyn Network, call: &Call, who: &str) -> Result<Value, String> {
     let (status, body) = network.send(call)?;
-    let parsed = serde_json::from_slice::<Value>(body.expose());
-    if !(200..300).contains(&status) {
-        // Services name the kind of a problem in a word; their longer texts could repeat what was sent.
-        let word = parsed.ok().and_then(|v| {
-            let word = [&v["error"], &v["error"]["status"], &v["error"]["code"], &v["__type"]];
-            let word = word.iter().find_map(|w| w.as_str())?.to_owned();
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '#' | '-');
-            (word.len() <= 60 && word.chars().all(plain)).then_some(word)
-        });
-        let word = word.map(|w| format!(" ({w})")).unwrap_or_default();
-        return Err(format!("{who} answered with status {status}{word}"));
-    }
-    parsed.map_err(|_| format!("the answer of {who} is not JSON"))
+    json_answer(status, &body, who)
 }
 
 fn decoded(text: Option<&str>, who: &str) -> Result<Secret<Vec<u8>>, String> {
     let plain = text.and_then(|t| STANDARD.decode(t).ok());
     plain.map(Secret::new).ok_or_else(|| format!("the answer of {who} holds no key"))
-}
-
-fn access_token(answer: &Value, who: &str) -> Result<Secret<String>, String> {
-    let token = answer["access_token"].as_str().filter(|t| !t.is_empty());
-    token.map(|t| Secret::new(t.to_owned())).ok_or_else(|| format!("the answer of {who} holds no token"))
 }
 
 /// The fields of a YAML or JSON file with credentials.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fl_http::AddressPolicy;
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
+use fl_source::bucket::{Buckets, NetworkBucket};
 use fl_source::git::{GitClient, GitRepositories};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use fl_source::oci::{NetworkOci, OciRepositories};
@@ -89,6 +90,7 @@ fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);
     setup.runtime.add(GitRepositories::new(setup.store.clone(), setup.git.clone()), concurrent);
     setup.runtime.add(OciRepositories::new(setup.store.clone(), Arc::new(NetworkOci)), concurrent);
+    setup.runtime.add(Buckets::new(setup.store.clone(), Arc::new(NetworkBucket)), concurrent);
     let limits = HelmLimits {
         index: setup.args.helm_index_max_size,
         chart: setup.args.helm_chart_max_size,

@@ -4,7 +4,8 @@ use std::io::Cursor;
 
 use fl_gitfetch::{Address, KnownHosts};
 use fl_helm::RepositoryIndex;
-use fl_oci::{Index, Keychain, Manifest, Reference, parse_challenges};
+use fl_objects::{Changes, Dialect, Index, IndexError, Key, Page, Refusal, S3Credentials};
+use fl_oci::{Index as ImageIndex, Keychain, Manifest, Reference, parse_challenges};
 use fl_verify::cosign::SimpleSignature;
 use fl_verify::keyless::{self, Identities, TrustRoot};
 use fl_verify::{GitKeys, PublicKey, verify_git};
@@ -15,6 +16,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("git-address", address),
     ("known-hosts", known_hosts),
     ("registry-answers", registry_answers),
+    ("bucket-listing", bucket_listing),
     ("chart-index", chart_index),
     ("signatures", signatures),
     ("keyless", without_keys),
@@ -46,9 +48,43 @@ fn registry_answers(input: &[u8]) {
     if let Ok(manifest) = serde_json::from_slice::<Manifest>(input) {
         let _ = manifest.layer(Some("x"));
     }
-    if let Ok(index) = serde_json::from_slice::<Index>(input) {
+    if let Ok(index) = serde_json::from_slice::<ImageIndex>(input) {
         let _ = index.usual_child();
     }
+}
+
+/// A page that is accepted says the same however it was cut, and no key of it leads out.
+fn bucket_listing(input: &[u8]) {
+    for dialect in [Dialect::S3, Dialect::S3Markers, Dialect::Azure, Dialect::Google] {
+        let read = |size: usize| {
+            let mut page = Page::new(dialect);
+            input.chunks(size).try_for_each(|piece| page.feed(piece))?;
+            page.finish()
+        };
+        let whole = read(input.len().max(1));
+        let cut = read(3);
+        assert_eq!(whole.is_ok(), cut.is_ok());
+        let Ok((objects, next)) = whole else { continue };
+        assert_eq!(Ok((objects.clone(), next)), cut);
+        let mut index = Index::new(Cursor::new(Vec::new()));
+        for object in &objects {
+            if let Ok(key) = Key::check(&object.key) {
+                assert!(key.path().split('/').all(|step| !matches!(step, "" | "." | "..")));
+                assert!(!key.encoded().contains(|c: char| c.is_ascii_control() || "?#\\ ".contains(c)));
+            }
+            if index.add(&object.key, &object.etag).is_err() {
+                return;
+            }
+        }
+        let listed = index.revision().expect("in memory");
+        assert_eq!(listed, index.revision_with(&Changes::new()).expect("in memory"));
+        if let Ok(mut files) = index.files(Cursor::new(Vec::new())) {
+            let _ = files.visit(|_, _| Ok::<_, IndexError>(()));
+        }
+    }
+    let _ = Refusal::read(input);
+    let _ = Refusal::read_region(input);
+    let _ = S3Credentials::read(input);
 }
 
 /// An index that is accepted is written as JSON that can be read.

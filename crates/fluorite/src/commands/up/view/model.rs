@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fl_api::helm::HelmRelease;
 use fl_api::kustomize::Kustomization;
 use fl_api::meta::inventory::ResourceInventory;
-use fl_api::source::{GitRepository, HelmChart, HelmRepository, OCIRepository};
+use fl_api::source::{Bucket, GitRepository, HelmChart, HelmRepository, OCIRepository};
 use fl_apply::Inventory;
 use fl_runtime::{Kind, Live, Runtime};
 use serde_json::Value;
@@ -83,6 +83,7 @@ pub(in crate::commands::up) fn kinds() -> Vec<Kind> {
     vec![
         Kind::of::<GitRepository>(),
         Kind::of::<OCIRepository>(),
+        Kind::of::<Bucket>(),
         Kind::of::<HelmRepository>(),
         Kind::of::<HelmChart>(),
         Kind::of::<Kustomization>(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// The bytes of the first PEM block with this label.
-pub(super) fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
+pub fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
     let inside = text.split_once(&format!("-----BEGIN {label}-----"))?.1;
     let inside = inside.split_once(&format!("-----END {label}-----"))?.0;
     let body: String = inside.chars().filter(|c| !c.is_whitespace()).collect();
@@ -17,7 +17,7 @@ pub(super) fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
 }
 
 /// An RSA key in PEM.
-pub(super) fn private_key(text: &str) -> Option<RsaPrivateKey> {
+pub fn private_key(text: &str) -> Option<RsaPrivateKey> {
     match pem(text, "PRIVATE KEY") {
         Some(der) => RsaPrivateKey::from_pkcs8_der(&der).ok(),
         None => RsaPrivateKey::from_pkcs1_der(&pem(text, "RSA PRIVATE KEY")?).ok(),
@@ -25,7 +25,7 @@ pub(super) fn private_key(text: &str) -> Option<RsaPrivateKey> {
 }
 
 /// A statement signed with RS256.
-pub(super) fn sign(key: &RsaPrivateKey, header: &Value, claims: &Value) -> Option<String> {
+pub fn sign(key: &RsaPrivateKey, header: &Value, claims: &Value) -> Option<String> {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let text = format!("{}.{}", part(header), part(claims));
     // SHA-256's name in ASN.1.

@@ -1,0 +1,137 @@
+//! E07 and E09: listings that do not end, a million keys, hostile XML.
+
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
+mod peer;
+
+use fl_bucket::{Bucket, BucketOptions, Error, Provider};
+use fl_objects::{Index, IndexError};
+use peer::{Asked, start, xml};
+
+fn open(host: &str) -> Bucket {
+    Bucket::new(BucketOptions { insecure: true, ..BucketOptions::new(Provider::S3, host, "apps") }).unwrap()
+}
+
+/// Bytes of memory that this process holds.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+fn page(from: u64, to: u64, next: Option<u64>) -> String {
+    let mut text = String::from("<ListBucketResult>");
+    for n in from..to {
+        // Not in the order of bytes, so that everything must be sorted.
+        let key = n.wrapping_mul(0x9e37_79b9) % 0x1_0000_0000;
+        text.push_str(&format!(
+            "<Contents><Key>apps/{key:08x}/{n}.yaml</Key><ETag>&quot;{n:032x}&quot;</ETag></Contents>"
+        ));
+    }
+    match next {
+        Some(next) => text.push_str(&format!(
+            "<IsTruncated>true</IsTruncated><NextContinuationToken>{next}</NextContinuationToken>"
+        )),
+        None => text.push_str("<IsTruncated>false</IsTruncated>"),
+    }
+    text + "</ListBucketResult>"
+}
+
+/// E09: a million keys in the worst order cost little memory, and give the order of an archive.
+#[tokio::test]
+async fn a_million_keys() {
+    const KEYS: u64 = 1_000_000;
+    const PAGE: u64 = 5_000;
+    let peer = start(false, |asked: &Asked| {
+        let from: u64 = asked.query("continuation-token").map_or(0, |t| t.parse().unwrap());
+        let to = (from + PAGE).min(KEYS);
+        xml(200, page(from, to, (to < KEYS).then_some(to)))
+    })
+    .await;
+    let bucket = open(&peer.host);
+    let before = memory();
+    let mut index = Index::new(tempfile::tempfile().unwrap());
+    let (mut most, mut seen) = (0, 0u64);
+    bucket
+        .list("", &mut |key, etag| {
+            seen += 1;
+            if seen.is_multiple_of(50_000) {
+                most = memory().saturating_sub(before).max(most);
+            }
+            index.add(key, etag)
+        })
+        .await
+        .unwrap();
+    let (revision, count) = index.revision().unwrap();
+    assert_eq!((count, revision.len()), (KEYS, 71));
+    let mut files = index.files(tempfile::tempfile().unwrap()).unwrap();
+    let (mut last, mut shown) = (String::new(), 0u64);
+    files
+        .visit(|key, _| {
+            assert!(last.split('/').lt(key.path().split('/')), "{last} {}", key.path());
+            last = key.path().to_owned();
+            shown += 1;
+            if shown.is_multiple_of(50_000) {
+                most = memory().saturating_sub(before).max(most);
+            }
+            Ok::<_, IndexError>(())
+        })
+        .unwrap();
+    assert_eq!(shown, KEYS);
+    println!("E09: {KEYS} keys, {} MiB", most >> 20);
+    assert!(most <= 32 << 20, "{} MiB", most >> 20);
+}
+
+/// E07: pages that lead back, lead nowhere, or never end.
+#[tokio::test]
+async fn listings_that_do_not_end() {
+    // The same page, two that name each other, and one without an object for ever.
+    let same = start(true, |_: &Asked| xml(200, page(0, 2, Some(7)))).await;
+    let circle = start(true, |asked: &Asked| {
+        let token: u64 = asked.query("continuation-token").map_or(0, |t| t.parse().unwrap());
+        xml(200, page(0, 1, Some(1 + token % 2)))
+    })
+    .await;
+    let barren = start(true, |asked: &Asked| {
+        let token: u64 = asked.query("continuation-token").map_or(0, |t| t.parse().unwrap());
+        xml(200, page(0, 0, Some(token + 1)))
+    })
+    .await;
+    for (peer, most) in [(same, 2), (circle, 3), (barren, 1002)] {
+        let error = open(&peer.host).list("", &mut |_, _| Ok(())).await.unwrap_err();
+        assert!(matches!(error, Error::Loop), "{error}");
+        assert!(peer.requests().len() <= most, "{}", peer.requests().len());
+    }
+    let nowhere = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
+    let peer = start(true, move |_: &Asked| xml(200, nowhere)).await;
+    let error = open(&peer.host).list("", &mut |_, _| Ok(())).await.unwrap_err();
+    assert_eq!(error.to_string(), "Truncated response should have continuation token set");
+}
+
+/// E09: answers made to cost much cost little.
+#[tokio::test]
+async fn hostile_answers() {
+    let bomb = "<!DOCTYPE l [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;\">]><ListBucketResult>&b;</ListBucketResult>";
+    let deep = "<ListBucketResult>".repeat(200_000);
+    let long = format!("<ListBucketResult><Contents><Key>{}", "x".repeat(20 << 20));
+    let wide = format!("<ListBucketResult>{}", "<Contents/>".repeat(1 << 20));
+    let comment = format!("<ListBucketResult><!--{}", "-".repeat(20 << 20));
+    let cut = "<ListBucketResult><Contents><Key>a</Key>".to_owned();
+    let before = memory();
+    for (text, told) in [
+        (bomb.to_owned(), "a document type, which is refused"),
+        (deep, "too deep"),
+        (long, "too large"),
+        (wide, "too large"),
+        (comment, "ends within an element"),
+        (cut, "ends within an element"),
+    ] {
+        let size = text.len() as u64;
+        let peer = start(false, move |_: &Asked| xml(200, text.clone())).await;
+        let error = open(&peer.host).list("", &mut |_, _| Ok(())).await.unwrap_err().to_string();
+        assert!(error.contains(told), "{told}: {error}");
+        // The server of this test holds each answer three times at most.
+        let grown = memory().saturating_sub(before);
+        assert!(grown <= (32 << 20) + 4 * size, "{told}: {} MiB", grown >> 20);
+    }
+}
