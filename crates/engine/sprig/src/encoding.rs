@@ -77,7 +77,7 @@ fn decode(text: &[u8], alphabet: &[u8], bits: u32) -> Result<Vec<u8>, usize> {
                 if have == 0 {
                     return Ok(out);
                 }
-                return Err(if bits == 5 { at } else { at - have });
+                return Err(at - have);
             };
             at += 1;
             if matches!(c, b'\r' | b'\n') {

@@ -1,17 +1,19 @@
 //! `toYamlPretty`: the layout of `yaml.v3` with two blanks of indentation, straight from the values.
 
 use fl_gotemplate::{CallError, Functions, Value, fmt};
-use fl_yaml::{Dialect, Node, compare_keys};
+use fl_yaml::{Node, Tag, compare_keys, write_v3_yaml};
 
-use crate::args::{A, fixed, string};
+use crate::args::{A, fixed, items, string};
 
 pub(crate) fn add(f: &mut Functions) {
     fixed(f, "toYamlPretty", &[A], |cx, a| {
         let mut out = String::new();
-        match write(&mut out, &a[0], 0, Place::Line) {
-            Ok(()) => string(cx, out.strip_suffix('\n').unwrap_or(&out)),
+        let written = node(&a[0], 0)
+            .map(|node| write_v3_yaml(&mut out, &node, 2).map_err(|e| CallError::new(e.to_string())));
+        match written {
+            Ok(Ok(())) => string(cx, out.strip_suffix('\n').unwrap_or(&out)),
             Err(error) if error.is_budget() => Err(error),
-            Err(_) => Ok("".into()),
+            Ok(Err(_)) | Err(_) => Ok("".into()),
         }
     });
 }
@@ -19,135 +21,58 @@ pub(crate) fn add(f: &mut Functions) {
 /// How deep values are written; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
-/// What stands before a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Nothing: the start of a line.
-    Line,
-    /// `key:`
-    Key,
-    /// `- `
-    Dash,
-}
-
-fn write(out: &mut String, value: &Value, depth: usize, place: Place) -> Result<(), CallError> {
+/// A value as a tree. Unlike the way through JSON, numbers stay what they are and keys are in the library's own order.
+fn node(value: &Value, depth: usize) -> Result<Node, CallError> {
     if depth > MAX_DEPTH {
         return Err(CallError::budget("value is nested too deeply for YAML"));
     }
-    match value {
-        Value::List(list) if !list.is_empty() => {
-            if place == Place::Key {
-                out.push('\n');
-            }
-            for (i, item) in list.items().iter().enumerate() {
-                if i > 0 || place != Place::Dash {
-                    indent(out, depth);
-                }
-                out.push_str("- ");
-                write(out, item, depth + 1, Place::Dash)?;
-            }
-            Ok(())
+    Ok(match value {
+        Value::Nil => Node::null(),
+        Value::Bool(b) => Node::bool(*b),
+        Value::Str(text) => Node::string(text.to_text()),
+        Value::Float(x) => tagged(Tag::Float, float_text(*x)),
+        Value::Int(..) => tagged(Tag::Int, fmt::display(value)),
+        Value::Complex(..) => Node::plain(fmt::display(value)),
+        Value::List(_) | Value::Bytes(_) => {
+            let items = items(value).unwrap_or_default();
+            Node::seq(items.iter().map(|item| node(item, depth + 1)).collect::<Result<Vec<_>, _>>()?)
         }
-        Value::Map(map) if !map.is_empty() => {
-            if place == Place::Key {
-                out.push('\n');
-            }
+        Value::Map(map) => {
             let mut entries: Vec<(String, Value)> =
                 map.snapshot().into_iter().map(|(k, v)| (k.to_text().into_owned(), v)).collect();
             entries.sort_by(|a, b| compare_keys(&a.0, &b.0));
-            for (i, (key, item)) in entries.iter().enumerate() {
-                if i > 0 || place != Place::Dash {
-                    indent(out, depth);
-                }
-                text(out, key, depth)?;
-                out.push(':');
-                write(out, item, depth + 1, Place::Key)?;
+            let mut out = fl_yaml::Map::with_capacity(entries.len());
+            for (key, item) in entries {
+                out.push(Node::string(key), node(&item, depth + 1)?);
             }
-            Ok(())
+            Node::from(fl_yaml::Value::Map(out))
         }
         Value::Object(object) => match object.json().or_else(|| object.plain()) {
             // A time is a scalar of its own type, so its text stays plain.
             Some(Value::Str(time)) if object.type_name() == "time.Time" => {
-                if place == Place::Key {
-                    out.push(' ');
-                }
-                out.push_str(&time.to_text());
-                out.push('\n');
-                Ok(())
+                tagged(Tag::Timestamp, time.to_text().into_owned())
             }
-            Some(plain) => write(out, &plain, depth, place),
+            Some(plain) => node(&plain, depth + 1)?,
             None => {
                 let read = crate::json::decode(&crate::json::encode(value, false)?);
-                write(out, &read.map_err(CallError::new)?, depth, place)
+                node(&read.map_err(CallError::new)?, depth + 1)?
             }
         },
-        _ => {
-            if place == Place::Key {
-                out.push(' ');
-            }
-            scalar(out, value, depth)?;
-            if !out.ends_with('\n') {
-                out.push('\n');
-            }
-            Ok(())
-        }
-    }
+    })
 }
 
-fn indent(out: &mut String, depth: usize) {
-    for _ in 0..depth {
-        out.push_str("  ");
-    }
+fn tagged(tag: Tag, text: String) -> Node {
+    let mut node = Node::plain(text);
+    node.tag = tag;
+    node
 }
 
-fn scalar(out: &mut String, value: &Value, depth: usize) -> Result<(), CallError> {
-    match value {
-        Value::Nil => out.push_str("null"),
-        Value::List(_) => out.push_str("[]"),
-        Value::Map(_) => out.push_str("{}"),
-        Value::Str(string) => return text(out, &string.to_text(), depth),
-        Value::Float(x) if x.is_nan() => out.push_str(".nan"),
-        Value::Float(x) if x.is_infinite() => out.push_str(if *x > 0.0 { ".inf" } else { "-.inf" }),
-        Value::Float(x) => out.push_str(&fmt::format_float(*x, b'g', None)),
-        other => out.push_str(&fmt::display(other)),
+fn float_text(x: f64) -> String {
+    if x.is_nan() {
+        ".nan".to_owned()
+    } else if x.is_infinite() {
+        if x > 0.0 { ".inf" } else { "-.inf" }.to_owned()
+    } else {
+        fmt::format_float(x, b'g', None)
     }
-    Ok(())
-}
-
-/// A string in the style the emitter chooses, without folding long lines.
-fn text(out: &mut String, string: &str, depth: usize) -> Result<(), CallError> {
-    let mut probe = fl_yaml::Map::with_capacity(1);
-    probe.push(Node::string("k"), Node::string(string));
-    let emitted = fl_yaml::to_sigs_yaml(&Node::from(fl_yaml::Value::Map(probe)), Dialect::Sigs)
-        .map_err(|e| CallError::new(e.to_string()))?;
-    let body = emitted.strip_prefix("k: ").unwrap_or(&emitted);
-    let Some((first, rest)) = body.split_once('\n').filter(|(_, rest)| !rest.is_empty()) else {
-        out.push_str(body.strip_suffix('\n').unwrap_or(body));
-        return Ok(());
-    };
-    if first.starts_with('|') {
-        out.push_str(first);
-        for line in rest.strip_suffix('\n').unwrap_or(rest).split('\n') {
-            out.push('\n');
-            if let Some(content) = line.strip_prefix("  ") {
-                indent(out, depth.max(1));
-                out.push_str(content);
-            }
-        }
-        if rest.ends_with('\n') {
-            out.push('\n');
-        }
-        return Ok(());
-    }
-    // Folded by the emitter: the same style on one line.
-    match first.as_bytes().first() {
-        Some(b'\'') => {
-            out.push('\'');
-            out.push_str(&string.replace('\'', "''"));
-            out.push('\'');
-        }
-        Some(b'"') => out.push_str(&fmt::quoted(string.as_bytes())),
-        _ => out.push_str(string),
-    }
-    Ok(())
 }

@@ -13,6 +13,8 @@ pub enum Stage {
     Decoder,
     /// A key that is there twice.
     Duplicate,
+    /// Values to what JSON can hold, once the whole text was read.
+    Converter,
     /// Values to text.
     Emitter,
 }
@@ -61,6 +63,9 @@ impl Error {
         };
         if self.stage == Stage::Duplicate {
             return format!("yaml: unmarshal errors:\n  line {}: {}", self.line, self.message);
+        }
+        if self.stage == Stage::Converter {
+            return self.message.clone();
         }
         if line == 0 {
             format!("yaml: {}", self.message)

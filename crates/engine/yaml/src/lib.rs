@@ -24,6 +24,7 @@ mod base64;
 mod chars;
 mod emit;
 mod error;
+mod go_syntax;
 mod json;
 mod map;
 mod merge;

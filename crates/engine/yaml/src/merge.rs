@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 use thin_vec::ThinVec;
 
 use crate::error::{Error, Stage};
+use crate::go_syntax::go_syntax;
 use crate::map::{Entry, Map};
 use crate::node::{Node, Tag, Value};
 use crate::number;
@@ -102,11 +103,18 @@ pub(crate) fn merge_finished(map: Map) -> Result<Map, Error> {
     Ok(result)
 }
 
-/// Makes a key the string that `sigs.k8s.io/yaml` would make of it.
-pub(crate) fn make_string_key(key: &mut Node) -> Result<(), Error> {
+/// Makes a key the string that `sigs.k8s.io/yaml` would make of it. The value of the key is for the error.
+pub(crate) fn make_string_key(key: &mut Node, value: &Node) -> Result<(), Error> {
     if !key.is_scalar() {
-        return Err(at(key, "invalid map key: only scalars can be keys"));
+        return Err(at(key, format!("invalid map key: {}", go_syntax(key))));
     }
+    let unsupported = |key: &Node, go_type: &str| {
+        let (shown, value) = (go_syntax(key), go_syntax(value));
+        let mut error =
+            at(key, format!("unsupported map key of type: {go_type}, key: {shown}, value: {value}"));
+        error.stage = Stage::Converter;
+        error
+    };
     let text = match resolve_node(key, Dialect::Sigs)? {
         Scalar::Str(_) => None,
         Scalar::Bool(b) => Some(SmolStr::new_static(if b { "true" } else { "false" })),
@@ -117,8 +125,8 @@ pub(crate) fn make_string_key(key: &mut Node) -> Result<(), Error> {
             Some(SmolStr::from(text))
         }
         Scalar::Binary(bytes) => Some(SmolStr::from(String::from_utf8_lossy(&bytes))),
-        Scalar::Null => return Err(at(key, "unsupported map key of type: null")),
-        Scalar::Uint(_) => return Err(at(key, "unsupported map key of type: uint64")),
+        Scalar::Null => return Err(unsupported(key, "%!s(<nil>)")),
+        Scalar::Uint(_) => return Err(unsupported(key, "uint64")),
         Scalar::Timestamp(_) => None,
     };
     if let Some(text) = text {

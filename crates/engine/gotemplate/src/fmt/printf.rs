@@ -170,7 +170,9 @@ impl Scan<'_> {
         let arg = self.args.get(self.arg)?;
         self.arg += 1;
         match arg {
-            Value::Int(kind, n) if (kind.signed() || *n >= 0) && n.abs() <= TOO_LARGE => Some(*n),
+            Value::Int(kind, n) if (kind.signed() || *n >= 0) && (-TOO_LARGE..=TOO_LARGE).contains(n) => {
+                Some(*n)
+            }
             _ => None,
         }
     }

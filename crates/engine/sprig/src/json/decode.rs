@@ -10,18 +10,21 @@ const MAX_DEPTH: usize = 500;
 /// # Errors
 /// The text of Go's error.
 pub fn decode(text: &[u8]) -> Result<Value, String> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, at: 0, out_of_range: None };
     let value = reader.value(0, "looking for beginning of value")?;
     reader.blanks();
-    match reader.peek() {
-        None => Ok(value),
-        Some(_) => Err(reader.invalid("after top-level value")),
+    match (reader.peek(), &reader.out_of_range) {
+        (Some(_), _) => Err(reader.invalid("after top-level value")),
+        (None, Some(error)) => Err(error.clone()),
+        (None, None) => Ok(value),
     }
 }
 
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
+    /// The first number that is too large. Go reads the whole text before it decodes, so other errors come first.
+    out_of_range: Option<String>,
 }
 
 type Read<T> = Result<T, String>;
@@ -37,9 +40,18 @@ impl Reader<'_> {
         }
     }
 
-    /// The error for the byte here.
+    /// The error for the byte here, where blanks would have been fine.
     fn invalid(&self, context: &str) -> String {
-        let Some(b) = self.peek() else { return "unexpected end of JSON input".to_owned() };
+        match self.peek() {
+            None => "unexpected end of JSON input".to_owned(),
+            Some(_) => self.inside(context),
+        }
+    }
+
+    /// The error for the byte here in the middle of a word. Go's scanner takes the end of the text for a blank, which is
+    /// wrong in such a place.
+    fn inside(&self, context: &str) -> String {
+        let b = self.peek().unwrap_or(b' ');
         let shown = match b {
             b'\'' => r"'\''".to_owned(),
             b'"' => "'\"'".to_owned(),
@@ -76,7 +88,7 @@ impl Reader<'_> {
         let name = std::str::from_utf8(word).unwrap_or("");
         for (i, expected) in word.iter().enumerate() {
             if self.peek() != Some(*expected) {
-                return Err(self.invalid(&format!("in literal {name} (expecting '{}')", word[i] as char)));
+                return Err(self.inside(&format!("in literal {name} (expecting '{}')", word[i] as char)));
             }
             self.at += 1;
         }
@@ -97,12 +109,12 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'0') => self.at += 1,
             Some(b'1'..=b'9') => self.digits(),
-            _ => return Err(self.invalid("in numeric literal")),
+            _ => return Err(self.inside("in numeric literal")),
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if !matches!(self.peek(), Some(b'0'..=b'9')) {
-                return Err(self.invalid("after decimal point in numeric literal"));
+                return Err(self.inside("after decimal point in numeric literal"));
             }
             self.digits();
         }
@@ -112,7 +124,7 @@ impl Reader<'_> {
                 self.at += 1;
             }
             if !matches!(self.peek(), Some(b'0'..=b'9')) {
-                return Err(self.invalid("in exponent of numeric literal"));
+                return Err(self.inside("in exponent of numeric literal"));
             }
             self.digits();
         }
@@ -121,7 +133,10 @@ impl Reader<'_> {
             Ok(x) => Ok(Value::Float(x)),
             Err(_) => {
                 let shown = String::from_utf8_lossy(text);
-                Err(format!("json: cannot unmarshal number {shown} into Go value of type float64"))
+                self.out_of_range.get_or_insert_with(|| {
+                    format!("json: cannot unmarshal number {shown} into Go value of type float64")
+                });
+                Ok(Value::Nil)
             }
         }
     }
@@ -178,7 +193,7 @@ impl Reader<'_> {
                 runes::push(out, char::from_u32(c).unwrap_or(runes::REPLACEMENT));
                 return Ok(());
             }
-            _ => return Err(self.invalid("in string escape code")),
+            _ => return Err(self.inside("in string escape code")),
         };
         out.push(byte);
         self.at += 1;
@@ -190,7 +205,7 @@ impl Reader<'_> {
         for _ in 0..4 {
             match self.peek().and_then(|b| (b as char).to_digit(16)) {
                 Some(digit) => value = value * 16 + digit,
-                None => return Err(self.invalid("in \\u hexadecimal character escape")),
+                None => return Err(self.inside("in \\u hexadecimal character escape")),
             }
             self.at += 1;
         }

@@ -203,7 +203,14 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         if options.dialect == Dialect::Sigs {
-            merge::make_string_key(&mut key)?;
+            match merge::make_string_key(&mut key, &value) {
+                // What JSON cannot hold is found when all has been read: other errors come first.
+                Err(error) if error.stage == Stage::Converter => {
+                    self.deferred.get_or_insert(error);
+                    return Ok(());
+                }
+                made => made?,
+            }
         }
         if self.is_dropped() {
             return Ok(());
