@@ -50,7 +50,7 @@ impl Charts {
         let loaded = tokio::task::spawn_blocking(move || {
             let mut bytes = Vec::new();
             file.into_file().read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-            let mut chart = Loader::new().archive(&bytes).map_err(|error| error.to_string())?;
+            let mut chart = Loader::new().archive(&bytes).map_err(|error| words(&error.to_string()))?;
             if !matches!(chart.metadata.api_version.as_str(), "v1" | "v2") {
                 return Err("only the Chart API v2 is supported".to_owned());
             }
@@ -109,6 +109,12 @@ impl Charts {
         kept.push_back((key, changed.clone()));
         changed
     }
+}
+
+/// A failure to load as Helm 4 words it.
+fn words(error: &str) -> String {
+    let values = "cannot load values.yaml: ";
+    error.replacen(values, &format!("{values}cannot unmarshal yaml document: "), 1)
 }
 
 /// Helm 4 leaves defaults that are null out of the values, at every depth of a table. Those for a subchart stay: they take the

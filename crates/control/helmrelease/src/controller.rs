@@ -162,7 +162,10 @@ impl HelmReleaseController {
         let requeue = pass.runtime.options().requeue_dependency;
         match dependencies::check(pass).await {
             Ok(()) => settled(pass, &[reasons::DEPENDENCY_NOT_READY]),
-            Err(Waits::Never(error)) => return Err(terminal(pass, reasons::INVALID_CEL_EXPRESSION, &error)),
+            Err(Waits::Never(error)) => {
+                let error = format!("terminal error: {error}");
+                return Err(terminal(pass, reasons::INVALID_CEL_EXPRESSION, &error));
+            }
             Err(Waits::NotReady(error)) => {
                 pass.object.mark_false(types::READY, reasons::DEPENDENCY_NOT_READY, &error);
                 pass.event(EventKind::Normal, reasons::DEPENDENCY_NOT_READY, &error);

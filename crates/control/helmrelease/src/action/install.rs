@@ -92,17 +92,22 @@ impl Action<'_> {
 
     /// The number of the new revision, when the name is free.
     async fn free_revision(&mut self, replace: bool) -> Result<i64, ActionError> {
-        fl_helm::check_release_name(self.records.name())
-            .map_err(|error| ActionError::from(error).within("release name check failed"))?;
+        let free = self.next_revision(replace).await;
+        free.map_err(|error| {
+            self.log.note("release name check failed", &[("error", &error)]);
+            error.within("release name check failed")
+        })
+    }
+
+    async fn next_revision(&mut self, replace: bool) -> Result<i64, ActionError> {
+        fl_helm::check_release_name(self.records.name())?;
         let history = self.records.history().await?;
         let next = history.next_version();
         match history.last().map(|last| &last.info.status) {
             // Records that cannot be read keep their numbers.
             None => Ok(next),
             Some(Status::Uninstalled | Status::Failed) if replace => Ok(next),
-            Some(_) => Err(ActionError::failed(
-                "release name check failed: cannot reuse a name that is still in use",
-            )),
+            Some(_) => Err(ActionError::failed("cannot reuse a name that is still in use")),
         }
     }
 

@@ -89,11 +89,16 @@ impl Writer<'_> {
 
     /// Server-side apply with Helm's words for what goes wrong.
     pub(crate) async fn apply(&self, target: &Target, force: bool) -> Result<Value, ActionError> {
+        self.applied(target, force).await.map(|(answer, _)| answer)
+    }
+
+    /// The same, and whether the object is new.
+    async fn applied(&self, target: &Target, force: bool) -> Result<(Value, bool), ActionError> {
         let named = !target.reference.id.name.is_empty();
         if !named {
             // Only a name made by the server: it can only be created.
             let write = Write { manager: MANAGER, field_validation: "Strict", ..Write::default() };
-            return Ok(self.cluster.create(&target.object, &write).await?.body);
+            return Ok((self.cluster.create(&target.object, &write).await?.body, true));
         }
         let about = target.shown();
         match self.cluster.apply(&target.object, &strict(force)).await {
@@ -102,7 +107,7 @@ impl Writer<'_> {
                     if answer.created { "Created resource via patch" } else { "Patched resource" },
                     &[("name", &target.reference.id.name), ("gvk", &target.go_kind())],
                 );
-                Ok(answer.body)
+                Ok((answer.body, answer.created))
             }
             Err(error) => {
                 let error = mask(target, error);
@@ -224,12 +229,9 @@ impl Writer<'_> {
             return Ok(());
         }
         let force = matches!(method, Method::Apply { force: true });
-        match self.apply(target, force).await {
-            Ok(answer) => {
-                // A generation of one and no other manager: new. Whoever cleans up asks again before deleting.
-                if answer["metadata"]["managedFields"].as_array().is_none_or(|fields| fields.len() <= 1)
-                    && answer["metadata"]["generation"].as_i64().unwrap_or(1) <= 1
-                {
+        match self.applied(target, force).await {
+            Ok((answer, created)) => {
+                if created {
                     written.created.push(target.clone());
                 }
                 written.live.push(answer);

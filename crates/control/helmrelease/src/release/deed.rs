@@ -142,6 +142,13 @@ impl Machine<'_> {
         let took = fl_types::Duration::from(started.elapsed());
         object.status.get_or_insert_default().last_attempted_release_action_duration = Some(took.to_string());
         let recorded = record_release(object, &observed, word);
+        // Helm puts the values that are kept into those it was given: for the rest of the pass they are what is wanted.
+        if action == ReleaseAction::Upgrade && object.upgrade().preserve_values.unwrap_or(false) {
+            let newest = observed.iter().max_by_key(|release| release.version);
+            if let Some(release) = newest {
+                self.values.clone_from(&release.config);
+            }
+        }
         let outcome = match result {
             Ok(_) => {
                 self.released(action, word, title);

@@ -120,9 +120,7 @@ pub(crate) fn record_changes(
             None => {}
         }
     }
-    if !status.list().is_empty() {
-        status.sort();
-    }
+    // Not sorted: a record that was deleted to make room stays where it was put, as in Flux.
 }
 
 /// The objects of a release, and what a person should know about finding them.

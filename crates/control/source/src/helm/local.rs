@@ -175,7 +175,11 @@ pub(super) fn prepare(
     } else {
         loader(limits).archive(&archive)
     };
-    let mut chart = loaded.map_err(|e| BuildError::new(Reason::Package, e.to_string()))?;
+    let mut chart = loaded.map_err(|e| {
+        let from = if place.is_empty() { "/".to_owned() } else { format!("/{place}/") };
+        let place = if is_directory { format!("failed to load chart from {from}: ") } else { String::new() };
+        BuildError::new(Reason::Package, format!("{place}{e}"))
+    })?;
     chart.metadata.version = version;
     let mut values_files = Vec::new();
     if let Some((values, used)) = merged

@@ -289,12 +289,13 @@ fn merge(chart: &Chart, options: &BuildOptions) -> Result<(Tree, Vec<String>), S
     let mut used = Vec::new();
     for path in &options.values_files {
         let name = crate::tree::clean(path);
-        if name == "values.yaml" {
+        if name == "values.yaml" && !path.starts_with('/') {
             merged = fl_helm::merge_values(merged, &chart.values);
             used.push(path.clone());
             continue;
         }
-        let Some(file) = chart.files.iter().find(|f| f.name == name) else {
+        // Names in a chart never begin with a slash, so a path that does names none.
+        let Some(file) = chart.files.iter().find(|f| !path.starts_with('/') && f.name == name) else {
             if options.ignore_missing {
                 continue;
             }

@@ -63,6 +63,9 @@ impl Verification {
         let digest = charts.registry.resolve(&reference).await.map_err(unknown)?;
         let shown = reference.to_string();
         let found = charts.registry.signatures(reference.repository(), &digest).await;
+        if found.as_ref().is_ok_and(|found| found.bundles.is_empty() && found.simple.is_empty()) {
+            return Err(failed(format!("failed to verify {url}: no signatures found")));
+        }
         signature::check_cosign(found, keys, &shown).map_err(failed)?;
         Ok(true)
     }

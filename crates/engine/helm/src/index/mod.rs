@@ -123,10 +123,17 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
                 self.field(name, &item.value)?;
                 continue;
             }
+            let fits = |value: &Node, shape: bool, go: &str| {
+                let why =
+                    format!("cannot unmarshal value into Go struct field IndexFile.entries of type {go}");
+                if shape || value.is_null(Dialect::Sigs) { Ok(()) } else { Err(IndexError::Shape(why)) }
+            };
+            fits(&item.value, item.value.as_map().is_some(), "map[string]repo.ChartVersions")?;
             self.begin_entries();
             let charts = item.value.as_map().map(|m| m.iter().collect::<Vec<_>>()).unwrap_or_default();
             for chart in charts {
                 let chart_name = chart.name().unwrap_or_default();
+                fits(&chart.value, chart.value.as_seq().is_some(), "repo.ChartVersions")?;
                 self.begin_chart(chart_name);
                 for version in chart.value.as_seq().unwrap_or_default() {
                     self.add(chart_name, version)?;

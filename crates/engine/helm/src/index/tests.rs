@@ -102,3 +102,12 @@ fn one_chart_is_found_without_the_others() {
     assert_eq!(versions[0].urls.as_deref().unwrap(), ["web-1.2.0.tgz"]);
     assert_eq!(find_versions(stored.as_bytes(), "nope").unwrap(), None);
 }
+
+#[test]
+fn entries_are_charts() {
+    for bad in ["apiVersion: v1\nentries: 3\n", "apiVersion: v1\nentries: {app: text}\n"] {
+        let error = read(bad).unwrap_err();
+        assert!(error.contains("IndexFile.entries"), "{bad}: {error}");
+    }
+    assert!(read("apiVersion: v1\nentries: {}\n").is_ok() && read("apiVersion: v1\nentries: null\n").is_ok());
+}

@@ -93,8 +93,9 @@ fn read_fields<F: Read + Write + Seek>(text: &str, index: &mut RepositoryIndex<F
     if map.contains("entries") && index.entries.is_some() {
         return Err(Stop::Unusual);
     }
-    if map.get("entries").is_some_and(|e| e.as_map().is_some_and(|m| !m.is_empty())) {
-        // Charts on the line of the key itself.
+    let inline = |e: &Node| e.as_map().map_or(!e.is_null(Dialect::Sigs), |m| !m.is_empty());
+    if map.get("entries").is_some_and(inline) {
+        // Charts on the line of the key itself, or what is no chart at all.
         return Err(Stop::Unusual);
     }
     for item in map.iter() {
