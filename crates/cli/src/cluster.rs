@@ -145,6 +145,11 @@ impl Cluster {
         Ok(Cluster { client, address, deadline: Instant::now() + limit })
     }
 
+    /// The same connection with a time of its own, which begins now.
+    pub(crate) fn within(&self, limit: std::time::Duration) -> Cluster {
+        Cluster { deadline: Instant::now() + limit, ..self.clone() }
+    }
+
     /// The client underneath, for engines that bring requests of their own.
     pub(crate) fn client(&self) -> kube::Client {
         self.client.clone()

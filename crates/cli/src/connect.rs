@@ -119,6 +119,16 @@ pub(crate) async fn config(call: &Call) -> anyhow::Result<Config> {
         {
             bail!("context {name:?} does not exist");
         }
+        if let Some(name) = &options.cluster
+            && !file.clusters.iter().any(|c| &c.name == name)
+        {
+            bail!("cluster {name:?} does not exist");
+        }
+        if let Some(name) = &options.user
+            && !file.auth_infos.iter().any(|u| &u.name == name)
+        {
+            bail!("auth info {name:?} does not exist");
+        }
         Config::from_custom_kubeconfig(file, &options).await?
     };
     if !server.is_empty() {

@@ -51,7 +51,9 @@ impl Discovery {
         let no_match = || ApiError::NoMatch { kind: kind.to_owned(), version: api_version.to_owned() };
         match group_version(cluster, api_version).await {
             Ok(served) => {
-                served.into_iter().map(|s| s.resource).find(|r| r.kind == kind).ok_or_else(no_match)
+                // A kind goes by its name in lower case, too; what is found then is shown as it was asked for.
+                let fits = |r: &Resource| r.kind == kind || r.kind.to_lowercase() == kind;
+                served.into_iter().map(|s| s.resource).find(fits).ok_or_else(no_match)
             }
             Err(error) if error.is_not_found() => Err(no_match()),
             Err(error) => Err(error),

@@ -48,6 +48,24 @@ pub(crate) struct Built {
     pub(crate) objects: Vec<Value>,
 }
 
+/// Fields of a Kustomization's spec that decide how it is built; a file, unlike the API server, has not checked them.
+fn check_types(spec: &Value) -> anyhow::Result<()> {
+    let bools = ["prune", "wait", "force", "suspend", "ignoreMissingComponents"];
+    let texts = ["path", "targetNamespace", "namePrefix", "nameSuffix", "serviceAccountName"];
+    let fields = bools.iter().map(|f| (f, "bool")).chain(texts.iter().map(|f| (f, "string")));
+    for (field, wanted) in fields {
+        let Some(value) = spec.get(*field).filter(|v| !v.is_null()) else { continue };
+        let found = text::go_kind(value);
+        if found != wanted {
+            bail!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go struct field \
+                 KustomizationSpec.spec.{field} of type {wanted}"
+            );
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn is_kustomization(object: &Value) -> bool {
     fl_types::api_group(text_at(object, "/apiVersion")) == KUSTOMIZATION.group
         && object["kind"] == KUSTOMIZATION.kind
@@ -177,12 +195,15 @@ impl Builder {
                 && name_of(d) == self.name
                 && (namespace_of(d) == self.namespace || namespace_of(d).is_empty())
         };
-        documents.into_iter().find(fits).with_context(|| {
+        let found = documents.into_iter().find(fits).with_context(|| {
             format!(
                 "failed find kustomization with name '{}' and namespace '{}' in file '{file}'",
                 self.name, self.namespace
             )
-        })
+        })?;
+        check_types(&found["spec"])
+            .with_context(|| format!("failed to unmarshall kustomization file {file}"))?;
+        Ok(found)
     }
 
     fn kustomize(&self, kustomization: &Value) -> anyhow::Result<Vec<Node>> {
@@ -237,12 +258,7 @@ impl Builder {
             }
         };
         if !content.is_object() {
-            let found = match content {
-                Value::Array(_) => "array",
-                Value::String(_) => "string",
-                Value::Bool(_) => "bool",
-                _ => "number",
-            };
+            let found = text::go_kind(&content);
             bail!(
                 "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type types.Kustomization"
             );
@@ -526,6 +542,15 @@ fn go_base64_error(error: &base64::DecodeError, length: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_held_to_the_types_of_the_api() {
+        assert!(check_types(&json!({"prune": true, "path": "./a", "wait": null})).is_ok());
+        let refused = check_types(&json!({"prune": "maybe"})).unwrap_err().to_string();
+        assert!(refused.ends_with(
+            "cannot unmarshal string into Go struct field KustomizationSpec.spec.prune of type bool"
+        ));
+    }
 
     #[test]
     fn encrypted_secrets_are_hidden() {

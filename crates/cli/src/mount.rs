@@ -361,6 +361,11 @@ fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
             say::data(&error.render().to_string());
             ExitCode::SUCCESS
         }
+        // Flags alone ask for nothing: help, as without them.
+        ErrorKind::MissingSubcommand => {
+            say::data(&definition.clone().render_help().to_string());
+            ExitCode::SUCCESS
+        }
         ErrorKind::UnknownArgument => {
             let arg = context(ContextKind::InvalidArg);
             say::failure(match arg.strip_prefix("--") {

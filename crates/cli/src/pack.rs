@@ -10,6 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{EntryType, Header};
 
+use crate::text::go_io_error;
+
 /// What is left out unless told otherwise.
 pub(crate) const DEFAULT_IGNORE: &str =
     ".git/,.gitignore,.gitmodules,.gitattributes,*.jpg,*.jpeg,*.gif,*.png,*.wmv,*.flv,*.tar.gz,*.zip";
@@ -87,7 +89,8 @@ fn folder(tar: &mut Tar, root: &Path, below: &str, rules: &Rules) -> anyhow::Res
 /// # Errors
 /// A link that leads nowhere.
 pub(crate) fn without_links(path: &Path) -> anyhow::Result<(tempfile::TempDir, PathBuf)> {
-    let temporary = tempfile::Builder::new().prefix("flux-artifact-").tempdir()?;
+    let prefix = format!("flux-artifact-{}", rand::random::<u32>());
+    let temporary = tempfile::Builder::new().prefix(&prefix).rand_bytes(0).tempdir()?;
     let source = std::fs::canonicalize(path)?;
     let target = if source.is_dir() {
         copy_folder(&source, temporary.path(), &mut vec![source.clone()])?;
@@ -101,11 +104,14 @@ pub(crate) fn without_links(path: &Path) -> anyhow::Result<(tempfile::TempDir, P
 }
 
 fn copy_folder(from: &Path, to: &Path, parents: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
+    let mut entries = std::fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
         let path = entry.path();
-        let real =
-            std::fs::canonicalize(&path).with_context(|| format!("resolving symlink {}", path.display()))?;
+        let real = match std::fs::canonicalize(&path) {
+            Ok(real) => real,
+            Err(error) => bail!("resolving symlink {}: {}", path.display(), lost(&path, &error)),
+        };
         let target = to.join(entry.file_name());
         let info = std::fs::metadata(&real)?;
         if info.is_dir() {
@@ -124,6 +130,18 @@ fn copy_folder(from: &Path, to: &Path, parents: &mut Vec<PathBuf>) -> anyhow::Re
     Ok(())
 }
 
+/// Why a link leads nowhere: what it points to, or that it goes in circles.
+fn lost(link: &Path, error: &std::io::Error) -> String {
+    match std::fs::read_link(link) {
+        Ok(target) if error.kind() == std::io::ErrorKind::NotFound => {
+            let target = link.parent().unwrap_or(link).join(target);
+            go_io_error("lstat", &target.display().to_string(), error)
+        }
+        Ok(_) if error.raw_os_error() == Some(40) => "EvalSymlinks: too many links".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// Stdin without its last line ends, as a file.
 ///
 /// # Errors
@@ -134,7 +152,9 @@ pub(crate) fn from_stdin() -> anyhow::Result<tempfile::NamedTempFile> {
     while matches!(bytes.last(), Some(b'\n' | b'\r')) {
         bytes.pop();
     }
-    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
+    // The name is part of the artifact: a number, no hidden file.
+    let number = rand::random::<u32>().to_string();
+    let mut file = tempfile::Builder::new().prefix(&number).suffix(".yaml").rand_bytes(0).tempfile()?;
     file.write_all(&bytes)?;
     Ok(file)
 }

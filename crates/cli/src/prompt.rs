@@ -4,11 +4,28 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::bail;
 
+/// What came back on a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+    /// The input ended.
+    Nothing,
+}
+
 /// Asks a yes-or-no question; anything but yes ends the command.
 ///
 /// # Errors
 /// The answer is no, or nobody can answer.
 pub(crate) fn confirm(question: &str) -> anyhow::Result<()> {
+    match ask(question) {
+        Answer::Yes => Ok(()),
+        _ => bail!("aborting"),
+    }
+}
+
+/// Asks a yes-or-no question.
+pub(crate) fn ask(question: &str) -> Answer {
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{question}? [y/N] ");
     let _ = out.flush();
@@ -18,7 +35,8 @@ pub(crate) fn confirm(question: &str) -> anyhow::Result<()> {
         let _ = writeln!(out);
     }
     match read {
-        Ok(n) if n > 0 && matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
-        _ => bail!("aborting"),
+        Ok(n) if n > 0 && matches!(answer.trim(), "y" | "Y" | "yes") => Answer::Yes,
+        Ok(n) if n > 0 => Answer::No,
+        _ => Answer::Nothing,
     }
 }

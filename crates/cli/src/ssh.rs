@@ -218,7 +218,12 @@ async fn host_key(address: &str) -> anyhow::Result<Vec<u8>> {
     const KEX_INIT: u8 = 20;
     const ECDH_INIT: u8 = 30;
     const ECDH_REPLY: u8 = 31;
-    let mut stream = TcpStream::connect(address).await?;
+    let mut stream = TcpStream::connect(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            anyhow::anyhow!("dial tcp {address}: connect: connection refused")
+        }
+        _ => error.into(),
+    })?;
     stream.write_all(b"SSH-2.0-Go\r\n").await?;
     read_banner(&mut stream).await?;
     let lists: [&str; 10] = [

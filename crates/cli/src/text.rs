@@ -73,8 +73,9 @@ pub(crate) fn pretty_json(value: &Value) -> String {
 /// The text is no YAML.
 pub(crate) fn documents(text: &[u8]) -> anyhow::Result<Vec<Value>> {
     let mut out = Vec::new();
-    for node in fl_yaml::parse_all(text, &Options::sigs())? {
-        let json = fl_yaml::to_json(&node, Dialect::Sigs, fl_yaml::JsonStyle::default())?;
+    let go = |error: fl_yaml::Error| anyhow::anyhow!(error.go_text(Dialect::Sigs));
+    for node in fl_yaml::parse_all(text, &Options::sigs()).map_err(go)? {
+        let json = fl_yaml::to_json(&node, Dialect::Sigs, fl_yaml::JsonStyle::default()).map_err(go)?;
         let value: Value = serde_json::from_str(&json).context("YAML does not fit JSON")?;
         if !value.is_null() {
             out.push(value);
@@ -110,6 +111,18 @@ pub(crate) fn go_io_error(operation: &str, path: &str, error: &std::io::Error) -
         _ => error.to_string(),
     };
     format!("{operation} {path}: {why}")
+}
+
+/// What Go's JSON library calls a kind of value.
+pub(crate) fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// Bytes in lower-case hex.

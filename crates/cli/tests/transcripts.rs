@@ -77,6 +77,7 @@ fn replay(text: &str, config: &Path) -> String {
             .env("KUBECONFIG", config)
             .env("TZ", "UTC")
             .env_remove("FLUX_SYSTEM_NAMESPACE")
+            .env_remove("ACTIONS_ID_TOKEN_REQUEST_URL")
             .output()
             .expect("the program is built with the tests");
         out.push_str(&format!("{line}\n"));
@@ -111,7 +112,8 @@ fn commands_print_what_their_transcripts_say() {
         url
     });
     std::fs::write(&config, kubeconfig(&url, None, TOKEN, None)).expect("a kubeconfig");
-    for file in ["verbs.txt", "create.txt"] {
+    // Those that only ask come before those that change something.
+    for file in ["usage.txt", "verbs.txt", "create.txt"] {
         let expected = std::fs::read_to_string(golden(file)).expect("the transcript");
         let actual = replay(&expected, &config);
         assert_eq!(expected, actual, "{file}");

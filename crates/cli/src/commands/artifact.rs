@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::call::{Call, Outcome, action};
 use crate::commands::create::oci_provider;
-use crate::flag::{Flag, checked, list, repeated, switch, text};
+use crate::flag::{Flag, checked, list, quoted, repeated, switch, text};
 use crate::node::Node;
 use crate::pack::{self, DEFAULT_IGNORE};
 use crate::text::go_io_error;
@@ -170,8 +170,8 @@ fn artifact_url(url: &str) -> anyhow::Result<&str> {
     let Some(rest) = url.strip_prefix("oci://") else {
         bail!("URL must be in format 'oci://<domain>/<org>/<repo>'")
     };
-    if let Err(why) = Reference::parse(rest) {
-        bail!("'{url}' invalid URL: {why}");
+    if Reference::parse(rest).is_err() {
+        bail!("'{url}' invalid URL: could not parse reference: {rest}");
     }
     Ok(rest)
 }
@@ -358,10 +358,17 @@ async fn tag(call: &Call) -> Outcome {
     Ok(())
 }
 
+/// A tag that is a whole version, `1.2.3` with or without `v`; `1` or `v1` is none.
+fn full_version(tag: &str) -> Option<Version> {
+    let core = tag.strip_prefix('v').unwrap_or(tag).split(['-', '+']).next().unwrap_or_default();
+    (core.split('.').count() == 3).then(|| Version::parse(tag).ok()).flatten()
+}
+
 async fn list_artifacts(call: &Call) -> Outcome {
     let Some(url) = call.args.first() else { bail!("artifact repository URL is required") };
     let target = artifact_url(url)?;
-    let repository = Repository::parse(target)?;
+    let repository = Repository::parse(target)
+        .with_context(|| format!("listing tags failed: parsing repo {}", quoted(target)))?;
     let registry = registry(call)?;
     let mut tags = registry.tags(&repository).await.context("listing tags failed")?;
     let range = match call.text("filter-semver") {
@@ -370,14 +377,19 @@ async fn list_artifacts(call: &Call) -> Outcome {
     };
     let filter = match call.text("filter-regex") {
         "" => None,
-        text => Some(Regex::new(text).with_context(|| format!("regex '{text}' parse error"))?),
+        // The library draws a picture over several lines; its last one says it all.
+        text => Some(Regex::new(text).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            anyhow::anyhow!("regex '{text}' parse error: error parsing regexp: {why}")
+        })?),
     };
     tags.sort_by(|a, b| b.cmp(a));
     let mut rows = Vec::new();
     for tag in tags {
         // Signatures of cosign lie beside what they sign.
         let is_signature = [".sig", ".att", ".sbom"].iter().any(|end| tag.ends_with(end));
-        let in_range = range.as_ref().is_none_or(|r| Version::parse(&tag).is_ok_and(|v| r.check(&v)));
+        let in_range = range.as_ref().is_none_or(|r| full_version(&tag).is_some_and(|v| r.check(&v)));
         if is_signature || !in_range || filter.as_ref().is_some_and(|f| !f.is_match(&tag)) {
             continue;
         }
@@ -439,6 +451,15 @@ mod tests {
         );
         let refused = with(&[(1, "annotations", "a=b=c")]).unwrap_err().to_string();
         assert_eq!(refused, "invalid annotation a=b=c, must be in the format key=value");
+    }
+
+    #[test]
+    fn only_whole_versions_are_in_a_range() {
+        for (tag, whole) in
+            [("1.2.3", true), ("v1.2.3", true), ("2.0.0-rc.1", true), ("v1", false), ("latest", false)]
+        {
+            assert_eq!(full_version(tag).is_some(), whole, "{tag}");
+        }
     }
 
     #[test]

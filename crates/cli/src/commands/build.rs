@@ -161,6 +161,8 @@ async fn diff(call: &Call) -> Outcome {
     if call.args.is_empty() {
         bail!("kustomization name is required");
     }
+    // A flag that cannot be read is bad usage, not a comparison that failed.
+    local_sources(call)?;
     let failed = |message: String| Exit::Failure { code: 2, message };
     let path = call.text("path");
     if path.is_empty() || !Path::new(path).is_dir() {
@@ -352,7 +354,9 @@ fn encrypted(object: &Value) -> bool {
         let text = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
         String::from_utf8_lossy(&text).contains("**SOPS**")
     };
+    let written = |value: &Value| value.as_str().is_some_and(|text| text.contains("**SOPS**"));
     object["data"].as_object().is_some_and(|m| m.values().any(hidden))
+        || object["stringData"].as_object().is_some_and(|m| m.values().any(written))
 }
 
 /// Encrypted values cannot be compared; their keys can. Values are made alike on the way.
@@ -383,6 +387,14 @@ mod tests {
         hide(&mut live, &mut merged);
         assert_eq!(live["data"], json!({"same": "***", "new": "*** (before)", "gone": "***"}));
         assert_eq!(merged["data"], json!({"same": "***", "new": "*** (after)", "more": "***"}));
+    }
+
+    #[test]
+    fn encrypted_values_are_told_by_their_mask() {
+        let masked = STANDARD.encode("**SOPS**");
+        assert!(encrypted(&json!({"data": {"a": masked}})));
+        assert!(encrypted(&json!({"stringData": {"a": "**SOPS**"}})));
+        assert!(!encrypted(&json!({"data": {"a": "eA=="}, "stringData": {"b": "x"}})));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::commands::status::{PART_OF, crds};
 use crate::flag::{list, switch, text};
 use crate::kinds;
 use crate::node::{Node, Plain};
+use crate::prompt::{self, Answer};
+use crate::say;
 use crate::text::go_io_error;
-use crate::{prompt, say};
 
 /// Releases manifests can be brought to, newest first.
 const RELEASES: [&str; 4] = ["2.9", "2.8", "2.7", "2.6"];
@@ -198,7 +199,12 @@ fn files(call: &Call) -> Outcome {
         return Ok(());
     }
     if !call.on("yes") {
-        prompt::confirm("Are you sure you want to proceed with the above upgrades")?;
+        match prompt::ask("Are you sure you want to proceed with the above upgrades") {
+            Answer::Yes => {}
+            // flux has no words for a no here.
+            Answer::No => bail!(""),
+            Answer::Nothing => bail!("^D"),
+        }
     }
     for (file, text, found) in upgrades {
         std::fs::write(&file, rewritten(&text, &found))

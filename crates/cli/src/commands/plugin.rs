@@ -12,6 +12,8 @@ use sha2::{Digest, Sha256};
 
 use crate::call::{Call, Outcome, action};
 use crate::cluster::text_at;
+use crate::connect::GLOBAL_FLAGS;
+use crate::flag::{Flag, Kind};
 use crate::node::{Node, Plain};
 use crate::{Wanted, say, table, text};
 
@@ -74,19 +76,37 @@ fn installed(builtin: &dyn Fn(&str) -> bool) -> Vec<(String, PathBuf)> {
 
 /// Runs the plugin that the first argument names, with all arguments behind it unread.
 pub(crate) fn run(args: &[OsString], builtin: &dyn Fn(&str) -> bool) -> Option<ExitCode> {
-    let name = args.get(1)?.to_str().filter(|a| !a.starts_with('-'))?;
+    let at = first_word(args)?;
+    let name = args[at].to_str()?;
     if builtin(name) {
         return None;
     }
     let (_, path) = installed(builtin).into_iter().find(|(n, _)| n == name)?;
     let path = if path.components().count() == 1 { Path::new(".").join(path) } else { path };
-    Some(match std::process::Command::new(&path).args(&args[2..]).status() {
+    // Flags before its name are the plugin's, too.
+    let passed = args[1..at].iter().chain(&args[at + 1..]);
+    Some(match std::process::Command::new(&path).args(passed).status() {
         Ok(status) => ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)),
         Err(error) => {
             say::failure(format!("cannot run {}: {error}", path.display()));
             ExitCode::FAILURE
         }
     })
+}
+
+/// Where the name of the command stands: behind flags that every command has, and their values.
+fn first_word(args: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let arg = args.get(at)?.to_str()?;
+        let Some(flag) = arg.strip_prefix('-') else { return Some(at) };
+        let takes_value = |f: &&Flag| {
+            let long = flag.strip_prefix('-').is_some_and(|name| name == f.name);
+            let short = f.short.is_some_and(|letter| flag == letter.to_string());
+            !matches!(f.kind, Kind::Switch) && (long || short)
+        };
+        at += if GLOBAL_FLAGS.iter().any(|f| takes_value(&f)) { 2 } else { 1 };
+    }
 }
 
 fn builtin(call: &Call) -> impl Fn(&str) -> bool + use<> {
@@ -342,4 +362,18 @@ async fn update(call: &Call) -> Outcome {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_may_stand_behind_flags() {
+        let at = |words: &[&str]| first_word(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(at(&["flux", "hello", "-n", "x"]), Some(1));
+        assert_eq!(at(&["flux", "-n", "x", "--verbose", "hello"]), Some(4));
+        assert_eq!(at(&["flux", "--namespace=x", "--timeout", "1m", "hello"]), Some(4));
+        assert_eq!((at(&["flux"]), at(&["flux", "-n", "x"])), (None, None));
+    }
 }

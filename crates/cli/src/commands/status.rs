@@ -156,7 +156,9 @@ async fn check_controllers(call: &Call, cluster: &Cluster) -> bool {
     }
     let mut good = true;
     for deployment in &found {
-        good &= wait_for(cluster, deployment).await;
+        // Each has the whole time: one that never gets ready must not count against the others.
+        let limit = call.duration("timeout").to_std().unwrap_or_default();
+        good &= wait_for(&cluster.within(limit), deployment).await;
         for container in containers(deployment) {
             say::action(text_at(container, "/image"));
         }

@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::call::{Call, Outcome, action};
-use crate::cluster::{Cluster, Resource, name_of, namespace_of, text_at};
+use crate::cluster::{ApiError, Cluster, Resource, name_of, namespace_of, text_at};
 use crate::discovery::Discovery;
 use crate::flag::text;
 use crate::kinds::{self, Kind};
@@ -66,7 +66,9 @@ async fn one_object(call: &Call, cluster: &Cluster) -> anyhow::Result<Value> {
     }
     let found = async {
         let resource = Discovery::resource(cluster, api_version, call.text("kind")).await?;
-        cluster.get(&resource, call.namespace(), name).await
+        let mut object = cluster.get(&resource, call.namespace(), name).await?;
+        object["kind"] = Value::from(call.text("kind"));
+        Ok::<_, ApiError>(object)
     };
     match found.await {
         Err(error) if error.is_no_match() && !Discovery::serves(cluster, api_version).await => bail!(
@@ -95,11 +97,15 @@ async fn named_objects(call: &Call, cluster: &Cluster) -> anyhow::Result<Vec<Val
                     "flux"
                 );
             };
+            if kind.is_empty() || name.is_empty() || name.contains('/') {
+                bail!("arguments in resource/name form must have a single resource and name");
+            }
             wanted.push((find(kind)?, name));
         }
     } else {
         let (types, names) = call.args.split_first().expect("checked above");
         if names.is_empty() {
+            types.split(',').try_for_each(|kind| find(kind).map(drop))?;
             bail!("resource(s) were provided, but no name was specified");
         }
         for kind in types.split(',') {

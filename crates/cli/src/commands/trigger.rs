@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 use crate::call::{Call, Outcome, action};
 use crate::commands::create::webhook_path;
-use crate::flag::{duration, number, text};
+use crate::flag::{duration, number, quoted, text};
 use crate::node::{Node, Plain};
 use crate::{VERSION, say, text as view};
 
@@ -133,7 +133,10 @@ async fn send(
     }
     let answer = match request.send().await {
         Ok(answer) => answer,
-        Err(error) => return Err((true, format!("request to {url} failed: {}", causes(&error)))),
+        Err(error) => {
+            let why = format!("Post {}: {}", quoted(url), causes(url, &error));
+            return Err((true, format!("request to {url} failed: {why}")));
+        }
     };
     let status = answer.status();
     if status.is_success() {
@@ -147,10 +150,22 @@ async fn send(
     Err((matches!(status.as_u16(), 404 | 408 | 429 | 500 | 502 | 503 | 504), message))
 }
 
-fn causes(error: &dyn std::error::Error) -> String {
+/// The root of an error, in the words that the real one uses for the usual ones.
+fn causes(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    if !["http", "https"].contains(&scheme) {
+        return format!("unsupported protocol scheme {}", quoted(scheme));
+    }
     let mut last = error;
     while let Some(cause) = last.source() {
         last = cause;
+    }
+    let refused = last
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused);
+    if refused {
+        let host = rest.split('/').next().unwrap_or_default();
+        return format!("dial tcp {host}: connect: connection refused");
     }
     last.to_string()
 }
@@ -173,7 +188,8 @@ async fn oidc_token(call: &Call, client: &reqwest::Client) -> anyhow::Result<Str
         (variable("ACTIONS_ID_TOKEN_REQUEST_URL"), variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"))
     else {
         bail!(
-            "unable to fetch OIDC token: ACTIONS_ID_TOKEN_REQUEST_URL and ACTIONS_ID_TOKEN_REQUEST_TOKEN must be set; does the job have the permission `id-token: write`?"
+            "ACTIONS_ID_TOKEN_REQUEST_URL and ACTIONS_ID_TOKEN_REQUEST_TOKEN must be set in the environment; \
+             ensure the Actions job has the 'id-token: write' permission"
         );
     };
     let audience = match call.text("oidc-audience") {
@@ -182,8 +198,9 @@ async fn oidc_token(call: &Call, client: &reqwest::Client) -> anyhow::Result<Str
     };
     let mut url: url::Url = url.parse().context("ACTIONS_ID_TOKEN_REQUEST_URL")?;
     url.query_pairs_mut().append_pair("audience", audience);
-    let answer =
-        client.get(url.as_str()).bearer_auth(bearer).send().await.context("unable to fetch OIDC token")?;
+    // In lower case, as the runners' own tools write it.
+    let request = client.get(url.as_str()).header("Authorization", format!("bearer {bearer}"));
+    let answer = request.send().await.context("unable to fetch OIDC token")?;
     if !answer.status().is_success() {
         bail!("unable to fetch OIDC token: status {}", answer.status());
     }

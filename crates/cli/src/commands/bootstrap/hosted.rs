@@ -215,6 +215,7 @@ fn ssh_host(call: &Call, place: &Place) -> String {
 
 /// Bootstraps from a repository at this host.
 pub(super) async fn run(call: &Call, mut host: impl Host) -> Outcome {
+    super::check_components(call)?;
     let options = install::options(call)?;
     let cluster = Cluster::connect(call).await?;
     let delivery = Delivery::new(call, cluster, options)?;

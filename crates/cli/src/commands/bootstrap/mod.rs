@@ -201,7 +201,20 @@ fn refuse_key_reuse(call: &Call, command: &str) -> Outcome {
     Ok(())
 }
 
+/// A repository can only deliver itself with these.
+fn check_components(call: &Call) -> Outcome {
+    let chosen =
+        |name: &str| call.list("components").iter().chain(call.list("components-extra")).any(|c| c == name);
+    for name in ["source-controller", "kustomize-controller"] {
+        if !chosen(name) {
+            bail!("component {name} is required");
+        }
+    }
+    Ok(())
+}
+
 async fn git(call: &Call) -> Outcome {
+    check_components(call)?;
     let url: url::Url = call.text("url").parse().context("git URL parse failed")?;
     let options = install::options(call)?;
     let cluster = Cluster::connect(call).await?;

@@ -224,12 +224,29 @@ pub(super) fn check_url(url: &str) -> Result<(), String> {
     if url.bytes().any(|b| b < 0x20 || b == 0x7f) {
         return refused("net/url: invalid control character in URL");
     }
-    if scheme_and_host(url).0.is_empty() {
+    let (scheme, host) = scheme_and_host(url);
+    // Before the query, a percent sign begins two hexadecimal digits.
+    let escapes = |text: &str| {
+        text.match_indices('%')
+            .map(|(i, _)| text[i..].chars().take(3).collect::<String>())
+            .collect::<Vec<_>>()
+    };
+    let broken = |escape: &String| escape.len() < 3 || !escape[1..].bytes().all(|b| b.is_ascii_hexdigit());
+    if let Some(escape) = escapes(url.split('?').next().unwrap_or_default()).iter().find(|e| broken(e)) {
+        return refused(&format!("invalid URL escape {escape:?}"));
+    }
+    if let Some((_, port)) = host.rsplit_once(':')
+        && !port.ends_with(']')
+        && !port.bytes().all(|b| b.is_ascii_digit())
+    {
+        return refused(&format!("invalid port {:?} after host", format!(":{port}")));
+    }
+    if scheme.is_empty() {
         let first = url.split('/').next().unwrap_or_default();
         if first.contains(':') {
             return refused("first path segment in URL cannot contain colon");
         }
-    } else if scheme_and_host(url).1.contains(' ') {
+    } else if host.contains(' ') {
         return refused("invalid character \" \" in host name");
     }
     Ok(())

@@ -107,7 +107,9 @@ fn labels(call: &Call) -> anyhow::Result<BTreeMap<String, String>> {
         let parts: Vec<&str> = label.split('=').collect();
         let [key, value] = parts[..] else { bail!("invalid label format '{label}', must be key=value") };
         if let Err(error) = fl_types::check_qualified_name(key) {
-            bail!("invalid label '{key}': [{}]", error.messages().join(" "));
+            // For labels the library words it so, and differently for other names.
+            let why = error.messages().join(" ").replace("a qualified name must", "a valid label key must");
+            bail!("invalid label '{key}': [{why}]");
         }
         if let Err(error) = fl_types::check_label_value(value) {
             bail!("invalid label value '{value}': [{}]", error.messages().join(" "));

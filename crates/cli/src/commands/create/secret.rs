@@ -310,8 +310,10 @@ async fn notation(call: &Call) -> Outcome {
     }
     let labels = labels(call)?;
     let policy = read(policy_file, "unable to read trust policy file")?;
-    let document: Value = serde_json::from_str(&policy)
-        .with_context(|| format!("failed to unmarshal trust policy {policy_file}"))?;
+    let document: Value = serde_json::from_str(&policy).map_err(|error| {
+        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        anyhow::anyhow!("failed to unmarshal trust policy {policy_file}: {why}")
+    })?;
     check_policy(&document).context("invalid trust policy")?;
     let mut content = Content::default();
     let mut failures = Vec::new();

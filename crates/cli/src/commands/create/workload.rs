@@ -261,7 +261,10 @@ fn values(files: &[String]) -> anyhow::Result<Value> {
         match first {
             Value::Object(map) => merge(&mut merged, map),
             Value::Null => {}
-            _ => bail!("unmarshaling values from {file} failed: the file holds no map"),
+            other => bail!(
+                "unmarshaling values from {file} failed: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                view::go_kind(&other)
+            ),
         }
     }
     let mut value = Value::Object(merged);

@@ -8,7 +8,9 @@ use super::model::{Row, State};
 /// Hashes are cut as `flux` cuts them.
 fn short(revision: &str) -> String {
     match revision.split_once(':') {
-        Some((head, hash)) if hash.len() >= 40 => format!("{head}:{}", &hash[..8]),
+        Some((head, hash)) if hash.len() >= 40 => {
+            format!("{head}:{}", hash.chars().take(8).collect::<String>())
+        }
         _ => revision.to_owned(),
     }
 }
@@ -28,6 +30,8 @@ pub(super) fn line(row: &Row) -> String {
         if row.revision.is_empty() { String::new() } else { format!("  {}", short(&row.revision)) };
     let why = match row.state {
         State::Ready => String::new(),
+        // The word says it all.
+        state @ State::Suspended => format!("  {}", state.word()),
         state => format!("  {}: {}", state.word(), first_line(&row.message)),
     };
     let pending = match &row.applied {
@@ -198,6 +202,16 @@ mod tests {
             text,
             "3 of 5 ready; waiting for Kustomization/flux-system/platform; failed: Kustomization/flux-system/staging"
         );
+    }
+
+    #[test]
+    fn a_suspended_object_is_named_once() {
+        let shown = line(&row("Kustomization", "staging", State::Suspended, None));
+        assert!(
+            shown.starts_with("⏸ Kustomization/flux-system/staging") && shown.contains("  suspended"),
+            "{shown}"
+        );
+        assert!(!shown.contains("suspended:"), "{shown}");
     }
 
     #[test]
