@@ -1,0 +1,83 @@
+//! E09: a million keys. Alone in its process, as its memory is measured.
+
+#![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
+
+mod peer;
+
+use fl_bucket::{Bucket, BucketOptions, Provider};
+use fl_objects::{Index, IndexError};
+use peer::{Asked, start, xml};
+
+fn open(host: &str) -> Bucket {
+    Bucket::new(BucketOptions { insecure: true, ..BucketOptions::new(Provider::S3, host, "apps") }).unwrap()
+}
+
+/// Bytes of memory that this process holds.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+fn page(from: u64, to: u64, next: Option<u64>) -> String {
+    let mut text = String::from("<ListBucketResult>");
+    for n in from..to {
+        // Not in the order of bytes, so that everything must be sorted.
+        let key = n.wrapping_mul(0x9e37_79b9) % 0x1_0000_0000;
+        text.push_str(&format!(
+            "<Contents><Key>apps/{key:08x}/{n}.yaml</Key><ETag>&quot;{n:032x}&quot;</ETag></Contents>"
+        ));
+    }
+    match next {
+        Some(next) => text.push_str(&format!(
+            "<IsTruncated>true</IsTruncated><NextContinuationToken>{next}</NextContinuationToken>"
+        )),
+        None => text.push_str("<IsTruncated>false</IsTruncated>"),
+    }
+    text + "</ListBucketResult>"
+}
+
+/// E09: a million keys in the worst order cost little memory, and give the order of an archive.
+#[tokio::test]
+async fn a_million_keys() {
+    const KEYS: u64 = 1_000_000;
+    const PAGE: u64 = 5_000;
+    let peer = start(false, |asked: &Asked| {
+        let from: u64 = asked.query("continuation-token").map_or(0, |t| t.parse().unwrap());
+        let to = (from + PAGE).min(KEYS);
+        xml(200, page(from, to, (to < KEYS).then_some(to)))
+    })
+    .await;
+    let bucket = open(&peer.host);
+    let before = memory();
+    let mut index = Index::new(tempfile::tempfile().unwrap());
+    let (mut most, mut seen) = (0, 0u64);
+    bucket
+        .list("", &mut |key, etag| {
+            seen += 1;
+            if seen.is_multiple_of(50_000) {
+                most = memory().saturating_sub(before).max(most);
+            }
+            index.add(key, etag)
+        })
+        .await
+        .unwrap();
+    let (revision, count) = index.revision().unwrap();
+    assert_eq!((count, revision.len()), (KEYS, 71));
+    let mut files = index.files(tempfile::tempfile().unwrap()).unwrap();
+    let (mut last, mut shown) = (String::new(), 0u64);
+    files
+        .visit(|key, _| {
+            assert!(last.split('/').lt(key.path().split('/')), "{last} {}", key.path());
+            last = key.path().to_owned();
+            shown += 1;
+            if shown.is_multiple_of(50_000) {
+                most = memory().saturating_sub(before).max(most);
+            }
+            Ok::<_, IndexError>(())
+        })
+        .unwrap();
+    assert_eq!(shown, KEYS);
+    println!("E09: {KEYS} keys, {} MiB", most >> 20);
+    assert!(most <= 32 << 20, "{} MiB", most >> 20);
+}
