@@ -111,17 +111,21 @@ async fn policies_refuse_and_warn() {
     let client = Client::new().await;
     let group = "/apis/admissionregistration.k8s.io/v1";
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "p"}, "spec": {
-        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]},
-        "variables": [{"name": "limit", "expression": "1 + 1"}],
-        "validations": [
-            {"expression": "object.metadata.name != 'bad'", "message": "bad name"},
-            {"expression": "!has(object.data) || object.data.size() <= variables.limit", "messageExpression": "'more than ' + string(variables.limit)", "reason": "Forbidden"}
-        ]}});
+    "metadata": {"name": "p"}, "spec": {
+    "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]},
+    "variables": [{"name": "limit", "expression": "1 + 1"}],
+    "validations": [
+        {"expression": "object.metadata.name != 'bad'", "message": "bad name"},
+        {"expression": "!has(object.data) || object.data.size() <= variables.limit", "messageExpression": "'more than ' + string(variables.limit)", "reason": "Forbidden"}
+    ]}});
     let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
     assert_eq!(client.post(&format!("{group}/validatingadmissionpolicies"), &policy).await.code, 201);
-    assert_eq!(client.post(MAPS, &map("bad", json!({}))).await.code, 201, "without a binding it says nothing");
+    assert_eq!(
+        client.post(MAPS, &map("bad", json!({}))).await.code,
+        201,
+        "without a binding it says nothing"
+    );
     assert_eq!(client.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).await.code, 201);
     assert_eq!(client.post(MAPS, &map("good", json!({"a": "1"}))).await.code, 201);
     let refused = client.send("PATCH", &format!("{MAPS}/bad"), &json!({"data": {"a": "1"}})).await;
@@ -137,7 +141,9 @@ async fn policies_refuse_and_warn() {
     assert_eq!(client.send("PATCH", &path, &warn).await.code, 200);
     let warned = client.post(MAPS, &map("many", json!({"a": "1", "b": "2", "c": "3"}))).await;
     assert_eq!(warned.code, 201);
-    assert!(warned.warnings.iter().any(|w| w.contains("Validation failed for ValidatingAdmissionPolicy 'p'")));
+    assert!(
+        warned.warnings.iter().any(|w| w.contains("Validation failed for ValidatingAdmissionPolicy 'p'"))
+    );
 }
 
 #[tokio::test]
@@ -180,7 +186,8 @@ async fn budgets_hold_evictions_back() {
     client.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).await;
     let running = json!({"status": {"phase": "Running"}});
     assert_eq!(client.send("PATCH", &format!("{PODS}/p/status"), &running).await.code, 200);
-    let eviction = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+    let eviction =
+        |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
     let evict = format!("{PODS}/p/eviction");
     assert_eq!(client.post(&evict, &eviction("q")).await.code, 400);
     let refused = client.post(&evict, &eviction("p")).await;
@@ -202,7 +209,8 @@ async fn broken_requests_are_told_apart() {
         (said.code, said.message()),
         (400, "the name of the object (a based on URL) was undeterminable: name must be provided")
     );
-    let both = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "generateName": "a-"}});
+    let both =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "generateName": "a-"}});
     let said = client.post(MAPS, &both).await;
     assert!(said.message().ends_with("the server was not able to generate a unique name for the object"));
     for (media, body, message) in [
@@ -235,13 +243,19 @@ async fn broken_requests_are_told_apart() {
         let start = "the object provided is unrecognized (must be of type ConfigMap): ";
         assert_eq!(said.message(), format!("{start}{message}"));
     }
-    let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata:\n  a: b\n  a: c\n";
+    let twice = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: yy\ndata:\n  a: b\n  a: c\n";
     let said = client.raw("POST", MAPS, "application/yaml", twice).await;
     assert_eq!(said.code, 201);
     assert!(said.warnings.iter().any(|w| w.contains("line 7: key \\\"a\\\" already set in map")));
     let path = format!("{one}?fieldValidation=Strict");
-    let said = client.raw("PATCH", &path, "application/merge-patch+json", "{\"data\":{\"a\":\"1\",\"a\":\"2\"}}").await;
-    assert!(said.message().ends_with("strict decoding error: duplicate field \"data.a\""), "{}", said.message());
+    let said = client
+        .raw("PATCH", &path, "application/merge-patch+json", "{\"data\":{\"a\":\"1\",\"a\":\"2\"}}")
+        .await;
+    assert!(
+        said.message().ends_with("strict decoding error: duplicate field \"data.a\""),
+        "{}",
+        said.message()
+    );
 }
 
 #[tokio::test]
@@ -249,11 +263,9 @@ async fn quantities_and_times_must_read_as_such() {
     let client = Client::new().await;
     let mut wrong = pod("w");
     wrong["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1x"}});
-    assert!(
-        client.post(PODS, &wrong).await.message().starts_with(
-            "Pod in version \"v1\" cannot be handled as a Pod: quantities must match the regular expression"
-        )
-    );
+    assert!(client.post(PODS, &wrong).await.message().starts_with(
+        "Pod in version \"v1\" cannot be handled as a Pod: quantities must match the regular expression"
+    ));
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"},
         "spec": {"renewTime": "2024-01-01T00:00:00Z"}});
     let said = client.post("/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;

@@ -73,15 +73,10 @@ pub(crate) async fn run(
     let applied = crate::yaml::read(&call.body).map_err(|why| {
         ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
     })?;
-    if let Some((refused, told)) = crate::yaml::repeated_key(&call.body) {
-        match options.validation {
-            FieldValidation::Strict => {
-                let around = "error strict decoding YAML: error converting YAML to JSON";
-                return Err(ApiError::bad_request(format!("{around}: {refused}")));
-            }
-            FieldValidation::Warn => call.warn(told),
-            FieldValidation::Ignore => {}
-        }
+    let repeated = crate::yaml::repeated_key(&call.body);
+    if let (Some((refused, _)), FieldValidation::Strict) = (&repeated, options.validation) {
+        let around = "error strict decoding YAML: error converting YAML to JSON";
+        return Err(ApiError::bad_request(format!("{around}: {refused}")));
     }
     if !applied.is_object() && !applied.is_null() {
         let what = decode::go_type(&applied);
@@ -105,7 +100,7 @@ pub(crate) async fn run(
         )));
     }
     refuse_other_namespace(&applied, target)?;
-    change::run(inner, call, target, options, Style::Patch, |old| {
+    let answer = change::run(inner, call, target, options, Style::Patch, |old| {
         let registry = inner.registry();
         let now = call.now_text();
         let tracker = Tracker {
@@ -122,7 +117,11 @@ pub(crate) async fn run(
         let expected = (!given.is_empty()).then(|| given.to_owned());
         Ok(Proposal { object, tracking: Tracking::Done, expected })
     })
-    .await
+    .await?;
+    if let (Some((_, told)), FieldValidation::Warn) = (repeated, options.validation) {
+        call.warn(told);
+    }
+    Ok(answer)
 }
 
 fn check_type(rt: &ResourceType, applied: &Value) -> Outcome<()> {

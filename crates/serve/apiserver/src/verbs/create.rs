@@ -40,6 +40,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
         match store(inner, call, target, attempt, &options, Tracking::Update).await {
             Err(mut error) if !prefix.is_empty() && error.reason == "AlreadyExists" => {
                 error.message += ", the server was not able to generate a unique name for the object";
+                if let Some(details) = &mut error.details {
+                    details["retryAfterSeconds"] = serde_json::json!(1);
+                }
                 last = error;
             }
             Err(error) => return Err(error),

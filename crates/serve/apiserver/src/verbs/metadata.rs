@@ -184,7 +184,6 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
 }
 
 fn check_common(object: &Value) -> Vec<FieldError> {
-    let Some(meta) = object.get("metadata") else { return Vec::new() };
     let mut out = Vec::new();
     if object::generation(object) < 0 {
         out.push(FieldError::invalid(
