@@ -93,10 +93,13 @@ const KEPT_SETS: usize = 8;
 #[derive(Debug)]
 pub struct CompiledChart {
     chart: Chart,
-    sets: Mutex<HashMap<(Generation, Vec<String>), Arc<TemplateSet>>>,
+    sets: Mutex<HashMap<SetKey, Arc<TemplateSet>>>,
     /// Where the first set begins: templates that were parsed while the chart was loaded.
     first: Mutex<Option<TemplateSet>>,
 }
+
+/// The names of the templates of a set, and for whom they are parsed.
+type SetKey = (Generation, Vec<String>);
 
 fn all_functions(helm: Generation) -> &'static Arc<Functions> {
     static FUNCTIONS: OnceLock<Arc<Functions>> = OnceLock::new();
