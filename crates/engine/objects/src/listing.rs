@@ -336,7 +336,10 @@ fn google(bytes: &[u8]) -> Result<(Vec<Listed>, Option<String>), ListError> {
 mod tests {
     use super::*;
 
-    fn read(dialect: Dialect, text: &str) -> Result<(Vec<(String, String)>, Option<String>), ListError> {
+    /// Keys with their etags, and where the next page begins.
+    type Read = (Vec<(String, String)>, Option<String>);
+
+    fn read(dialect: Dialect, text: &str) -> Result<Read, ListError> {
         let mut page = Page::new(dialect);
         for piece in text.as_bytes().chunks(7) {
             page.feed(piece)?;
