@@ -11,7 +11,10 @@ const GROWTH: libc::c_int = 1 << 20;
 /// with several heaps.
 pub fn share() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "there is no safe form of it; it takes two numbers and touches no memory of ours")]
+    #[expect(
+        unsafe_code,
+        reason = "there is no safe form of it; it takes two numbers and touches no memory of ours"
+    )]
     // SAFETY: `mallopt` is safe to call at any time and from any thread; a number that it does not know changes nothing.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);

@@ -91,7 +91,7 @@ impl Emitter<'_> {
             Scalar::Str(text) => self.string(text, false, in_list),
             // A moment that a program put in is written bare; one that was read is a text here.
             Scalar::Timestamp(text) if node.tag == Tag::Timestamp && node.line() == 0 => {
-                self.writer.bare(&text)
+                self.writer.bare(&text);
             }
             Scalar::Timestamp(text) => self.string(&text, false, in_list),
             Scalar::Binary(bytes) => self.string(&String::from_utf8_lossy(&bytes), false, in_list),
