@@ -181,10 +181,11 @@ impl Seed<'_> {
             {
                 self.state.wrong(|| bad_time(&text, SECONDS));
             }
-            Some("micro-time") if !text.is_empty() => {
-                if crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text) {
-                    self.state.wrong(|| bad_time(&text, MICROSECONDS));
-                }
+            Some("micro-time")
+                if !text.is_empty()
+                    && (crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text)) =>
+            {
+                self.state.wrong(|| bad_time(&text, MICROSECONDS));
             }
             _ => {}
         }
