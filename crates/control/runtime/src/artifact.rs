@@ -24,7 +24,9 @@ pub enum ArtifactError {
     Status { url: String, status: u16 },
     #[error("failed to download archive: {0}")]
     Http(#[from] fl_http::Error),
-    #[error("failed to verify archive: the digest of the file is '{found}', expected '{expected}'")]
+    #[error(
+        "failed to verify archive: computed digest doesn't match provided '{expected}' (check whether file size exceeds max download size)"
+    )]
     Digest { expected: String, found: String },
     /// For consumers that unpack it.
     #[error("failed to extract archive (check whether file size exceeds max download size): {0}")]

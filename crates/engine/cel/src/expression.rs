@@ -20,6 +20,8 @@ pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 pub struct Expression {
     expr: Expr,
     source: String,
+    /// The name of its type, when that is known and is not bool.
+    not_bool: Option<String>,
 }
 
 impl Expression {
@@ -27,13 +29,21 @@ impl Expression {
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, CompileError> {
         let expr = parse(source)?;
         let vars: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
-        check(&expr, &vars, source)?;
-        Ok(Self { expr, source: source.to_owned() })
+        let not_bool = match check(&expr, &vars, source)? {
+            Type::Dyn | Type::Param(_) | Type::Named("bool") => None,
+            other => Some(other.to_string()),
+        };
+        Ok(Self { expr, source: source.to_owned(), not_bool })
     }
 
     /// Reads `source` without knowing its variables: a name that is none is found out when it is evaluated.
     pub fn parse(source: &str) -> Result<Self, CompileError> {
-        Ok(Self { expr: parse(source)?, source: source.to_owned() })
+        Ok(Self { expr: parse(source)?, source: source.to_owned(), not_bool: None })
+    }
+
+    /// The type of an expression that can never come to a boolean.
+    pub fn never_bool(&self) -> Option<&str> {
+        self.not_bool.as_deref()
     }
 
     pub fn source(&self) -> &str {

@@ -56,13 +56,16 @@ pub enum Failure {
     Deadline,
     #[error("{0}")]
     Http(#[from] fl_http::Error),
-    #[error("dial tcp: {0}")]
+    #[error("dial tcp{0}")]
     Dial(String),
     /// A repository on this machine.
     #[error("{0}")]
     Disk(String),
     #[error("ssh: {0}")]
     Ssh(String),
+    /// A key or a list of hosts that is none.
+    #[error("{0}")]
+    Key(String),
     #[error("{}", with_cause(.0))]
     Git(#[from] fl_git::Error),
     #[error("cannot write the pack: {0}")]

@@ -9,7 +9,7 @@ use fl_git::Advertisement;
 use fl_http::{BodyReader, Client, HeaderName, Method, Request, Response, Settings, StatusCode, header};
 
 use crate::session::blocking;
-use crate::{Address, Auth, Failure, RemoteOptions};
+use crate::{Address, Auth, Failure, RemoteOptions, Scheme};
 
 const GIT_PROTOCOL: HeaderName = HeaderName::from_static("git-protocol");
 /// Bytes of an error page that are worth showing.
@@ -62,7 +62,7 @@ impl HttpSession {
         options: &RemoteOptions,
     ) -> Result<Self, Failure> {
         let given = address.http_base().unwrap_or_default();
-        let settings = settings(auth, options);
+        let settings = settings(address, auth, options);
         if let Some(known) = remembered(&given) {
             let client = client_for(&given, &known.base, &settings)?;
             let Known { base, server } = known;
@@ -119,7 +119,7 @@ impl HttpSession {
     }
 }
 
-fn settings(auth: &Auth, options: &RemoteOptions) -> Settings {
+fn settings(address: &Address, auth: &Auth, options: &RemoteOptions) -> Settings {
     let mut settings = Settings {
         proxy: options.proxy.clone(),
         timeout: options.timeout,
@@ -128,8 +128,11 @@ fn settings(auth: &Auth, options: &RemoteOptions) -> Settings {
     };
     if let Auth::Http { credentials, ca, client_certificate } = auth {
         settings.credentials = credentials.clone();
-        settings.ca.clone_from(ca);
-        settings.client_certificate.clone_from(client_certificate);
+        // A plain connection has no use for certificates; they need not even be any.
+        if address.scheme == Scheme::Https {
+            settings.ca.clone_from(ca);
+            settings.client_certificate.clone_from(client_certificate);
+        }
     }
     settings
 }

@@ -17,6 +17,7 @@ impl Wording<'_> {
     pub(crate) fn failed(&self, failure: Failure) -> Error {
         let url = self.url.to_owned();
         match failure {
+            Failure::Key(problem) => Error::Auth(problem),
             failure if self.listing => Error::List { url, failure },
             failure @ Failure::NoSuchRepository => Error::NoRepository { url, failure },
             failure => Error::Clone { url, failure },

@@ -83,8 +83,8 @@ impl SshSession {
             return Err(Failure::Ssh("no key was given".to_owned()));
         };
         let key = read_key(identity.expose(), passphrase.as_ref().map(|p| p.expose().as_str()))
-            .map_err(Failure::Ssh)?;
-        let known = KnownHosts::parse(known_hosts).map_err(Failure::Ssh)?;
+            .map_err(Failure::Key)?;
+        let known = KnownHosts::parse(known_hosts).map_err(Failure::Key)?;
         let port = address.port.unwrap_or(22);
         let connection = connect(address, port, known, options).await?;
         let connection = log_in(connection, user, key).await?;
@@ -111,12 +111,6 @@ async fn connect(
     options: &RemoteOptions,
 ) -> Result<Handle<HostCheck>, Failure> {
     let host = address.host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let Some(preferred) = options.ssh.preferred(&known.kinds(&host, port)) else {
-        return Err(Failure::Ssh("handshake failed: knownhosts: key is unknown".to_owned()));
-    };
-    let config = client::Config { preferred, nodelay: true, ..client::Config::default() };
-    let refusal = Arc::new(Mutex::new(None));
-    let check = HostCheck { known, host: host.clone(), port, refusal: refusal.clone() };
     let stream = match &options.proxy {
         None => match options.addresses.resolve(&host, port).await {
             Ok(addresses) => TcpStream::connect(addresses.as_slice()).await,
@@ -124,11 +118,30 @@ async fn connect(
         },
         Some(proxy) => tunnel::connect(proxy, &host, port).await,
     };
-    let stream = stream.map_err(|e| Failure::Dial(e.to_string()))?;
+    let stream = stream.map_err(|e| Failure::Dial(dial_text(&e, &host, port)))?;
+    // A host that nobody answers for is told of as such, known or not.
+    let Some(preferred) = options.ssh.preferred(&known.kinds(&host, port)) else {
+        return Err(Failure::Ssh("handshake failed: knownhosts: key is unknown".to_owned()));
+    };
+    let config = client::Config { preferred, nodelay: true, ..client::Config::default() };
+    let refusal = Arc::new(Mutex::new(None));
+    let check = HostCheck { known, host: host.clone(), port, refusal: refusal.clone() };
     client::connect_stream(Arc::new(config), stream, check).await.map_err(|e| {
         let refusal = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
         Failure::Ssh(format!("handshake failed: {}", refusal.unwrap_or_else(|| e.to_string())))
     })
+}
+
+/// What stands behind `dial tcp`, as Go writes it.
+fn dial_text(error: &std::io::Error, host: &str, port: u16) -> String {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(_) => {
+            let said = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+            format!(" {host}:{port}: connect: {said}")
+        }
+        None => format!(": {text}"),
+    }
 }
 
 async fn log_in(
@@ -239,6 +252,9 @@ fn quoted(path: &str) -> String {
 fn read_key(pem: &[u8], passphrase: Option<&str>) -> Result<PrivateKey, String> {
     let text = std::str::from_utf8(pem).map_err(|_| "the key is not text".to_owned())?;
     let text = text.replace("\r\n", "\n");
+    if !text.contains("-----BEGIN ") {
+        return Err("ssh: no key found".to_owned());
+    }
     russh::keys::decode_secret_key(text.trim(), passphrase).map_err(|error| match error {
         russh::keys::Error::KeyIsEncrypted => "the key is encrypted and no passphrase was given".to_owned(),
         _ if passphrase.is_some() => "the key cannot be read with the given passphrase".to_owned(),

@@ -19,7 +19,14 @@ pub(crate) struct Module {
 
 /// Fetches every submodule named in `.gitmodules` and puts it into the snapshot.
 pub(crate) async fn fetch(remote: &Remote, snapshot: &mut Snapshot) -> Result<(), Error> {
-    fetch_below(remote, snapshot, &Parent { depth: 0, directories: 0, git_folder: ".git".to_owned() }).await
+    let parent = Parent { depth: 0, directories: 0, git_folder: ".git".to_owned() };
+    fetch_below(remote, snapshot, &parent).await.map_err(|error| match error {
+        // A submodule that its server does not give is a clone that failed, as Flux words it.
+        Error::Clone { failure, .. } | Error::NoRepository { failure, .. } => {
+            Error::Clone { url: remote.address().shown().to_owned(), failure }
+        }
+        other => other,
+    })
 }
 
 /// Where the repository at hand lies in the outermost one.
@@ -43,10 +50,10 @@ async fn fetch_below(remote: &Remote, snapshot: &mut Snapshot, parent: &Parent) 
         check_name(&module.name).map_err(|e| failed(&pinned.path, e))?;
         let address = locate(remote.address(), &module.url).map_err(|e| failed(&pinned.path, e))?;
         let inner_remote = remote.beside(address);
-        let mut inner = inner_remote
-            .fetch_pinned(pinned.commit)
-            .await
-            .map_err(|e| failed(&pinned.path, e.to_string()))?;
+        let mut inner = inner_remote.fetch_pinned(pinned.commit).await.map_err(|error| match error {
+            gone @ (Error::Clone { .. } | Error::NoRepository { .. }) => gone,
+            other => failed(&pinned.path, other.to_string()),
+        })?;
         let below = Parent {
             depth: parent.depth + 1,
             directories: parent.directories + pinned.path.split('/').count(),

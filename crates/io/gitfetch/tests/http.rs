@@ -166,13 +166,19 @@ async fn what_is_not_there() {
     let url = format!("{}/none.git", web.address);
     let error = remote(&url, &[]).resolve(&main, false).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("unable to clone '{url}': repository not found: ")), "{error}");
+    // A plain address has no use for certificates; they need not be any.
+    let plain = remote(&format!("{}/empty.git", web.address), &[("ca.crt", "no certificate")]);
+    assert_eq!(plain.resolve(&main, false).await.unwrap(), None);
     let nobody = remote("http://127.0.0.1:1/x.git", &[]).resolve(&main, false).await.unwrap_err().to_string();
-    assert!(
-        nobody.starts_with(
-            "unable to clone 'http://127.0.0.1:1/x.git': Get \"http://127.0.0.1:1/x.git/info/refs\": dial tcp"
-        ),
-        "{nobody}"
+    assert_eq!(
+        nobody,
+        "unable to clone 'http://127.0.0.1:1/x.git': Get \"http://127.0.0.1:1/x.git/info/refs?service=git-upload-pack\": \
+         dial tcp 127.0.0.1:1: connect: connection refused"
     );
+    // What is wrong with a key is found before anybody is called.
+    let secret = [("identity", "no key"), ("known_hosts", "h ssh-ed25519 AAAA")];
+    let keyless = remote("ssh://git@127.0.0.1:1/x.git", &secret).resolve(&main, false).await.unwrap_err();
+    assert_eq!(keyless.to_string(), "unable to construct auth method with options: ssh: no key found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,4 +236,10 @@ async fn sparse_links_and_submodules() {
             "vendor/lib/lib.txt=library"
         ]
     );
+    // One that is gone is a clone that failed.
+    let modules = "[submodule \"vendor/lib\"]\n\tpath = vendor/lib\n\turl = ../gone.git\n";
+    commit(&tree, &[(".gitmodules", modules)], "gone");
+    let error = fetch(&remote, main(), &recurse).await.unwrap_err().to_string();
+    let url = remote.address().shown();
+    assert!(error.starts_with(&format!("unable to clone '{url}': repository not found: ")), "{error}");
 }

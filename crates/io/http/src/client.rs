@@ -26,6 +26,8 @@ pub struct Client {
     credentials: Credentials,
     timeout: Duration,
     addresses: AddressPolicy,
+    /// Whom connections are made through, for errors.
+    proxy: Option<String>,
 }
 
 /// A request to be sent.
@@ -82,8 +84,8 @@ impl Client {
     }
 
     fn over(inner: reqwest::Client, settings: Settings) -> Self {
-        let Settings { credentials, timeout, addresses, .. } = settings;
-        Self { inner, credentials, timeout, addresses }
+        let Settings { credentials, timeout, addresses, proxy, .. } = settings;
+        Self { inner, credentials, timeout, addresses, proxy: proxy.map(|p| p.address) }
     }
 
     fn build(settings: &Settings, lookup: Lookup) -> Result<reqwest::Client, Error> {
@@ -168,7 +170,7 @@ impl Client {
         sent.await.map_err(|e| Error::Request {
             method: verb(&request.method),
             url: shown(&request.url),
-            problem: problem(&e),
+            problem: problem(&e, self.proxy.as_deref()),
         })
     }
 }
@@ -250,7 +252,7 @@ impl Response {
             let piece = piece.map_err(|e| Error::Request {
                 method: "Get".to_owned(),
                 url: url.clone(),
-                problem: problem(&e),
+                problem: problem(&e, None),
             })?;
             if (all.len() + piece.len()) as u64 > limit {
                 return Err(Error::TooLarge { url, limit });

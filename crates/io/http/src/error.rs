@@ -23,18 +23,23 @@ pub enum Error {
     Redirect { url: String, problem: String },
 }
 
-/// An address as it may be shown: no user, no password, no query.
+/// A query that says nothing but which service of a Git server is meant.
+const GIT_SERVICE: &str = "service=git-upload-pack";
+
+/// An address as it may be shown: no user, no password, no query that could hold a secret.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);
-    url.set_query(None);
+    if url.query() != Some(GIT_SERVICE) {
+        url.set_query(None);
+    }
     url.set_fragment(None);
     url.into()
 }
 
-/// What a failed request is called, in the words of Go's client.
-pub(crate) fn problem(error: &reqwest::Error) -> String {
+/// What a failed request is called, in the words of Go's client. `proxy` is whom the connection was to be made through.
+pub(crate) fn problem(error: &reqwest::Error, proxy: Option<&str>) -> String {
     let cause = cause(error);
     if error.is_timeout() {
         return "context deadline exceeded".to_owned();
@@ -46,7 +51,35 @@ pub(crate) fn problem(error: &reqwest::Error) -> String {
         };
         return format!("tls: failed to verify certificate: {why}");
     }
-    if error.is_connect() && !cause.contains("alert") { format!("dial tcp: {cause}") } else { cause }
+    if !error.is_connect() || cause.contains("alert") {
+        return cause;
+    }
+    let proxy = proxy.and_then(|address| Url::parse(address).ok());
+    let dialled = proxy.as_ref().or(error.url());
+    let through = if proxy.is_some() { "proxyconnect tcp: " } else { "" };
+    match dial(error) {
+        Some(refused) => {
+            let at = dialled.and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+            let at = at.map(|(host, port)| format!(" {host}:{port}")).unwrap_or_default();
+            format!("{through}dial tcp{at}: connect: {refused}")
+        }
+        None => format!("{through}dial tcp: {cause}"),
+    }
+}
+
+/// What the system said of a connection, without its number.
+fn dial(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(at) = next {
+        if let Some(io) = at.downcast_ref::<std::io::Error>()
+            && io.raw_os_error().is_some()
+        {
+            let text = io.to_string();
+            return Some(text.split(" (os error").next().unwrap_or_default().to_lowercase());
+        }
+        next = at.source();
+    }
+    None
 }
 
 /// `Get`, as Go writes a method in an error.

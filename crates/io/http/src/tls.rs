@@ -16,6 +16,17 @@ fn system_roots() -> &'static [CertificateDer<'static>] {
     ROOTS.get_or_init(|| rustls_native_certs::load_native_certs().certs)
 }
 
+/// Whether a text has a certificate that can be trusted, whatever else is in it.
+pub fn holds_certificate(pem: &[u8]) -> bool {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten()).0 > 0
+}
+
+/// Whether a text has a private key.
+pub fn holds_key(pem: &[u8]) -> bool {
+    PrivateKeyDer::from_pem_slice(pem).is_ok()
+}
+
 pub(crate) fn config(settings: &Settings) -> Result<ClientConfig, Error> {
     let bad = |what, problem: String| Error::Settings { what, problem };
     let mut roots = RootCertStore::empty();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use fl_http::Credentials;
 use fl_types::Secret;
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub enum KeychainError {
         "the docker config names the credential helper `{0}`, which would be a program to run; put the login into `auths`"
     )]
     Helper(String),
-    #[error("the login for `{0}` in the docker config is not base64 of `user:password`")]
+    #[error("unable to decode auth field: {0}")]
     Login(String),
 }
 
@@ -94,7 +94,7 @@ impl Keychain {
         }
         let mut entries = Vec::new();
         for (place, login) in config.auths {
-            if let Some(credentials) = read_login(&place, login)? {
+            if let Some(credentials) = read_login(login)? {
                 entries.push(Entry { place: Some(Place::parse(&place)), credentials });
             }
         }
@@ -126,15 +126,30 @@ impl Keychain {
     }
 }
 
-fn read_login(place: &str, login: Login) -> Result<Option<Credentials>, KeychainError> {
+/// Where base64 stops to be that, as Go counts it.
+fn first_bad_byte(text: &str) -> usize {
+    let odd = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '\r' | '\n'));
+    text.find(odd).unwrap_or_else(|| text.trim_end_matches('=').len().saturating_sub(1))
+}
+
+fn read_login(login: Login) -> Result<Option<Credentials>, KeychainError> {
     if !login.registrytoken.is_empty() {
         return Ok(Some(Credentials::Bearer(Secret::new(login.registrytoken))));
     }
     let (username, password) = if login.auth.is_empty() {
         (login.username, login.password)
     } else {
-        let bad = || KeychainError::Login(place.to_owned());
-        let bytes = STANDARD.decode(login.auth.trim()).map_err(|_| bad())?;
+        let auth = login.auth.replace(['\r', '\n'], "");
+        // With padding or without.
+        let bytes = match auth.ends_with('=') {
+            true => STANDARD.decode(&auth),
+            false => STANDARD_NO_PAD.decode(&auth),
+        };
+        let bytes = bytes.map_err(|_| {
+            let at = first_bad_byte(&login.auth);
+            KeychainError::Login(format!("illegal base64 data at input byte {at}"))
+        })?;
+        let bad = || KeychainError::Login("must be formatted as base64(username:password)".to_owned());
         let text = String::from_utf8(bytes).map_err(|_| bad())?;
         let (user, password) = text.split_once(':').ok_or_else(bad)?;
         (user.to_owned(), password.trim_end_matches('\0').to_owned())
@@ -241,7 +256,11 @@ mod tests {
         );
         assert_eq!(
             refuse(r#"{"auths":{"r.example":{"auth":"!"}}}"#),
-            KeychainError::Login("r.example".into())
+            KeychainError::Login("illegal base64 data at input byte 0".into())
+        );
+        assert_eq!(
+            refuse(r#"{"auths":{"r.example":{"auth":"YWI"}}}"#).to_string(),
+            "unable to decode auth field: must be formatted as base64(username:password)"
         );
         let keychain = Keychain::from_docker_config(br#"{"auths":{"r.example":{}}}"#).unwrap();
         assert_eq!(user(&keychain, "r.example/a/b"), None);
