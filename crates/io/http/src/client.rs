@@ -239,7 +239,7 @@ impl Response {
         self.inner.chunk().await.map_err(|e| Error::Request {
             method: "Get".to_owned(),
             url: shown(&self.url),
-            problem: problem(&e),
+            problem: problem(&e, None),
         })
     }
 

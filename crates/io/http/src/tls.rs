@@ -77,15 +77,12 @@ pub fn check_certificates(ca: Option<&[u8]>, pair: Option<&ClientCertificate>) -
         if !CertificateDer::pem_slice_iter(&pair.chain).any(|found| found.is_ok()) {
             return missing("certificate");
         }
-        if PrivateKeyDer::from_pem_slice(pair.key.expose()).is_err() {
+        if !holds_key(pair.key.expose()) {
             return missing("key");
         }
     }
-    if let Some(pem) = ca {
-        let found = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
-        if RootCertStore::empty().add_parsable_certificates(found).0 == 0 {
-            return Err("failed to parse CA certificate".to_owned());
-        }
+    if ca.is_some_and(|pem| !holds_certificate(pem)) {
+        return Err("failed to parse CA certificate".to_owned());
     }
     Ok(())
 }
