@@ -17,6 +17,8 @@ const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
 pub struct SecretData {
     pub namespace: String,
     pub name: String,
+    /// `type`, which decides how pull secrets are read.
+    pub kind: String,
     pub data: BTreeMap<String, Vec<u8>>,
 }
 
@@ -35,7 +37,8 @@ impl SecretData {
         };
         let data =
             value["data"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), decode(v))).collect();
-        SecretData { namespace: namespace.to_owned(), name: name.to_owned(), data }
+        let kind = value["type"].as_str().unwrap_or_default().to_owned();
+        SecretData { namespace: namespace.to_owned(), name: name.to_owned(), kind, data }
     }
 
     fn get(&self, key: &str) -> Option<&[u8]> {
@@ -118,6 +121,21 @@ pub fn tls(secret: &SecretData) -> Result<Tls, String> {
     if ca.is_none() && client_certificate.is_none() {
         return Err(format!("secret '{place}' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'"));
     }
+    if let Some(pair) = &client_certificate {
+        let missing = match (fl_http::holds_certificate(&pair.chain), fl_http::holds_key(pair.key.expose())) {
+            (false, _) => Some("certificate"),
+            (_, false) => Some("key"),
+            _ => None,
+        };
+        if let Some(what) = missing {
+            return Err(format!(
+                "failed to parse TLS certificate and key: tls: failed to find any PEM data in {what} input"
+            ));
+        }
+    }
+    if ca.as_deref().is_some_and(|ca| !fl_http::holds_certificate(ca)) {
+        return Err("failed to parse CA certificate".to_owned());
+    }
     Ok(Tls { ca, client_certificate })
 }
 
@@ -152,7 +170,7 @@ mod tests {
 
     fn secret(pairs: &[(&str, &str)]) -> SecretData {
         let data = pairs.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect();
-        SecretData { namespace: "ns".into(), name: "s".into(), data }
+        SecretData { namespace: "ns".into(), name: "s".into(), data, ..SecretData::default() }
     }
 
     #[test]
@@ -178,6 +196,10 @@ mod tests {
             tls(&secret(&[("tls.crt", "x")])).unwrap_err(),
             "secret 'ns/s' contains 'tls.crt' but missing 'tls.key'"
         );
-        assert!(tls(&secret(&[("caFile", "x")])).unwrap().ca.is_some());
+        assert_eq!(tls(&secret(&[("caFile", "x")])).unwrap_err(), "failed to parse CA certificate");
+        assert_eq!(
+            tls(&secret(&[("tls.crt", "x"), ("tls.key", "y")])).unwrap_err(),
+            "failed to parse TLS certificate and key: tls: failed to find any PEM data in certificate input"
+        );
     }
 }

@@ -236,6 +236,7 @@ mod tests {
             namespace: "ns".into(),
             name: "s".into(),
             data: pairs.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect(),
+            ..SecretData::default()
         };
         assert_eq!(
             basic_login(&secret(&[("username", "u")])).unwrap_err(),
