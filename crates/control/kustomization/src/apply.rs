@@ -54,7 +54,7 @@ impl KustomizationController {
         let owner = Self::owner(object);
         let mut options = fl_apply::Options::flux(&owner);
         options.force = if object.spec.force { Force::Always } else { Force::Asked };
-        options.ignore = plan.ignore.clone();
+        options.ignore = plan.ignore.clone().unwrap_or_default();
         options.custom_stages = self.options.custom_apply_stage_kinds.clone();
         options.migrate_api_version = self.runtime.options().gates.enabled("MigrateAPIVersion");
         options.concurrency = self.options.concurrent_ssa;
@@ -80,10 +80,7 @@ impl KustomizationController {
     ) -> bool {
         let applier = self.applier(pass, plan, target);
         let Ok(prepared) = prepare(&applier, &pass.object, built) else { return false };
-        match applier.diff(&prepared).await {
-            Ok(changes) => changes.iter().all(|(change, _, _)| !change.action.is_change()),
-            Err(_) => false,
-        }
+        applier.is_unchanged(&prepared).await
     }
 
     /// Applies what was built, removes what is no longer in it, and waits for health.
@@ -128,6 +125,10 @@ impl KustomizationController {
         built: &Built,
     ) -> Result<(), Failure> {
         let old = inventory(&pass.object).map_err(|e| error(reasons::RECONCILIATION_FAILED, e))?;
+        if let Err(problem) = &plan.ignore {
+            let message = format!("failed to create ignore rule selector: {problem}\n");
+            return Err(error(reasons::RECONCILIATION_FAILED, message));
+        }
         let (applied, jobs) = {
             let applier = self.applier(pass, plan, target);
             let prepared = prepare(&applier, &pass.object, built)?;

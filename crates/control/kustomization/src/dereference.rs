@@ -78,12 +78,19 @@ pub(crate) async fn dependencies(
         let found = other(runtime, namespace, &dependency.name).await;
         let value = found.map_err(|e| waiting(&format!("not found: {e}")))?;
         if let Some(text) = dependency.ready_expr.as_deref().filter(|t| !t.is_empty()) {
-            let expression = Expression::compile(text, &["self", "dep"]).map_err(|e| {
+            let refuse = |why: String| {
                 Unready::Terminal(format!(
-                    "failed to evaluate dependency {}: failed to parse the CEL expression '{text}': {e}",
+                    "terminal error: failed to evaluate dependency {}: {why}",
                     dependency.name
                 ))
-            })?;
+            };
+            let expression = Expression::compile(text, &["self", "dep"])
+                .map_err(|e| refuse(format!("failed to parse the CEL expression '{text}': {e}")))?;
+            if let Some(other) = expression.never_bool() {
+                return Err(refuse(format!(
+                    "CEL expression output type mismatch: expected bool, got {other}"
+                )));
+            }
             match expression.eval_bool(&[("self", &own), ("dep", &value)]) {
                 Ok(true) => {}
                 Ok(false) => return Err(waiting("is not ready according to readyExpr eval")),

@@ -25,7 +25,8 @@ pub(crate) struct Invalid {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) health: HealthRules,
-    pub(crate) ignore: IgnoreRules,
+    /// Rules that cannot be read fail the apply, as they do in Flux.
+    pub(crate) ignore: Result<IgnoreRules, String>,
     pub(crate) timeout: Duration,
     pub(crate) retry: Duration,
     pub(crate) interval: Duration,
@@ -46,12 +47,7 @@ pub(crate) fn plan(object: &Kustomization, gates: &FeatureGates) -> Result<Plan,
             observed: false,
         });
     }
-    // A rule that cannot be read fails the apply, as it does in Flux; it is compiled here so that one place reads it.
-    let ignore = IgnoreRules::compile(spec.ignore.as_deref().unwrap_or_default()).map_err(|e| Invalid {
-        reason: "ReconciliationFailed",
-        message: e.to_string(),
-        observed: false,
-    })?;
+    let ignore = IgnoreRules::compile(spec.ignore.as_deref().unwrap_or_default()).map_err(|e| e.to_string());
     Ok(Plan {
         health,
         ignore,

@@ -58,6 +58,67 @@ fn drift_is_corrected_at_once() {
     });
 }
 
+/// What somebody adds with kubectl goes, even when nothing that Git asks for was touched.
+#[test]
+fn what_kubectl_adds_is_removed() {
+    run(async {
+        let world = world(61, &[("a.yaml", map("a", "one"))]).await;
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let last = "kubectl.kubernetes.io/last-applied-configuration";
+        let patch = json!({"metadata": {"annotations": {last: "{}"}}, "data": {"extra": "x"}});
+        let write = Write::by("kubectl-client-side-apply");
+        world
+            .user
+            .patch(&Kind::config_map(), Some(NAMESPACE), "a", Patch::Merge, &patch, &write)
+            .await
+            .expect("edited");
+        let clean = |o: &Value| {
+            o["data"] == json!({"key": "one"}) && o["metadata"]["annotations"].get(last).is_none()
+        };
+        world.until("ConfigMap", "a", clean).await;
+    });
+}
+
+/// Expressions and selectors that cannot be used are told in the words of Flux, each at the step that needs it.
+#[test]
+fn what_the_spec_gets_wrong_is_told_where_it_matters() {
+    run(async {
+        let world = world(62, &[("a.yaml", map("a", "one"))]).await;
+        kustomization(&world, "one", "").await;
+        world.ready("Kustomization", "one").await;
+        let source = json!({"kind": "GitRepository", "name": "app"});
+        let depends = |expression: &str| {
+            json!({"interval": "10m", "prune": true, "sourceRef": source,
+                "dependsOn": [{"name": "one", "readyExpr": expression}]})
+        };
+        world.source("Kustomization", "two", depends("'a' + 'b'")).await;
+        world.source("Kustomization", "three", depends("dep.(")).await;
+        let selector = json!({"interval": "10m", "prune": true, "sourceRef": source,
+            "ignore": [{"paths": ["/data"], "target": {"labelSelector": "!!!"}}]});
+        world.source("Kustomization", "four", selector).await;
+        let told = async |name: &str| {
+            let done = |o: &Value| condition(o, "Ready")["status"] == "False";
+            let object = world.until("Kustomization", name, done).await;
+            let text = condition(&object, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+            (text, object)
+        };
+        let begin = "Reconciliation failed terminally due to configuration error: terminal error: failed to evaluate dependency one: ";
+        let (text, _) = told("two").await;
+        assert_eq!(text, format!("{begin}CEL expression output type mismatch: expected bool, got string"));
+        let (text, _) = told("three").await;
+        assert!(text.starts_with(&format!("{begin}failed to parse the CEL expression 'dep.(': ")), "{text}");
+        let (text, object) = told("four").await;
+        assert!(
+            text.starts_with("failed to create ignore rule selector: invalid label selector: "),
+            "{text}"
+        );
+        assert!(condition(&object, "Stalled").is_null(), "{:#}", object["status"]);
+        assert_eq!(object["status"]["history"][0]["lastReconciledStatus"], "ReconciliationFailed");
+    });
+}
+
 /// A source whose status, and with it the first artifact, comes so much later.
 async fn slow_source(seed: u64, delay: Duration) -> World {
     let slow = |world: &World| {

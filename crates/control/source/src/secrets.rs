@@ -17,6 +17,8 @@ const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
 pub struct SecretData {
     pub namespace: String,
     pub name: String,
+    /// `type`, which decides how pull secrets are read.
+    pub kind: String,
     pub data: BTreeMap<String, Vec<u8>>,
 }
 
@@ -35,7 +37,8 @@ impl SecretData {
         };
         let data =
             value["data"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), decode(v))).collect();
-        SecretData { namespace: namespace.to_owned(), name: name.to_owned(), data }
+        let kind = value["type"].as_str().unwrap_or_default().to_owned();
+        SecretData { namespace: namespace.to_owned(), name: name.to_owned(), kind, data }
     }
 
     fn get(&self, key: &str) -> Option<&[u8]> {
@@ -104,8 +107,22 @@ pub struct Tls {
     pub client_certificate: Option<ClientCertificate>,
 }
 
-/// `tls.crt` with `tls.key`, and `ca.crt`; the old names `certFile`, `keyFile`, `caFile` where the new ones are absent.
+impl Tls {
+    /// Says no where a certificate or a key cannot be read.
+    pub fn usable(self) -> Result<Self, String> {
+        fl_http::check_certificates(self.ca.as_deref(), self.client_certificate.as_ref())?;
+        Ok(self)
+    }
+}
+
+/// `tls.crt` with `tls.key`, and `ca.crt`, which can be used; the old names `certFile`, `keyFile`, `caFile` where the new ones are
+/// absent.
 pub fn tls(secret: &SecretData) -> Result<Tls, String> {
+    certificates(secret)?.usable()
+}
+
+/// As [`tls`], whatever is in them.
+pub fn certificates(secret: &SecretData) -> Result<Tls, String> {
     let place = secret.place();
     let key = |new: &str, old: &str| secret.get(new).or_else(|| secret.get(old)).map(<[u8]>::to_vec);
     let ca = key("ca.crt", "caFile");
@@ -152,7 +169,7 @@ mod tests {
 
     fn secret(pairs: &[(&str, &str)]) -> SecretData {
         let data = pairs.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect();
-        SecretData { namespace: "ns".into(), name: "s".into(), data }
+        SecretData { namespace: "ns".into(), name: "s".into(), data, ..SecretData::default() }
     }
 
     #[test]
@@ -178,6 +195,10 @@ mod tests {
             tls(&secret(&[("tls.crt", "x")])).unwrap_err(),
             "secret 'ns/s' contains 'tls.crt' but missing 'tls.key'"
         );
-        assert!(tls(&secret(&[("caFile", "x")])).unwrap().ca.is_some());
+        assert_eq!(tls(&secret(&[("caFile", "x")])).unwrap_err(), "failed to parse CA certificate");
+        assert_eq!(
+            tls(&secret(&[("tls.crt", "x"), ("tls.key", "y")])).unwrap_err(),
+            "failed to parse TLS certificate and key: tls: failed to find any PEM data in certificate input"
+        );
     }
 }

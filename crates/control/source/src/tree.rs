@@ -175,8 +175,8 @@ struct Part {
 pub enum OverlayError {
     #[error("'{0}' does not exist in the artifact")]
     NoSuchPath(String),
-    #[error("rename to '{0}': file exists")]
-    Occupied(String),
+    #[error("rename to '{to}': file exists")]
+    Occupied { from: String, to: String },
 }
 
 impl std::fmt::Debug for Overlay {
@@ -201,7 +201,7 @@ impl Overlay {
             p.starts_with(&below) || (*p == to && matches!(node, Node::File { .. })) || to.is_empty()
         });
         if taken {
-            return Err(OverlayError::Occupied(to));
+            return Err(OverlayError::Occupied { from, to });
         }
         self.parts.push(Part { tree, from, to });
         Ok(())
@@ -428,8 +428,8 @@ mod tests {
         tree.put(part(), "./deploy", "vendor/deploy").unwrap();
         tree.put(part(), "/", "all").unwrap();
         assert!(matches!(tree.put(part(), "nope", "x"), Err(OverlayError::NoSuchPath(_))));
-        assert!(matches!(tree.put(part(), "/", "lib"), Err(OverlayError::Occupied(_))));
-        assert!(matches!(tree.put(part(), "/", "../.."), Err(OverlayError::Occupied(_))));
+        assert!(matches!(tree.put(part(), "/", "lib"), Err(OverlayError::Occupied { .. })));
+        assert!(matches!(tree.put(part(), "/", "../.."), Err(OverlayError::Occupied { .. })));
         assert_eq!(
             names(&tree),
             [

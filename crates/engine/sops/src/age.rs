@@ -43,6 +43,9 @@ impl AgeIdentities {
             if line.starts_with("AGE-SECRET-KEY-PQ-") {
                 return Err(Error::Key("age identities with post-quantum keys are not supported"));
             }
+            if !line.starts_with("AGE-SECRET-KEY-") {
+                return Err(Error::Key("unknown identity type"));
+            }
             let (prefix, bytes) = bech32(line).ok_or(Error::Key("an age identity cannot be read"))?;
             let key: [u8; 32] =
                 bytes.try_into().map_err(|_| Error::Key("an age identity has the wrong length"))?;

@@ -26,5 +26,5 @@ pub use client::{Client, Request, Response};
 pub use error::Error;
 pub use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 pub use settings::{ClientCertificate, Credentials, Proxy, Settings};
-pub use tls::{check_certificates, holds_certificate, holds_key};
+pub use tls::check_certificates;
 pub use url::Url;

@@ -17,13 +17,13 @@ fn system_roots() -> &'static [CertificateDer<'static>] {
 }
 
 /// Whether a text has a certificate that can be trusted, whatever else is in it.
-pub fn holds_certificate(pem: &[u8]) -> bool {
+fn holds_certificate(pem: &[u8]) -> bool {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten()).0 > 0
 }
 
 /// Whether a text has a private key.
-pub fn holds_key(pem: &[u8]) -> bool {
+fn holds_key(pem: &[u8]) -> bool {
     PrivateKeyDer::from_pem_slice(pem).is_ok()
 }
 

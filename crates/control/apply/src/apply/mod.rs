@@ -187,15 +187,9 @@ impl Applier {
         let planned = self.plan_all(&prepared.objects, plan::Mode::Diff).await;
         let mut changes = Vec::new();
         let mut errors = Vec::new();
-        for (item, planned) in prepared.objects.iter().zip(planned) {
+        for planned in planned {
             match planned {
-                Ok(planned) => {
-                    if matches!(planned.verdict, Verdict::Unchanged) {
-                        self.remember(&planned.target, item, planned.live.as_ref());
-                    }
-                    let (change, live, wanted) = planned.into_diff();
-                    changes.push((change, live, wanted));
-                }
+                Ok(planned) => changes.push(planned.into_diff()),
                 Err(error) => errors.push(error),
             }
         }
@@ -204,6 +198,22 @@ impl Applier {
         } else {
             Err(ApplyFailure { errors, changes: ChangeSet::default() })
         }
+    }
+
+    /// Whether an apply would write nothing. What could not be found out is no proof.
+    pub async fn is_unchanged(&self, prepared: &Prepared) -> bool {
+        let planned = self.plan_all(&prepared.objects, plan::Mode::Check).await;
+        let mut unchanged = true;
+        for (item, planned) in prepared.objects.iter().zip(planned) {
+            match planned {
+                Ok(Planned { target, verdict: Verdict::Unchanged, live }) => {
+                    self.remember(&target, item, live.as_ref());
+                }
+                Ok(Planned { verdict: Verdict::Skip, .. }) => {}
+                Ok(Planned { verdict: Verdict::Write { .. }, .. }) | Err(_) => unchanged = false,
+            }
+        }
+        unchanged
     }
 
     async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {

@@ -21,7 +21,10 @@ const NEW_KIND_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Apply,
+    /// What an apply would change in the object.
     Diff,
+    /// Whether an apply would write at all: taking fields over from earlier managers is a write too.
+    Check,
 }
 
 /// What to do with one object.
@@ -67,7 +70,7 @@ impl Applier {
         let only_once = any_in_metadata(&item.object, &options.if_not_present);
         let expected = self.before.contains(&target.id);
         // An object that is expected is read first: often nothing else is needed. A new one is tried first: often it does not exist.
-        let mut live = if expected || only_once || mode == Mode::Diff {
+        let mut live = if expected || only_once || mode != Mode::Apply {
             self.read(&target).await
         } else {
             Live::NotAsked
@@ -95,7 +98,7 @@ impl Applier {
                 else {
                     return Err(dry_run_text(item, &error));
                 };
-                if mode == Mode::Diff {
+                if mode != Mode::Apply {
                     let verdict = write(&item.object, Action::Created, item.object.clone());
                     return Ok(Planned { target, verdict, live: None });
                 }
@@ -132,7 +135,8 @@ impl Applier {
         if mode == Mode::Apply {
             patched |= self.clean_up(item, &target, &mut there).await?;
         }
-        if !patched && !has_drifted(&there, &answer, &options.ignore) {
+        let owed = mode == Mode::Check && self.owes_clean_up(item, &there);
+        if !patched && !owed && !has_drifted(&there, &answer, &options.ignore) {
             return Ok(Planned { target, verdict: Verdict::Unchanged, live: Some(there) });
         }
         let resolutions: Vec<Resolution> =
@@ -158,12 +162,18 @@ impl Applier {
     /// Whether the live object shows by itself that an apply would change nothing.
     fn needs_nothing(&self, item: &Item, target: &ObjectRef, live: &Value) -> bool {
         let options = &self.options;
-        let merges =
-            || any_in_metadata(&item.object, &options.merge) || any_in_metadata(live, &options.merge);
         options.ignore.is_empty()
             && is_intact(live, &item.object, &self.owner.field_manager)
-            && (merges() || self.left_behind(live).is_ok_and(|patch| patch.is_empty()))
+            && !self.owes_clean_up(item, live)
             && !(options.migrate_api_version && migrate(live, &target.api_version()).is_some())
+    }
+
+    /// Whether fields or marks of earlier managers are still on a live object that is not to be merged with them.
+    fn owes_clean_up(&self, item: &Item, live: &Value) -> bool {
+        let merge = &self.options.merge;
+        !any_in_metadata(&item.object, merge)
+            && !any_in_metadata(live, merge)
+            && !self.left_behind(live).is_ok_and(|patch| patch.is_empty())
     }
 
     /// Cluster-wide objects have no namespace, whatever a kustomization gave them.

@@ -38,7 +38,14 @@ impl KeyMaterial {
         for (name, value) in data {
             let bytes = value.expose();
             let add = keys.add(name, bytes);
-            add.map_err(|e| format!("failed to import '{name}' data from {place}: {e}"))?;
+            add.map_err(|e| {
+                let what = if name.ends_with(".agekey") {
+                    "failed to parse and add to age identities: "
+                } else {
+                    ""
+                };
+                format!("failed to import '{name}' data from {place}: {what}{e}")
+            })?;
         }
         Ok(keys)
     }

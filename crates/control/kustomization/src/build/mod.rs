@@ -79,7 +79,7 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
         Some(bases) => fl_kustomize::build(&WithBases { own: &view, bases }, directory, &options),
         None => fl_kustomize::build(&view, directory, &options),
     };
-    let output = output.map_err(|error| build_text(&error, &generated, tree))?;
+    let output = output.map_err(|error| build_text(&error, &generated, tree, &view))?;
     let mut text = String::new();
     let mut objects = Vec::with_capacity(output.objects.len());
     for (i, node) in output.objects.into_iter().enumerate() {
@@ -149,7 +149,12 @@ fn collect(object: Value, into: &mut Vec<Value>) {
 }
 
 /// Flux reads every file of a directory without kustomization before it builds; what it cannot read has words of its own.
-fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated, tree: &Tree) -> String {
+fn build_text(
+    error: &fl_kustomize::Error,
+    generated: &generate::Generated,
+    tree: &Tree,
+    view: &View,
+) -> String {
     if let ErrorKind::RemoteOff(url) = &*error.kind {
         // Flux fetches it all the same, and then finds it to be outside of the artifact.
         let (place, root) = (&error.place, tree.root().display());
@@ -157,16 +162,22 @@ fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated, tree
             "kustomize build failed: {place}: fs-security-constraint abs {url}: path '{url}' is not in or below '{root}'; remote bases are switched off by --no-remote-bases"
         );
     }
-    let unreadable = matches!(
-        *error.kind,
-        ErrorKind::Yaml(_) | ErrorKind::Object(_) | ErrorKind::Entry { .. } | ErrorKind::Read { .. }
-    );
+    // A key that is there twice is no obstacle to that first reading.
+    let twice = matches!(&*error.kind, ErrorKind::Yaml(text) if text.contains("already defined at line"));
+    let unreadable = !twice
+        && matches!(
+            *error.kind,
+            ErrorKind::Yaml(_) | ErrorKind::Object(_) | ErrorKind::Entry { .. } | ErrorKind::Read { .. }
+        );
     let culprit = generated.files.iter().find(|file| {
         error.place.file == file.as_str()
             || matches!(&*error.kind, ErrorKind::Entry { path, .. } if file.ends_with(path.trim_start_matches("./")))
     });
     match culprit.filter(|_| unreadable) {
         Some(file) => {
+            if let Some(lack) = view.file(Path::new(file)).and_then(lack) {
+                return format!("failed to decode Kubernetes YAML from {file}: {lack}");
+            }
             let place = format!("line {}", error.place.line);
             format!(
                 "failed to decode Kubernetes YAML from {file}: MalformedYAMLError: {place}: {} in File: {file}",
@@ -175,6 +186,37 @@ fn build_text(error: &fl_kustomize::Error, generated: &generate::Generated, tree
         }
         None => format!("kustomize build failed: {error}"),
     }
+}
+
+/// What the first object of a file lacks that is none of Kubernetes', as Flux's reader says it.
+fn lack(bytes: &[u8]) -> Option<String> {
+    let documents = fl_yaml::parse_all(bytes, &fl_yaml::Options::sigs()).ok()?;
+    documents.iter().find_map(|node| {
+        let object = to_json(node).ok().filter(|object| !object.is_null())?;
+        if ["apiVersion", "kind", "metadata"].iter().all(|field| object.get(field).is_none()) {
+            return Some("missing Resource metadata".to_owned());
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let pairs = |field: &str| {
+            let map = object["metadata"][field].as_object().into_iter().flatten();
+            let mut pairs: Vec<String> = map.map(|(k, v)| format!("{k}:{}", text(v))).collect();
+            pairs.sort();
+            pairs.join(" ")
+        };
+        let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+        let what = match (kind.is_empty(), name.is_empty()) {
+            (true, _) => "kind",
+            (_, true) if !kind.ends_with("List") => "metadata.name",
+            _ => return None,
+        };
+        Some(format!(
+            "missing {what} in object {{{{{} {kind}}} {{{{{name} {}}} map[{}] map[{}]}}}}",
+            text(&object["apiVersion"]),
+            text(&object["metadata"]["namespace"]),
+            pairs("labels"),
+            pairs("annotations")
+        ))
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -117,3 +117,24 @@ fn an_empty_directory_builds_nothing() {
     let built = run(&[("empty/notes.txt", "x")], "empty", json!({})).expect("builds");
     assert!(built.objects.is_empty());
 }
+
+#[test]
+fn objects_that_are_none_are_named() {
+    let refuse = |text: &str| run(&[("a.yaml", text)], "./", json!({})).map(|_| ()).expect_err("no object");
+    let begin = "failed to decode Kubernetes YAML from /artifact/app/a.yaml: ";
+    assert_eq!(refuse("just text\n"), format!("{begin}missing Resource metadata"));
+    assert_eq!(
+        refuse("apiVersion: v1\nmetadata:\n  name: x\n"),
+        format!("{begin}missing kind in object {{{{v1 }} {{{{x }} map[] map[]}}}}")
+    );
+    assert_eq!(
+        refuse(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: x-\n  namespace: ns\n  labels: {b: c, a: d}\n"
+        ),
+        format!("{begin}missing metadata.name in object {{{{v1 ConfigMap}} {{{{ ns}} map[a:d b:c] map[]}}}}")
+    );
+    assert!(
+        refuse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n")
+            .starts_with("kustomize build failed: ")
+    );
+}

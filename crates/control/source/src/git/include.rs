@@ -9,7 +9,7 @@ use fl_store::{Check, Store};
 
 use crate::conclude::failed;
 use crate::storage::{blocking, chain, has_revision};
-use crate::tree::{Overlay, TarTree, Tree};
+use crate::tree::{Overlay, OverlayError, TarTree, Tree};
 
 /// The artifacts of all included repositories, in the order of the spec.
 pub(super) async fn look_up(pass: &mut Pass<GitRepository>) -> Result<Vec<Artifact>, Failure> {
@@ -57,6 +57,24 @@ pub(super) fn differ(new: &[Artifact], old: &[Artifact]) -> bool {
     new.len() != old.len() || !new.iter().all(|n| old.iter().any(|o| has_revision(Some(o), &n.revision)))
 }
 
+/// The error as if the parts had been moved around on disk, which is what people search for.
+fn on_disk(object: &GitRepository, error: &OverlayError) -> String {
+    let here = std::env::temp_dir();
+    let unpacked = here.join("flux-include-0").join("unpack");
+    match error {
+        OverlayError::NoSuchPath(path) => {
+            let path = unpacked.join(path);
+            format!("cannot stat {0}: stat {0}: no such file or directory", path.display())
+        }
+        OverlayError::Occupied { from, to } => {
+            let checkout = format!("gitrepository-{}-{}-0", object.namespace(), object.name());
+            let (from, to) = (unpacked.join(from), here.join(checkout).join(to));
+            let (from, to) = (from.display(), to.display());
+            format!("link error: cannot rename {from} to {to}: rename {from} {to}: file exists")
+        }
+    }
+}
+
 /// Puts the included artifacts into the tree.
 pub(super) async fn put(
     pass: &mut Pass<GitRepository>,
@@ -68,7 +86,7 @@ pub(super) async fn put(
     let includes = pass.object.spec.include.clone().unwrap_or_default();
     for (include, artifact) in includes.into_iter().zip(artifacts) {
         let name = include.repository.name;
-        let from = include.from_path.filter(|p| !p.is_empty()).unwrap_or_else(|| "/".to_owned());
+        let from = include.from_path.unwrap_or_default();
         let to = include.to_path.filter(|p| !p.is_empty()).unwrap_or_else(|| name.clone());
         let (disk, path, digest) = (store.clone(), artifact.path.clone(), artifact.digest.clone());
         let unpacked = blocking(move || {
@@ -85,8 +103,9 @@ pub(super) async fn put(
             TarTree::unpack(file, false, &ReadLimits::default()).map_err(|e| e.to_string())
         })
         .await?;
-        let placed =
-            unpacked.and_then(|part| overlay.put(Box::new(part), &from, &to).map_err(|e| e.to_string()));
+        let placed = unpacked.and_then(|part| {
+            overlay.put(Box::new(part), &from, &to).map_err(|error| on_disk(&pass.object, &error))
+        });
         if let Err(error) = placed {
             let message = format!("failed to copy '{name}' include from {from} to {to}: {error}");
             return Err(failed(

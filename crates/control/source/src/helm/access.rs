@@ -54,7 +54,7 @@ pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Resu
         let secret = secrets::read(cluster, namespace, name)
             .await
             .map_err(|e| format!("failed to get TLS authentication secret '{namespace}/{name}': {e}"))?;
-        let found = secrets::tls(&secret).and_then(usable);
+        let found = secrets::tls(&secret);
         tls = Some(found.map_err(|e| format!("failed to construct Helm client's TLS config: {e}"))?);
     }
     let (mut basic, mut login) = (None, None);
@@ -65,8 +65,9 @@ pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Resu
             .map_err(|e| format!("failed to get authentication secret '{namespace}/{name}': {e}"))?;
         basic = basic_login(&secret).map_err(|e| format!("failed to detect authentication methods: {e}"))?;
         // Half a pair counts for nothing here, as in Flux; what is whole must be usable.
-        if let Ok(found) = secrets::tls(&secret) {
-            let found = usable(found).map_err(|e| format!("failed to detect authentication methods: {e}"))?;
+        if let Ok(found) = secrets::certificates(&secret) {
+            let found =
+                found.usable().map_err(|e| format!("failed to detect authentication methods: {e}"))?;
             tls.get_or_insert(found);
         }
         login = Some(secret);
@@ -80,11 +81,6 @@ pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Resu
         insecure: spec.insecure.unwrap_or_default(),
         timeout: timeout(repository),
     })
-}
-
-fn usable(tls: Tls) -> Result<Tls, String> {
-    fl_http::check_certificates(tls.ca.as_deref(), tls.client_certificate.as_ref())?;
-    Ok(tls)
 }
 
 fn basic_login(secret: &SecretData) -> Result<Option<(String, Secret<String>)>, String> {
@@ -239,7 +235,7 @@ mod tests {
                     key: Secret::new(key.as_bytes().to_vec()),
                 }),
             };
-            usable(tls).err()
+            tls.usable().err()
         };
         assert_eq!(refused(None, None), None);
         assert_eq!(refused(Some("garbage"), None).as_deref(), Some("failed to parse CA certificate"));
@@ -257,6 +253,7 @@ mod tests {
             namespace: "ns".into(),
             name: "s".into(),
             data: pairs.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect(),
+            ..SecretData::default()
         };
         assert_eq!(
             basic_login(&secret(&[("username", "u")])).unwrap_err(),

@@ -85,12 +85,15 @@ async fn keychain(pass: &Pass<OCIRepository>) -> Result<Option<Keychain>, String
     Ok(Some(keychain))
 }
 
-/// The logins of one pull secret, in the current or the old form. A Secret without either has none.
+/// The logins of one pull secret, in the current or the old form. A Secret of another type has none.
 fn logins(secret: &SecretData) -> Result<Keychain, String> {
-    if let Some(config) = secret.data.get(".dockerconfigjson").filter(|c| !c.is_empty()) {
+    let of = |kind: &str, key: &str| {
+        secret.data.get(key).filter(|config| secret.kind == kind && !config.is_empty())
+    };
+    if let Some(config) = of("kubernetes.io/dockerconfigjson", ".dockerconfigjson") {
         return Keychain::from_docker_config(config).map_err(|e| e.to_string());
     }
-    if let Some(config) = secret.data.get(".dockercfg").filter(|c| !c.is_empty()) {
+    if let Some(config) = of("kubernetes.io/dockercfg", ".dockercfg") {
         // The old form is the `auths` map alone.
         let auths: serde_json::Value =
             serde_json::from_slice(config).map_err(|_| "the docker config is not valid JSON".to_owned())?;
