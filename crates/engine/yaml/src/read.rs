@@ -43,7 +43,8 @@ pub fn parse_outline(bytes: &[u8], wanted: fn(&str) -> bool) -> Result<Option<No
     if !elsewhere {
         parser.outline(wanted);
     }
-    parser.next_document()
+    // What an outline leaves out may be what an error speaks of.
+    parser.next_document().or_else(|_| Parser::new(&text, Options::sigs()).next_document())
 }
 
 #[cfg(test)]
