@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """A cluster run by the Flux controllers is taken over by Fluorite and given back: no workload may notice.
 
-    bench/handover.py --bin DIR --engine-bin DIR --shared DIR [--count 10] [--rounds 1]
+    bench/handover.py --bin DIR --engine-bin DIR --shared DIR [--count 10] [--rounds 1] [--pods 0]
 
 --bin holds etcd, kube-apiserver, kube-controller-manager, kwok, registry and the Flux controllers; --engine-bin holds fluorite;
 --shared is the directory of the bench library (run_bench.py). --count Kustomizations and as many HelmReleases, each with a
-Deployment of one pod, are installed by Flux. After every change of hands each object is reconciled on request by the engine
+Deployment of --pods pods, are installed by Flux. After every change of hands each object is reconciled on request by the engine
 that has it then. Compared are all objects of the workload (UID, generation, field managers), the pods that run and the
 revisions of the releases. Exits with 1 when anything changed.
 """
@@ -31,12 +31,14 @@ def main():
     ap.add_argument("--shared", default=os.environ.get("FLUORITE_BENCH_LIB", "."))
     ap.add_argument("--count", type=int, default=10)
     ap.add_argument("--rounds", type=int, default=1, help="how often it goes there and back")
+    # The fake node is called unready after 40 seconds, and Flux then waits for pods that never come back.
+    ap.add_argument("--pods", type=int, default=1, help="pods of each Deployment; 0 to see the whole way there and back")
     o = ap.parse_args()
     sys.path.insert(0, o.shared)
     import run_bench
     settings = types.SimpleNamespace(
         engine="flux", bin=o.bin, engine_bin=o.bin, cmd=run_bench.FLUORITE_CMD, profile="default", source="git",
-        kustomizations=o.count, helmreleases=o.count, pods=1, phases=[], flux_arg=[],
+        kustomizations=o.count, helmreleases=o.count, pods=o.pods, phases=[], flux_arg=[],
         controllers=("notification", "source", "kustomize", "helm"), no_impersonation=False, no_events=False,
         keep_storage=False, idle=0, settle=5, steady=0, timeout=300, scratch=None, pprof=0, pprof_phases=[], keep=False,
         label="", crds=os.path.join(o.shared, "..", "crds"),
