@@ -7,7 +7,7 @@ const GROWTH: libc::c_int = 1 << 20;
 /// For a command that works on two threads for a moment and ends: all of them share one heap, which grows in large steps.
 ///
 /// glibc gives each thread a heap of its own and asks the kernel for every few pages of it, which stops the page faults of the
-/// other threads meanwhile. Rendering a large chart takes a sixteenth less processor time without that. A server is better off
+/// other threads meanwhile. Rendering a large chart takes a few hundredths less processor time without that. A server is better off
 /// with several heaps.
 pub fn share() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
