@@ -99,6 +99,8 @@ def wakes(api, registry, port, cl, work, procs, o):
     consumers = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/default/kustomizations"
     api.create(sources, {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository", "metadata": {"name": "wake"},
                          "spec": {"interval": "1h", "url": f"oci://127.0.0.1:{port}/wake", "insecure": True, "ref": {"tag": "v1"}}})
+    # Consumers come when there is something to consume: what they say of a missing artifact would count as a wake.
+    wait_for(lambda: api.get(f"{sources}/wake").get("status", {}).get("artifact"), 60, "the first artifact", [p])
     for name, path in (("applies", "./"), ("looks", "./missing")):
         api.create(consumers, {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": name},
                                "spec": {"interval": "1h", "retryInterval": "1h", "prune": True, "targetNamespace": "default",
