@@ -161,7 +161,7 @@ fn visit(
     }
     let names = generate::NAMES.iter().map(|n| directory.join(n));
     let Some(file) = names.into_iter().find(|f| view.file(f).is_some()) else { return Ok(()) };
-    let kustomization = generate::read(view.file(&file).unwrap_or_default())?;
+    let kustomization = generate::read(&file, view.file(&file).unwrap_or_default())?;
     for (path, format) in references(&kustomization) {
         let path = clean(&directory.join(path));
         if !path.starts_with(view.tree().root()) || !decrypted.insert(path.clone()) {

@@ -35,7 +35,7 @@ pub(super) fn generate(
     let mut generated = Generated { looked_at: vec![directory.to_owned()], ..Generated::default() };
     let (path, mut kustomization, mut changed) = match own(view, directory) {
         Some(path) => {
-            let mut kustomization = read(view.file(&path).unwrap_or_default())?;
+            let mut kustomization = read(&path, view.file(&path).unwrap_or_default())?;
             let mut changed = drop_unknown(&mut kustomization);
             if kustomization.get("resources").is_none_or(is_empty) {
                 kustomization.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
@@ -71,19 +71,21 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The file as a map.
-pub(super) fn read(bytes: &[u8]) -> Result<Map<String, Value>, String> {
+/// The file as a map. What is wrong with it is told with its place, which Flux leaves out.
+pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let options = fl_yaml::Options::sigs();
-    let bad = |text: String| format!("error converting YAML to JSON: {text}");
-    let Some(node) = fl_yaml::parse_first(bytes, &options).map_err(|e| bad(e.to_string()))? else {
+    let bad = |e: fl_yaml::Error| {
+        let fl_yaml::Error { line, column, message, .. } = e;
+        format!("error converting YAML to JSON: {}:{line}:{column}: {message}", path.display())
+    };
+    let Some(node) = fl_yaml::parse_first(bytes, &options).map_err(bad)? else {
         return Ok(Map::new());
     };
-    let text =
-        fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default()).map_err(|e| bad(e.to_string()))?;
+    let text = fl_yaml::to_json(&node, Dialect::Sigs, JsonStyle::default()).map_err(bad)?;
     match serde_json::from_str(&text) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(Value::Null) => Ok(Map::new()),
-        _ => Err("error unmarshaling JSON: a kustomization must be a map".to_owned()),
+        _ => Err(format!("error unmarshaling JSON: {}: a kustomization must be a map", path.display())),
     }
 }
 

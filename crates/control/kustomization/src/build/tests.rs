@@ -113,6 +113,16 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn a_broken_kustomization_is_told_with_its_place() {
+    let broken = |text| run(&[("app/kustomization.yaml", text)], "./app", json!({})).map(|_| ()).unwrap_err();
+    let error = broken("resources:\n- a.yaml\n  b: [\n");
+    assert!(error.starts_with("error converting YAML to JSON: "), "{error}");
+    assert!(error.contains("app/kustomization.yaml:3:4: mapping values are not allowed"), "{error}");
+    let error = broken("- a.yaml\n");
+    assert!(error.contains("app/kustomization.yaml: a kustomization must be a map"), "{error}");
+}
+
+#[test]
 fn an_empty_directory_builds_nothing() {
     let built = run(&[("empty/notes.txt", "x")], "empty", json!({})).expect("builds");
     assert!(built.objects.is_empty());
