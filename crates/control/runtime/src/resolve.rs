@@ -5,6 +5,7 @@
 //! needs no rights on it and no types of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fl_api::Resource as _;
 use fl_api::meta::artifact::Artifact;
@@ -18,6 +19,9 @@ use crate::graph::Edge;
 use crate::hub::{Live, News, Store, WatchSpec};
 use crate::kind::{Key, Kind};
 use crate::runtime::Runtime;
+
+/// How much later than its consumer a source may be seen.
+const LATE: Duration = Duration::from_millis(50);
 
 /// Why a reference leads nowhere.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -185,10 +189,11 @@ impl Resolver {
     /// One object: from the watch, or from the server while the watch has not seen everything yet.
     async fn look(&self, kind: &Kind, key: &Key) -> Result<Arc<Live>, ResolveError> {
         let store = self.runtime.hub().watch(WatchSpec::full(kind.clone()));
-        if let Some(live) = store.get(key.namespace(), key.name()) {
+        // Absent from a watch may only mean that it is late: a reference is often applied together with what it names. A moment
+        // spent here saves each of many consumers a request.
+        if let Some(live) = store.soon(key.namespace(), key.name(), LATE).await {
             return Ok(live);
         }
-        // Absent from a watch may only mean that it is late: a reference is often applied together with what it names.
         match self.runtime.cluster().get(kind, Some(key.namespace()), key.name()).await {
             Ok(value) => Live::new(kind, value, true)
                 .map(Arc::new)

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -106,6 +107,23 @@ impl Store {
         objects.get(namespace)?.get(name).cloned()
     }
 
+    /// The object, or what the watch says of it a moment later. Before the first full view there is nothing to wait for.
+    pub async fn soon(&self, namespace: &str, name: &str, patience: Duration) -> Option<Arc<Live>> {
+        let mut news = News::of([self]);
+        let come = async {
+            loop {
+                if let Some(live) = self.get(namespace, name) {
+                    return live;
+                }
+                news.heard().await;
+            }
+        };
+        if !self.synced() {
+            return self.get(namespace, name);
+        }
+        tokio::time::timeout(patience, come).await.ok()
+    }
+
     /// The known state of an object given as JSON.
     pub(super) fn get_by_meta(&self, object: &serde_json::Value) -> Option<Arc<Live>> {
         let meta = &object["metadata"];
@@ -172,8 +190,6 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
@@ -200,5 +216,26 @@ mod tests {
         assert!(quiet().await);
         let nothing = tokio::time::timeout(Duration::from_secs(1), News::of([]).heard()).await;
         assert!(nothing.is_err(), "nobody to hear from");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_late_is_waited_for_a_moment() {
+        let store = Store::new(Kind::secret());
+        let object =
+            json!({"metadata": {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "1"}});
+        let live = Live::new(store.kind(), object, false).expect("an object");
+        let begin = tokio::time::Instant::now();
+        let moment = Duration::from_millis(50);
+        assert!(store.soon("ns", "a", moment).await.is_none());
+        assert!(begin.elapsed().is_zero(), "nothing was seen yet, so nothing can be late");
+        store.mark_synced();
+        assert!(store.soon("ns", "a", moment).await.is_none());
+        assert!(begin.elapsed() >= moment);
+        let (found, ()) = tokio::join!(store.soon("ns", "a", moment), async {
+            tokio::time::sleep(moment / 2).await;
+            store.put(live);
+        });
+        assert!(found.is_some());
+        assert!(begin.elapsed() < 2 * moment);
     }
 }
