@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::graph::{self, Graph, Place};
+use super::graph::{self, Graph, Node, Place};
 use super::{delete_with, modify};
 use crate::object;
 use crate::server::Inner;
@@ -67,11 +67,11 @@ impl Collector {
                     for event in events {
                         last = last.max(event.revision);
                         let place = (table.clone(), event.key.clone());
-                        let object = event.object.value();
+                        let node = Node::read(&event.object.bytes);
                         if event.kind == EventKind::Deleted {
-                            self.gone(&place, &object);
+                            self.gone(&place, &node);
                         } else {
-                            self.put(&place, &object);
+                            self.put(&place, node);
                         }
                     }
                     self.seen.insert(table, last);
@@ -82,7 +82,7 @@ impl Collector {
                     let mut last = newest;
                     for (key, entry) in items {
                         last = last.max(entry.revision);
-                        self.put(&(table.clone(), key), &entry.value());
+                        self.put(&(table.clone(), key), Node::read(&entry.bytes));
                     }
                     self.seen.insert(table, last);
                 }
@@ -90,8 +90,7 @@ impl Collector {
         }
     }
 
-    fn put(&mut self, place: &Place, object: &Value) {
-        let node = graph::read(object);
+    fn put(&mut self, place: &Place, node: Node) {
         let interesting = !node.owners.is_empty() || node.deleting;
         self.graph.put(place, node);
         if interesting {
@@ -99,15 +98,11 @@ impl Collector {
         }
     }
 
-    fn gone(&mut self, place: &Place, object: &Value) {
-        let uid = object::uid(object);
-        let owners: Vec<Place> = object::owner_references(object)
-            .iter()
-            .filter_map(|r| r.get("uid")?.as_str())
-            .filter_map(|u| self.graph.place_of(u).cloned())
-            .collect();
-        self.graph.remove(place, uid);
-        for dependent in self.graph.dependents(uid) {
+    fn gone(&mut self, place: &Place, node: &Node) {
+        let owners: Vec<Place> =
+            node.owners.iter().filter_map(|owner| self.graph.place_of(&owner.uid).cloned()).collect();
+        self.graph.remove(place, &node.uid);
+        for dependent in self.graph.dependents(&node.uid) {
             self.push(&dependent);
         }
         // An owner in foreground deletion may have waited for this one.
@@ -142,7 +137,7 @@ impl Collector {
         let mut blocked = false;
         for dependent in self.graph.dependents(uid) {
             let Some(node) = self.graph.node(&dependent).cloned() else { continue };
-            let blocks = node.owners.iter().any(|o| o.uid == uid && o.blocks);
+            let blocks = node.owners.iter().any(|o| o.uid == uid && o.blocks == Some(true));
             blocked |= blocks;
             if !node.deleting {
                 self.push(&dependent);
@@ -154,7 +149,7 @@ impl Collector {
     }
 
     /// Deletes a dependent that no owner keeps.
-    async fn dependent(&mut self, inner: &Arc<Inner>, place: &Place, node: &graph::Node) {
+    async fn dependent(&mut self, inner: &Arc<Inner>, place: &Place, node: &Node) {
         let (mut solid, mut dangling, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         for owner in &node.owners {
             match self.owner_state(inner, place, owner) {

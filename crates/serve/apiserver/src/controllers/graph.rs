@@ -3,21 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::object;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// An object's place in the store.
 pub(super) type Place = (Arc<str>, Arc<str>);
 
 /// One reference of a dependent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Reference {
     pub(super) uid: String,
     pub(super) api_version: String,
     pub(super) kind: String,
     pub(super) name: String,
-    pub(super) blocks: bool,
+    #[serde(rename = "blockOwnerDeletion")]
+    pub(super) blocks: Option<bool>,
 }
 
 /// What the collector needs to know about one object.
@@ -39,28 +40,36 @@ pub(super) struct Graph {
     uids: HashMap<String, Place>,
 }
 
-pub(super) fn read(object: &Value) -> Node {
-    let owners = object::owner_references(object)
-        .iter()
-        .map(|r| {
-            let text = |f: &str| r.get(f).and_then(Value::as_str).unwrap_or_default().to_owned();
-            Reference {
-                uid: text("uid"),
-                api_version: text("apiVersion"),
-                kind: text("kind"),
-                name: text("name"),
-                blocks: r.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true),
-            }
-        })
-        .collect();
-    let has = |f: &str| object::finalizers(object).contains(&f);
-    let deleting = object::is_deleting(object);
-    Node {
-        uid: object::uid(object).to_owned(),
-        owners,
-        deleting,
-        orphan: deleting && has("orphan"),
-        foreground: deleting && has("foregroundDeletion"),
+/// As much of a stored object as is read. Every write comes by here, so the rest is passed over, not built.
+#[derive(Default, Deserialize)]
+struct Stored {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    uid: String,
+    owner_references: Option<Vec<Reference>>,
+    deletion_timestamp: Option<IgnoredAny>,
+    finalizers: Option<Vec<String>>,
+}
+
+impl Node {
+    /// Reads the bytes of an object. They were written by this server, so they parse.
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let Stored { metadata } = serde_json::from_slice(bytes).unwrap_or_default();
+        let deleting = metadata.deletion_timestamp.is_some();
+        let has = |f: &str| metadata.finalizers.iter().flatten().any(|name| name == f);
+        Self {
+            deleting,
+            orphan: deleting && has("orphan"),
+            foreground: deleting && has("foregroundDeletion"),
+            uid: metadata.uid,
+            owners: metadata.owner_references.unwrap_or_default(),
+        }
     }
 }
 
@@ -107,5 +116,32 @@ impl Graph {
 
     pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents.get(uid).map(|s| s.iter().cloned().collect()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_matters_of_an_object_is_read_from_its_bytes() {
+        let read = |object: serde_json::Value| Node::read(object.to_string().as_bytes());
+        let plain = read(json!({"kind": "ConfigMap", "metadata": {"uid": "u"}, "data": {"a": "b"}}));
+        assert_eq!((plain.uid.as_str(), plain.owners.len(), plain.deleting), ("u", 0, false));
+        let owner = json!({"uid": "o", "apiVersion": "v1", "kind": "K", "name": "n", "controller": true});
+        let owned = read(json!({"metadata": {
+            "uid": "u", "ownerReferences": [owner], "finalizers": ["orphan"], "deletionTimestamp": "2026-01-01T00:00:00Z",
+        }}));
+        let want = Reference {
+            uid: "o".into(),
+            api_version: "v1".into(),
+            kind: "K".into(),
+            name: "n".into(),
+            blocks: None,
+        };
+        assert_eq!(owned.owners, [want]);
+        assert!(owned.deleting && owned.orphan && !owned.foreground);
     }
 }

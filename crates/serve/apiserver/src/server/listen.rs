@@ -11,6 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::ApiServer;
 use super::dispatch::Peer;
+use super::lanes::Lanes;
 use super::pki::Pki;
 use crate::auth::User;
 
@@ -66,8 +67,9 @@ impl Listener {
         }
     }
 
-    /// Serves until the future is dropped.
+    /// Serves until the future is dropped; open connections end with it.
     pub async fn serve(self, server: ApiServer) {
+        let lanes = Lanes::start();
         loop {
             let Ok((stream, _)) = self.socket.accept().await else {
                 // Out of file descriptors, most likely: let some close.
@@ -76,7 +78,13 @@ impl Listener {
             };
             let _ = stream.set_nodelay(true);
             let (server, tls) = (server.clone(), self.tls.clone());
-            tokio::spawn(async move { connection(stream, tls, server).await });
+            // The socket belongs to the event loop that accepted it: it is taken out of that one first.
+            let Ok(stream) = stream.into_std() else { continue };
+            lanes.run(move || async move {
+                if let Ok(stream) = TcpStream::from_std(stream) {
+                    connection(stream, tls, server).await;
+                }
+            });
         }
     }
 }

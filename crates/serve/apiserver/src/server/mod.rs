@@ -3,6 +3,7 @@
 pub(crate) mod dispatch;
 pub(crate) mod health;
 mod kubeconfig;
+mod lanes;
 mod listen;
 mod options;
 mod origin;
