@@ -40,4 +40,7 @@ pub const VERSION: &str = "v2.9.5";
 /// What `flux --version` says behind the program's name.
 pub const VERSION_LINE: &str = "version 2.9.5";
 
+/// What `fluorite up` writes as the manager of the objects it makes, and the commands look for.
+pub const UP_MANAGER: &str = "fluorite-up";
+
 pub use mount::{Definition, Flux, Wanted, program};

@@ -161,6 +161,13 @@ fn a_save_is_delivered_at_once_and_only_one_process_has_the_state() {
     let healed = running.until(&["✔ Kustomization/flux-system/flux-system"]);
     assert!(healed < Duration::from_secs(20), "{healed:?}");
 
+    let kubeconfig = state.join("kubeconfig");
+    for command in ["check", "version"] {
+        let asked = fluorite().arg(command).arg("--kubeconfig").arg(&kubeconfig).output().unwrap();
+        let said = String::from_utf8_lossy(&asked.stderr) + String::from_utf8_lossy(&asked.stdout);
+        assert!(asked.status.success() && said.contains("distribution: flux-v"), "{said}");
+    }
+
     let second = up(&state, &[source, "--dirty"]);
     assert!(!second.status.success());
     let said = String::from_utf8_lossy(&second.stderr).into_owned();

@@ -12,10 +12,11 @@ use crate::flag::{duration, list, switch, text};
 use crate::image::repository;
 use crate::kinds;
 use crate::node::{Node, Plain};
-use crate::{VERSION, say, text as view};
+use crate::{UP_MANAGER, VERSION, say, text as view};
 
 /// The oldest Kubernetes that is supported.
 const KUBERNETES: &str = ">=1.33.0-0";
+const UP: &str = "fluorite up";
 pub(crate) const PART_OF: &str = "app.kubernetes.io/part-of=flux";
 
 pub(crate) fn check_node() -> Node {
@@ -79,6 +80,11 @@ pub(crate) async fn installed(cluster: &Cluster) -> Result<Installed, ApiError> 
         distribution: if part_of.is_empty() { version.clone() } else { format!("{part_of}-{version}") },
         version,
     })
+}
+
+/// Whether the engine is a `fluorite up` beside the cluster, which has no Deployments to look for.
+async fn delivered_by_up(cluster: &Cluster) -> bool {
+    installed(cluster).await.is_ok_and(|info| info.managed_by == UP_MANAGER)
 }
 
 async fn check(call: &Call) -> Outcome {
@@ -148,6 +154,10 @@ async fn check_controllers(call: &Call, cluster: &Cluster) -> bool {
     else {
         return true;
     };
+    if found.is_empty() && delivered_by_up(cluster).await {
+        say::success(format!("the controllers run outside the cluster, in `{UP}`"));
+        return true;
+    }
     if found.is_empty() {
         say::failure(format!(
             "no controllers found in the '{namespace}' namespace with the label selector '{PART_OF}'"
@@ -224,7 +234,7 @@ async fn version(call: &Call) -> Outcome {
         }
         let found =
             cluster.list(&deployments(), &Select::in_namespace(call.namespace()).labelled(PART_OF)).await?;
-        if found.is_empty() {
+        if found.is_empty() && !delivered_by_up(&cluster).await {
             bail!("no deployments found in {} namespace", call.namespace());
         }
         for container in found.iter().flat_map(containers) {

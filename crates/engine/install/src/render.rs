@@ -18,7 +18,9 @@ pub fn crds(components: &BTreeSet<Component>) -> Vec<Value> {
     components.iter().flat_map(|c| definitions(c.crds())).map(|d| d.to_json()).collect()
 }
 
-fn labelled_crds(options: &Options) -> Vec<Value> {
+/// The CRDs of an installation, with the labels by which `check`, `uninstall` and dashboards find them.
+#[must_use]
+pub fn labelled_crds(options: &Options) -> Vec<Value> {
     let mut all = Vec::new();
     for component in &options.components {
         for definition in definitions(component.crds()) {

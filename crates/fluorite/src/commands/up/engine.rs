@@ -1,7 +1,6 @@
 //! Everything in one process: the API server with simulated workloads (or a real cluster), the artifact store and the
 //! controllers, wired as `fluorite run` wires them.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,11 +20,11 @@ use fl_source::git::GitClient;
 use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
 
+use super::objects::{MANAGED_BY, MANAGER};
 use super::state::{Folder, Settings, damaged, write_whole};
 use crate::commands::run;
 use crate::commands::run::components::{COMPONENTS, Setup};
 
-const MANAGER: &str = "fluorite-up";
 /// How long a simulated Pod takes to become ready.
 const READY_AFTER: Duration = Duration::from_millis(300);
 /// A kind is served a moment after its definition was taken.
@@ -200,7 +199,12 @@ pub(super) async fn install_kinds(target: &Target) -> anyhow::Result<()> {
     let own = target._server.is_some();
     let kind = definitions();
     // All kinds of Flux, also where nothing reconciles them yet, so that a repository that has them can be delivered.
-    let crds = fl_install::crds(&BTreeSet::from(Component::FLUX));
+    let options = fl_install::Options {
+        components: Component::FLUX.into(),
+        ..fl_install::Options::new(concat!("v", env!("CARGO_PKG_VERSION")))
+    };
+    let mut crds = fl_install::labelled_crds(&options);
+    crds.iter_mut().for_each(|crd| crd["metadata"]["labels"][MANAGED_BY] = MANAGER.into());
     let write = Write { field_manager: MANAGER, force: true, ..Write::default() };
     let apply = crds.iter().map(|crd| {
         let name = crd["metadata"]["name"].as_str().unwrap_or_default();

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 pub(super) const NAMESPACE: &str = "flux-system";
 pub(super) const NAME: &str = "flux-system";
 /// Says that they are ours.
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const MANAGER: &str = "fluorite-up";
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+pub(super) const MANAGER: &str = fl_cli::UP_MANAGER;
 
 /// What is delivered, as objects see it.
 #[derive(Clone, Debug)]
