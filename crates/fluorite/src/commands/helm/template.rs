@@ -112,7 +112,6 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.refused.check()?;
-        fl_heap::share();
         let archive = self.fetched()?;
         // Charts may nest a thousand includes; Helm's stack grows, ours is chosen beforehand. Few charts need more than the
         // first thread has, whose memory is the cheapest to get.
