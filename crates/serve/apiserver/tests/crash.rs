@@ -130,6 +130,14 @@ fn check_history(store: &Store) {
     }
 }
 
+fn only_log(dir: &std::path::Path) -> std::path::PathBuf {
+    std::fs::read_dir(dir)
+        .expect("the directory")
+        .filter_map(|e| Some(e.ok()?.path()))
+        .find(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("wal-")))
+        .expect("a log")
+}
+
 #[test]
 fn a_torn_tail_is_cut_off() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -143,11 +151,7 @@ fn a_torn_tail_is_cut_off() {
     let store = Store::open(dir.path(), Sync::Always).expect("opens");
     (0..20).for_each(|i| put(&store, i));
     drop(store);
-    let log = std::fs::read_dir(dir.path())
-        .expect("the directory")
-        .filter_map(|e| Some(e.ok()?.path()))
-        .find(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("wal-")))
-        .expect("a log");
+    let log = only_log(dir.path());
     let mut bytes = std::fs::read(&log).expect("the log");
     let end = bytes.iter().rposition(|b| *b != 0).expect("records");
     // Flip a byte in the last record: it was being written when the power went.
@@ -160,6 +164,31 @@ fn a_torn_tail_is_cut_off() {
     let store = Store::open(dir.path(), Sync::Always).expect("opens again");
     assert_eq!(store.list(TABLE, "", None, 0).1.len(), 20);
     assert!(store.get(TABLE, "ns/o100").is_some() && store.get(TABLE, "ns/o19").is_none());
+}
+
+#[test]
+fn damage_before_what_was_acknowledged_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let store = Store::open(dir.path(), Sync::Always).expect("opens");
+    for i in 0..20 {
+        let (key, object) = (format!("ns/o{i}"), json!({"metadata": {"name": format!("o{i}")}, "data": i}));
+        let write = store.commit(TABLE, &key, Expect::Absent, Change::Put(object));
+        runtime.block_on(write).expect("written");
+    }
+    drop(store);
+    let log = only_log(dir.path());
+    let whole = std::fs::read(&log).expect("the log");
+    let end = whole.iter().rposition(|b| *b != 0).expect("records");
+    // Everywhere: in lengths, checksums, names and objects, from the first record to the one before the last.
+    for at in (8..end * 9 / 10).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        std::fs::write(&log, &bytes).expect("written back");
+        let error = Store::open(dir.path(), Sync::Always).expect_err("a damaged log").to_string();
+        assert!(error.contains("damaged"), "byte {at}: {error}");
+        assert!(std::fs::read(&log).expect("the log") == bytes, "byte {at}: the file is as it was");
+    }
 }
 
 #[test]

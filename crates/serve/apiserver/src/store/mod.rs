@@ -84,7 +84,7 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
-    #[error("{path} is not a store of this program: {detail}")]
+    #[error("{path} cannot be read as a store: {detail}")]
     Corrupt { path: String, detail: String },
 }
 

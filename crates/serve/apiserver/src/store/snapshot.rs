@@ -27,7 +27,7 @@ pub(super) fn save(dir: &Path, revision: u64, all: &[(Arc<str>, Item)]) -> io::R
             delete: false,
             entry: entry.clone(),
         };
-        wal::encode(&write, &mut frame);
+        wal::encode(&write, false, &mut frame);
         out.write_all(&frame)?;
     }
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -1,7 +1,9 @@
 //! The log file: framed records with a checksum, in a file that is zeroed ahead of the writes.
 //!
 //! Zeroing ahead keeps the length and the extents of the file as they are, so that a sync writes data only.
-//! A record is `length u32, crc u32, payload`; length 0 ends the log. What follows a torn record is not read.
+//! A record is `length u32, crc u32, payload`; length 0 ends the log. A record that is torn belongs to the last batch, which
+//! nobody was told about, and is dropped with the rest of it. One that is followed by the beginning of a later batch was
+//! synced before that batch was written: then the file is damaged, and is left as it is.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +15,12 @@ use bytes::Bytes;
 
 use super::{Entry, Write};
 
-const MAGIC: &[u8; 8] = b"FLWAL\0\0\x01";
+const MAGIC: &[u8; 8] = b"FLWAL\0\0\x02";
+/// Written before batches were told apart; records of both can follow each other.
+const MAGIC_1: &[u8; 8] = b"FLWAL\0\0\x01";
+/// What the first byte of a payload says.
+const DELETED: u8 = 1;
+const BEGINS_BATCH: u8 = 2;
 const AHEAD: u64 = 4 << 20;
 
 /// CRC-32 (IEEE), by table.
@@ -36,11 +43,12 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |c, &b| TABLE[((c ^ u32::from(b)) & 0xff) as usize] ^ (c >> 8))
 }
 
-/// Appends the frame of one write.
-pub(super) fn encode(write: &Write, out: &mut Vec<u8>) {
+/// Appends the frame of one write. The first of a batch that is synced says so.
+pub(super) fn encode(write: &Write, begins_batch: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 8]);
-    out.push(u8::from(write.delete));
+    let deleted = if write.delete { DELETED } else { 0 };
+    out.push(deleted | if begins_batch { BEGINS_BATCH } else { 0 });
     out.extend_from_slice(&write.revision.to_le_bytes());
     for part in [&write.table, &write.key] {
         out.extend_from_slice(&(part.len() as u32).to_le_bytes());
@@ -81,13 +89,23 @@ pub(super) fn decode(rest: &mut &[u8]) -> Option<Write> {
         return None;
     }
     let mut fields = payload;
-    let delete = take(&mut fields, 1)?[0] == 1;
+    let delete = take(&mut fields, 1)?[0] & DELETED != 0;
     let revision = u64::from_le_bytes(take(&mut fields, 8)?.try_into().ok()?);
     let table = take_text(&mut fields)?;
     let key = take_text(&mut fields)?;
     let entry = Arc::new(Entry { revision, bytes: Bytes::copy_from_slice(fields) });
     *rest = here;
     Some(Write { table, key, revision, delete, entry })
+}
+
+/// Whether a batch that came after revision `last` begins somewhere in here.
+fn has_later_batch(bytes: &[u8], last: u64) -> bool {
+    // Length, checksum, first byte and revision come before the names; only what looks like that is worth its checksum.
+    (0..bytes.len()).any(|at| {
+        let mut rest = &bytes[at..];
+        let head = rest.get(8).is_some_and(|flags| flags & !DELETED == BEGINS_BATCH);
+        head && decode(&mut rest).is_some_and(|write| write.revision > last)
+    })
 }
 
 /// An open log.
@@ -119,9 +137,9 @@ impl Wal {
             // The process ended while the file was being made: nothing was acknowledged yet.
             return Self::create(path.to_owned());
         }
-        let Some(mut rest) = bytes.strip_prefix(MAGIC.as_slice()) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "unknown file header"));
-        };
+        let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        let known = bytes.strip_prefix(MAGIC.as_slice()).or_else(|| bytes.strip_prefix(MAGIC_1.as_slice()));
+        let Some(mut rest) = known else { return Err(damaged("unknown file header".to_owned())) };
         let mut last = 0;
         while let Some(write) = decode(&mut rest) {
             if write.revision <= last {
@@ -131,8 +149,13 @@ impl Wal {
             each(write);
         }
         let position = (bytes.len() - rest.len()) as u64;
+        let left_over = rest.iter().any(|&b| b != 0);
+        if left_over && has_later_batch(rest, last) {
+            return Err(damaged(format!("the record at byte {position} is damaged, and others follow it")));
+        }
+        file.write_all_at(MAGIC, 0)?;
         let mut wal = Self { file, path: path.to_owned(), position, zeroed: bytes.len() as u64 };
-        if rest.iter().any(|&b| b != 0) {
+        if left_over {
             // Left-overs of a torn batch must never line up with later records.
             wal.file.write_all_at(&vec![0; rest.len()], position)?;
         }

@@ -147,7 +147,8 @@ fn run(mut files: Files, shared: &Shared, sync: Sync, queue: &mpsc::Receiver<Job
                     break;
                 }
                 Job::Write(write, ack) => {
-                    super::wal::encode(&write, &mut frames);
+                    let begins_batch = sync == Sync::Always && frames.is_empty();
+                    super::wal::encode(&write, begins_batch, &mut frames);
                     writes.push(write);
                     acks.extend(ack);
                 }
