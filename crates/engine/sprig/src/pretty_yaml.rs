@@ -72,6 +72,9 @@ fn float_text(x: f64) -> String {
         ".nan".to_owned()
     } else if x.is_infinite() {
         if x > 0.0 { ".inf" } else { "-.inf" }.to_owned()
+    } else if x == 0.0 && x.is_sign_negative() {
+        // `-0` alone would be an integer.
+        "-0.0".to_owned()
     } else {
         fmt::format_float(x, b'g', None)
     }

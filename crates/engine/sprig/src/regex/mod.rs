@@ -208,7 +208,12 @@ fn expand_into(out: &mut Vec<u8>, template: &[u8], captures: &Captures<'_>) {
         let number = std::str::from_utf8(name).ok().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
         let group = match number {
             Some(n) => n.parse::<usize>().ok().filter(|n| *n < 100_000_000).and_then(|n| captures.get(n)),
-            None => std::str::from_utf8(name).ok().and_then(|n| captures.name(n)),
+            None => std::str::from_utf8(name).ok().and_then(|n| {
+                // Of groups with the same name the first that took part counts.
+                captures
+                    .name(n)
+                    .or_else(|| (1..captures.len()).find_map(|k| captures.name(&translate::again(n, k))))
+            }),
         };
         if let Some(group) = group {
             out.extend_from_slice(group.as_bytes());

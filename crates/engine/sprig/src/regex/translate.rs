@@ -40,6 +40,13 @@ struct Translator<'p> {
     repeatable: bool,
     /// Start of a repetition that ended just here.
     last_repeat: Option<usize>,
+    /// Names of groups so far.
+    names: Vec<String>,
+}
+
+/// The name of a group whose name is taken. Go takes names twice; the engine's names may have a dot, Go's not.
+pub(super) fn again(name: &str, before: usize) -> String {
+    format!("{name}.{before}")
 }
 
 /// Translates a pattern.
@@ -54,6 +61,7 @@ pub(super) fn translate(pattern: &[u8]) -> Step<String> {
         depth: 0,
         repeatable: false,
         last_repeat: None,
+        names: Vec::new(),
     };
     while t.at < pattern.len() {
         let repeated = t.step()?;
@@ -228,7 +236,13 @@ impl Translator<'_> {
             if !good || name[0].is_ascii_digit() {
                 return error("invalid named capture", start, start + end + 1);
             }
-            let text = format!("(?P<{}>", String::from_utf8_lossy(name));
+            let name = String::from_utf8_lossy(name).into_owned();
+            let before = self.names.iter().filter(|n| **n == name).count();
+            let text = match before {
+                0 => format!("(?P<{name}>"),
+                n => format!("(?P<{}>", again(&name, n)),
+            };
+            self.names.push(name);
             self.at += end + 1;
             self.open(&text);
             return Ok(());

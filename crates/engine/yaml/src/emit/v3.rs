@@ -69,7 +69,7 @@ impl Emitter<'_> {
                 for entry in map {
                     let key = key_text(&entry.key, Dialect::V3, false)?;
                     self.writer.write_indent();
-                    if key.len() <= 128 && !analyze(key, false).multiline {
+                    if key.len() <= 128 && !analyze(key, true).multiline {
                         self.string(key, true, false);
                         self.writer.indicator(":", false, false, false);
                     } else {
@@ -113,7 +113,7 @@ impl Emitter<'_> {
     }
 
     fn string(&mut self, text: &str, simple_key: bool, in_list: bool) {
-        let analysis = analyze(text, false);
+        let analysis = analyze(text, true);
         let before = self.deeper(in_list);
         // Words that were truth values once (`y`, `off`) are quoted for older readers.
         let foreign = tag_of(text, Dialect::V3) != Tag::Str || is_old_bool(text) || is_base60(text);
