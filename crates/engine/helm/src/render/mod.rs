@@ -271,7 +271,7 @@ impl CompiledChart {
             }
             let text = without_no_value(&out).map_err(|_| Error::Output {
                 file: template.name.clone(),
-                why: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
+                why: fl_sprig::from_yaml(&out).err().unwrap_or_default(),
                 printed: String::new(),
             })?;
             file(template.name, text);

@@ -110,10 +110,10 @@ fn must(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
             return e;
         }
         let pattern = bytes(a, 0);
-        let shown = if pattern.contains(&b'`') || pattern.iter().any(|b| *b < b' ' && *b != b'\t') {
-            fl_gotemplate::fmt::quoted(pattern)
-        } else {
-            format!("`{}`", String::from_utf8_lossy(pattern))
+        let fits = |c: char| !matches!(c, '`' | '\u{7f}' | '\u{feff}') && (c >= ' ' || c == '\t');
+        let shown = match std::str::from_utf8(pattern) {
+            Ok(text) if text.chars().all(fits) => format!("`{text}`"),
+            _ => fl_gotemplate::fmt::quoted(pattern),
         };
         CallError::new(format!("regexp: Compile({shown}): {}", e.message()))
     })

@@ -156,7 +156,11 @@ impl<'a> Parser<'a> {
                 let text = Value::Scalar(SmolStr::new(name));
                 Ok(Node::read(text, mark.line + 1, mark.column + 1, Style::Alias, Tag::Auto))
             }
-            Some(Anchored::Unfinished) => Err(problem(format!("anchor '{name}' value contains itself"))),
+            // Found while the parsed text is decoded: what is wrong with the text itself comes first.
+            Some(Anchored::Unfinished) => {
+                self.defer(problem(format!("anchor '{name}' value contains itself")));
+                Ok(Node::null())
+            }
             Some(Anchored::Finished { node, visits }) => {
                 self.visited += visits;
                 self.through_aliases += visits;
