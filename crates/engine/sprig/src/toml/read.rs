@@ -312,8 +312,8 @@ impl Reader<'_> {
                 }
             };
         }
-        if !table.contains_key(&key) {
-            table.insert(key, item);
+        if let std::collections::btree_map::Entry::Vacant(free) = table.entry(key.clone()) {
+            free.insert(item);
             return Ok(());
         }
         if !self.implicit.remove(&whole) {

@@ -130,19 +130,18 @@ impl Reader<'_> {
             }
         }
         self.lex.take(|c| c.is_ascii_digit())?;
-        if self.lex.since(start).len() > 1 || first != Some('0') {
-            if let Some('-' | ':') = self.lex.peek()? {
-                let date = |c: char| {
-                    c.is_ascii_digit() || matches!(c, '-' | ':' | 'T' | 't' | ' ' | '.' | 'Z' | 'z' | '+')
-                };
-                self.lex.take(date)?;
-                let text =
-                    self.lex.since(start).trim_end_matches(' ').replace('z', "Z").replace(['t', ' '], "T");
-                return match crate::dates::from_toml(&text) {
-                    Some(time) => Ok(time),
-                    None => self.refused(format!("invalid datetime: {}", fmt::quoted(text.as_bytes()))),
-                };
-            }
+        if (self.lex.since(start).len() > 1 || first != Some('0'))
+            && let Some('-' | ':') = self.lex.peek()?
+        {
+            let date = |c: char| {
+                c.is_ascii_digit() || matches!(c, '-' | ':' | 'T' | 't' | ' ' | '.' | 'Z' | 'z' | '+')
+            };
+            self.lex.take(date)?;
+            let text = self.lex.since(start).trim_end_matches(' ').replace('z', "Z").replace(['t', ' '], "T");
+            return match crate::dates::from_toml(&text) {
+                Some(time) => Ok(time),
+                None => self.refused(format!("invalid datetime: {}", fmt::quoted(text.as_bytes()))),
+            };
         }
         self.decimal(start)
     }
