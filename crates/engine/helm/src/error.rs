@@ -92,11 +92,11 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
     )]
     MissingDependencies(Vec<String>),
     /// Values of a subchart that are not a table.
-    #[error("type mismatch on {chart}: %!t({shown})")]
+    #[error("type mismatch on {chart}: {shown}")]
     SubchartValues {
         /// The subchart.
         chart: String,
-        /// What its values are, with its Go type.
+        /// What its values are, as the verb for truth values prints them.
         shown: String,
     },
     /// Values that break a `values.schema.json`.

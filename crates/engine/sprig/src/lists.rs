@@ -140,12 +140,19 @@ fn slice(cx: &mut Context<'_>, a: &[Value]) -> Out {
 fn chunk(cx: &mut Context<'_>, a: &[Value]) -> Out {
     let all = take(&a[1], "Cannot chunk type")?;
     let size = int(a, 0);
+    let none = || Value::List(List::with_type(ListType::Lists, Vec::new()));
     if all.is_empty() && size > 0 {
-        return Ok(Value::List(List::with_type(ListType::Lists, Vec::new())));
+        return Ok(none());
     }
     let Ok(size @ 1..) = usize::try_from(size) else {
-        // Go computes a length from a division by zero or a negative one.
-        return Err(CallError::new("runtime error: makeslice: len out of range"));
+        // Go computes the number of pieces without a look at the size. A negative one that is large enough gives none, or
+        // one of a single item; all others give a length that cannot be.
+        let most = i64::try_from(all.len()).unwrap_or(i64::MAX) - 1;
+        return match most {
+            0 if size < -1 => Ok(Value::List(List::with_type(ListType::Lists, vec![Value::list(all)]))),
+            1.. if size <= -most => Ok(none()),
+            _ => Err(CallError::new("runtime error: makeslice: len out of range")),
+        };
     };
     cx.reserve(all.len() as u64 * size_of::<Value>() as u64)?;
     let chunks = all.chunks(size).map(|c| Value::list(c.to_vec())).collect();

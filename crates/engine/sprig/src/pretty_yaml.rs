@@ -1,7 +1,7 @@
 //! `toYamlPretty`: the layout of `yaml.v3` with two blanks of indentation, straight from the values.
 
 use fl_gotemplate::{CallError, Functions, Value, fmt};
-use fl_yaml::{Node, Tag, compare_keys, write_v3_yaml};
+use fl_yaml::{Node, Tag, compare_keys_v3, write_v3_yaml};
 
 use crate::args::{A, fixed, items, string};
 
@@ -29,7 +29,10 @@ fn node(value: &Value, depth: usize) -> Result<Node, CallError> {
     Ok(match value {
         Value::Nil => Node::null(),
         Value::Bool(b) => Node::bool(*b),
-        Value::Str(text) => Node::string(text.to_text()),
+        Value::Str(text) => match std::str::from_utf8(text) {
+            Ok(text) => Node::string(text),
+            Err(_) => tagged(Tag::Binary, crate::encoding::base64_encode(text)),
+        },
         Value::Float(x) => tagged(Tag::Float, float_text(*x)),
         Value::Int(..) => tagged(Tag::Int, fmt::display(value)),
         Value::Complex(..) => Node::plain(fmt::display(value)),
@@ -40,7 +43,7 @@ fn node(value: &Value, depth: usize) -> Result<Node, CallError> {
         Value::Map(map) => {
             let mut entries: Vec<(String, Value)> =
                 map.snapshot().into_iter().map(|(k, v)| (k.to_text().into_owned(), v)).collect();
-            entries.sort_by(|a, b| compare_keys(&a.0, &b.0));
+            entries.sort_by(|a, b| compare_keys_v3(&a.0, &b.0));
             let mut out = fl_yaml::Map::with_capacity(entries.len());
             for (key, item) in entries {
                 out.push(Node::string(key), node(&item, depth + 1)?);
@@ -72,6 +75,9 @@ fn float_text(x: f64) -> String {
         ".nan".to_owned()
     } else if x.is_infinite() {
         if x > 0.0 { ".inf" } else { "-.inf" }.to_owned()
+    } else if x == 0.0 && x.is_sign_negative() {
+        // `-0` alone would be an integer.
+        "-0.0".to_owned()
     } else {
         fmt::format_float(x, b'g', None)
     }

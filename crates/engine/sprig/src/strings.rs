@@ -185,8 +185,9 @@ fn squote(cx: &mut Context<'_>, a: &[Value]) -> Out {
 
 fn cat(cx: &mut Context<'_>, a: &[Value]) -> Out {
     let mut out = Vec::new();
-    for value in a.iter().filter(|v| !matches!(v, Value::Nil)) {
-        if !out.is_empty() {
+    for (i, value) in a.iter().filter(|v| !matches!(v, Value::Nil)).enumerate() {
+        // Empty texts count: the blank behind them stays.
+        if i > 0 {
             out.push(b' ');
         }
         out.extend(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.largest_value())?);

@@ -48,5 +48,5 @@ pub use options::{Aliases, Duplicates, Options};
 pub use read::{parse_all, parse_first, parse_outline};
 pub use resolve::{Dialect, Scalar, resolve, resolve_plain};
 pub use smol_str::SmolStr;
-pub use sort::compare_keys;
+pub use sort::{compare_keys, compare_keys_v3};
 pub use thin_vec::ThinVec;

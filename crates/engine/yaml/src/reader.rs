@@ -29,6 +29,9 @@ fn clamp(n: usize) -> u32 {
 fn utf8(bytes: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(bytes).map_err(|e| {
         let valid = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
+        if let Err(earlier) = refuse_control_characters(valid) {
+            return earlier;
+        }
         let rest = &bytes[e.valid_up_to()..];
         let width = match rest.first() {
             Some(0xC0..=0xDF) => 2,

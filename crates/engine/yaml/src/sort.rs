@@ -14,6 +14,23 @@ pub fn compare_keys(a: &str, b: &str) -> Ordering {
     }
 }
 
+/// Compares two keys as version 3 of the library does: behind a digit, letters come first.
+#[must_use]
+pub fn compare_keys_v3(a: &str, b: &str) -> Ordering {
+    let mut before = None;
+    for (x, y) in a.chars().zip(b.chars()) {
+        if x != y {
+            return match (before.is_some_and(is_digit), x.is_alphabetic(), y.is_alphabetic()) {
+                (true, true, false) => Ordering::Less,
+                (true, false, true) => Ordering::Greater,
+                _ => compare_keys(a, b),
+            };
+        }
+        before = Some(x);
+    }
+    compare_keys(a, b)
+}
+
 pub(crate) fn less(a: &str, b: &str) -> bool {
     let (ab, bb) = (a.as_bytes(), b.as_bytes());
     let Some(at) = ab.iter().zip(bb).position(|(x, y)| x != y) else { return ab.len() < bb.len() };

@@ -8,10 +8,10 @@ fn fail<T>(message: impl Into<String>) -> std::result::Result<T, CallError> {
     Err(CallError::new(message))
 }
 
-/// An object over a map or slice as that map or slice.
+/// An object over a slice as that slice; one over a map answers for its keys itself.
 fn unwrapped(value: &Value) -> Value {
     match value {
-        Value::Object(object) if matches!(object.kind(), Kind::Map | Kind::Slice | Kind::String) => {
+        Value::Object(object) if matches!(object.kind(), Kind::Slice | Kind::String) => {
             object.plain().unwrap_or_else(|| value.clone())
         }
         _ => value.clone(),
@@ -53,9 +53,14 @@ pub(super) fn index(args: &[Value]) -> Result {
             Value::Object(object) if object.kind() == Kind::Map => {
                 let Value::Str(name) = key else { return fail(wrong_key(key)) };
                 let entries = object.entries().unwrap_or_default();
-                entries.into_iter().find(|(k, _)| k.as_str() == Some(name)).map_or(Value::Nil, |(_, v)| v)
+                let found = entries.into_iter().find(|(k, _)| k.as_str() == Some(name)).map(|(_, v)| v);
+                found.or_else(|| object.field(&name.to_text())).unwrap_or(Value::Nil)
             }
-            other => return fail(format!("can't index item of type {}", other.type_name())),
+            // A pointer is followed before it is looked at.
+            other => {
+                let ty = other.type_name();
+                return fail(format!("can't index item of type {}", ty.strip_prefix('*').unwrap_or(&ty)));
+            }
         };
         item = unwrapped(&item);
     }

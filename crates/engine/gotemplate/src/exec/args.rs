@@ -102,9 +102,8 @@ pub(super) fn assign(value: Value, ty: Type) -> Result<Value, Value> {
             let own = object.type_name();
             own == name || own.strip_prefix('*') == Some(name)
         }
-        (Value::Object(object), Type::List | Type::Strings | Type::Dict | Type::StrDict | Type::Bytes)
-            if matches!(object.kind(), Kind::Slice | Kind::Map) =>
-        {
+        // A list with a name of its own may stand for a plain one. The maps among objects hold bytes, which no function takes.
+        (Value::Object(object), Type::List | Type::Strings | Type::Bytes) if object.kind() == Kind::Slice => {
             return match object.plain() {
                 Some(plain) => assign(plain, ty).map_err(|_| value),
                 None => Err(value),

@@ -208,7 +208,12 @@ impl<'t> State<'_, '_, 't> {
                 }
                 let shown = match args.first() {
                     Some(arg) => self.shown(NodeRef::Operand(arg)),
-                    None => last.as_ref().map(|l| crate::fmt::display(&l.v)).unwrap_or_default(),
+                    // A piped value is named by its type, as `reflect.Value.String` does; only a text names itself.
+                    None => match last.as_ref().map(|l| &l.v) {
+                        Some(v @ Value::Str(_)) => crate::fmt::display(v),
+                        Some(v) => format!("<{} Value>", v.type_name()),
+                        None => String::new(),
+                    },
                 };
                 values.extend(last.map(|l| l.v));
                 self.at(node);

@@ -89,6 +89,10 @@ impl<'t> State<'_, '_, 't> {
                     return Ok(Rv::plain(value));
                 }
                 if object.kind() == Kind::Map {
+                    // What the map says of its missing keys counts; with arguments it is refused below.
+                    if !has_args && let Some(value) = object.field(&name) {
+                        return Ok(Rv::plain(value));
+                    }
                     return match object.plain() {
                         Some(Value::Map(map)) => self.map_key(&map, field, has_args),
                         _ => self.entry_of(&object.entries().unwrap_or_default(), field),

@@ -210,7 +210,10 @@ fn read_document(file: &'static str, data: &[u8]) -> Result<fl_yaml::Node, LoadE
 }
 
 fn read_lock(file: &'static str, data: &[u8]) -> Result<Tree, LoadError> {
-    Tree::from_yaml(&read_document(file, data)?).map_err(|why| LoadError::File { file, why })
+    let document = read_document(file, data)?;
+    super::metadata::check_lock(&document)
+        .and_then(|()| Tree::from_yaml(&document))
+        .map_err(|why| LoadError::File { file, why })
 }
 
 fn read_metadata(chart: &mut Chart, file: &'static str, data: &[u8]) -> Result<(), LoadError> {

@@ -223,6 +223,60 @@ const METADATA_FIELDS: &[&str] = &[
     "type",
 ];
 
+/// Whether a lock file can be read as one; only its types matter for rendering.
+pub(super) fn check_lock(document: &Node) -> Result<(), String> {
+    let (mut d, mut null, mut digest) = (Decoder::default(), None, String::new());
+    let mut time = Ok(());
+    d.fields(document, "chart.Lock", "Lock", &["generated", "digest", "dependencies"], |d, field, node| {
+        match field {
+            "dependencies" => d.items(node, "Lock.dependencies", "[]*chart.Dependency", |d, item| {
+                dependency(d, item, &mut null);
+            }),
+            "digest" => d.string(node, "Lock", "digest", &mut digest),
+            _ => {
+                let text = node.as_text().unwrap_or_default();
+                if !crate::decode::is_null(node)
+                    && let Some((rest, part)) = no_moment(text)
+                {
+                    time = Err(format!(
+                        "error unmarshaling JSON: while decoding JSON: parsing time {text:?} as \
+                         \"2006-01-02T15:04:05Z07:00\": cannot parse {rest:?} as {part:?}"
+                    ));
+                }
+                true
+            }
+        }
+    });
+    d.finish().and(time)
+}
+
+/// Where a text is not `YYYY-MM-DDThh:mm:ss`, a fraction or none, `Z` or an offset: the rest of it, and what Go's layout
+/// has there.
+fn no_moment(text: &str) -> Option<(&str, &'static str)> {
+    const PARTS: [&str; 11] = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
+    let digits = |text: &str, count: usize| {
+        text.len() >= count && text.bytes().take(count).all(|b| b.is_ascii_digit())
+    };
+    let mut rest = text;
+    for part in PARTS {
+        let fits = if part.len() > 1 { digits(rest, part.len()) } else { rest.starts_with(part) };
+        if !fits {
+            return Some((rest, part));
+        }
+        rest = &rest[part.len()..];
+    }
+    if let Some(fraction) = rest.strip_prefix('.') {
+        rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    let offset = |zone: &str| digits(zone, 2) && zone[2..].starts_with(':') && digits(&zone[3..], 2);
+    let zone = rest.strip_prefix(['+', '-']);
+    match zone {
+        _ if rest == "Z" => None,
+        Some(zone) if zone.len() == 5 && offset(zone) => None,
+        _ => Some((rest, "Z07:00")),
+    }
+}
+
 fn maintainer(d: &mut Decoder, node: &Node, null: &mut Option<String>) -> Maintainer {
     let mut m = Maintainer::default();
     if crate::decode::is_null(node) {

@@ -72,7 +72,8 @@ impl Object for ChartFiles {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        self.0.get(name.as_bytes()).map(|data| Value::Bytes(Str::clone(data)))
+        // What is missing in a map of bytes is no bytes, which print as `[]`.
+        Some(Value::Bytes(self.bytes(&Value::str(name))))
     }
 
     fn plain(&self) -> Option<Value> {

@@ -264,9 +264,14 @@ impl CompiledChart {
             context
                 .run_named(&Str::from(template.name.as_str()), Value::Map(template.scope), &mut out)
                 .map_err(|error| failure::of_execution(&template.name, &error))?;
+            // Notes are never read as YAML, so any bytes may be in them.
+            if base.ends_with("NOTES.txt") {
+                file(template.name, String::from_utf8_lossy(&out).replace("<no value>", ""));
+                continue;
+            }
             let text = without_no_value(&out).map_err(|_| Error::Output {
                 file: template.name.clone(),
-                why: "error converting YAML to JSON: yaml: invalid UTF-8".into(),
+                why: fl_sprig::from_yaml(&out).err().unwrap_or_default(),
                 printed: String::new(),
             })?;
             file(template.name, text);

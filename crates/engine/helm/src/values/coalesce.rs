@@ -5,12 +5,15 @@
 
 use std::borrow::Cow;
 
-use fl_gotemplate::fmt::display;
+use fl_gotemplate::fmt::{display, sprintf};
 use fl_gotemplate::{Entries, Map, Str, Value};
 
 use super::{deep_copy_map, tree::Tree};
 use crate::error::Error;
 use crate::plan::{ChartId, Plan};
+
+/// Bytes of a value in a message.
+const SHOWN: u64 = 64 << 10;
 
 /// Where the defaults of a chart come from.
 #[derive(Debug, Clone)]
@@ -80,7 +83,8 @@ impl<'p, 'c> Coalescer<'p, 'c> {
                 }
                 Some(Value::Map(map)) => map,
                 Some(other) => {
-                    let shown = format!("{}={}", other.type_name(), display(&other));
+                    let shown = sprintf(b"%t", &[other], SHOWN).unwrap_or_default();
+                    let shown = String::from_utf8_lossy(&shown).into_owned();
                     return Err(Error::SubchartValues { chart: name.to_owned(), shown });
                 }
             };

@@ -137,15 +137,29 @@ fn duration_round(cx: &mut Context<'_>, a: &[Value]) -> Out {
 }
 
 /// A TOML date or time as `time.Time`; what has no zone is taken as UTC.
-pub(crate) fn from_toml(text: &str) -> Value {
-    let layouts: [&[u8]; 4] = [
-        b"2006-01-02T15:04:05.999999999Z07:00",
-        b"2006-01-02T15:04:05.999999999",
-        b"2006-01-02",
-        b"15:04:05.999999999",
+pub(crate) fn from_toml(text: &str) -> Option<Value> {
+    // What has no offset gets a zone whose name says what was written.
+    let layouts: [(&[u8], Option<&str>); 7] = [
+        (b"2006-01-02T15:04:05.999999999Z07:00", None),
+        (b"2006-01-02T15:04:05.999999999", Some("datetime-local")),
+        (b"2006-01-02", Some("date-local")),
+        (b"15:04:05.999999999", Some("time-local")),
+        (b"2006-01-02T15:04Z07:00", None),
+        (b"2006-01-02T15:04", Some("datetime-local")),
+        (b"15:04", Some("time-local")),
     ];
-    let read = layouts.iter().find_map(|layout| parse::parse(layout, text.as_bytes(), &Zone::Utc).ok());
-    read.map_or_else(|| text.into(), Value::from)
+    let (time, layout, zone) = layouts.iter().find_map(|(layout, zone)| {
+        Some((parse::parse(layout, text.as_bytes(), &Zone::Utc).ok()?, *layout, *zone))
+    })?;
+    // A zero in front of a digit may not be missing, though Go's parser would not mind.
+    let fixed = layout.iter().take_while(|b| !matches!(b, b'.' | b'Z'));
+    if !fixed.zip(text.as_bytes()).all(|(l, b)| l.is_ascii_digit() || l == b) {
+        return None;
+    }
+    Some(match zone {
+        Some(name) => time.in_zone(Zone::Fixed(name.into(), 0)).into(),
+        None => time.into(),
+    })
 }
 
 /// A moment in UTC as `YYYYMMDDhhmmss`.

@@ -240,7 +240,11 @@ impl Object for Time {
             _ => 0,
         };
         let other = || args.first().and_then(Value::as_object::<Time>).cloned().unwrap_or_else(Time::zero);
-        let nanos = || self.since(&Time::new(0, 0, Zone::Utc));
+        // Go's numbers wrap around for dates far away.
+        let since_1970 = |per_second: i64| {
+            let rest = i64::from(self.nanos) / (1_000_000_000 / per_second);
+            self.seconds.wrapping_mul(per_second).wrapping_add(rest)
+        };
         Ok(match name {
             "Year" => Value::int(w.year),
             "Month" => named("time.Month", w.month, MONTHS[(w.month - 1) as usize]),
@@ -252,9 +256,9 @@ impl Object for Time {
             "Weekday" => named("time.Weekday", w.weekday as i64, WEEKDAYS[w.weekday]),
             "YearDay" => Value::int(w.year_day),
             "Unix" => Value::int64(self.seconds),
-            "UnixMilli" => Value::int64(nanos().div_euclid(1_000_000)),
-            "UnixMicro" => Value::int64(nanos().div_euclid(1_000)),
-            "UnixNano" => Value::int64(nanos()),
+            "UnixMilli" => Value::int64(since_1970(1_000)),
+            "UnixMicro" => Value::int64(since_1970(1_000_000)),
+            "UnixNano" => Value::int64(since_1970(1_000_000_000)),
             "String" => Value::str(self.text()),
             "UTC" => self.clone().in_zone(Zone::Utc).into(),
             "Local" => self.clone().in_zone(super::local(cx)?).into(),

@@ -110,10 +110,10 @@ fn must(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
             return e;
         }
         let pattern = bytes(a, 0);
-        let shown = if pattern.contains(&b'`') || pattern.iter().any(|b| *b < b' ' && *b != b'\t') {
-            fl_gotemplate::fmt::quoted(pattern)
-        } else {
-            format!("`{}`", String::from_utf8_lossy(pattern))
+        let fits = |c: char| !matches!(c, '`' | '\u{7f}' | '\u{feff}') && (c >= ' ' || c == '\t');
+        let shown = match std::str::from_utf8(pattern) {
+            Ok(text) if text.chars().all(fits) => format!("`{text}`"),
+            _ => fl_gotemplate::fmt::quoted(pattern),
         };
         CallError::new(format!("regexp: Compile({shown}): {}", e.message()))
     })
@@ -208,7 +208,12 @@ fn expand_into(out: &mut Vec<u8>, template: &[u8], captures: &Captures<'_>) {
         let number = std::str::from_utf8(name).ok().filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
         let group = match number {
             Some(n) => n.parse::<usize>().ok().filter(|n| *n < 100_000_000).and_then(|n| captures.get(n)),
-            None => std::str::from_utf8(name).ok().and_then(|n| captures.name(n)),
+            None => std::str::from_utf8(name).ok().and_then(|n| {
+                // Of groups with the same name the first that took part counts.
+                captures
+                    .name(n)
+                    .or_else(|| (1..captures.len()).find_map(|k| captures.name(&translate::again(n, k))))
+            }),
         };
         if let Some(group) = group {
             out.extend_from_slice(group.as_bytes());

@@ -8,6 +8,12 @@ use std::fmt::Write;
 
 use fl_gotemplate::runes;
 
+/// The names inside `[[:name:]]`.
+const ASCII_CLASSES: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
+];
+
 /// Go's limit for counted repetitions.
 const MAX_REPEAT: u32 = 1000;
 
@@ -40,6 +46,13 @@ struct Translator<'p> {
     repeatable: bool,
     /// Start of a repetition that ended just here.
     last_repeat: Option<usize>,
+    /// Names of groups so far.
+    names: Vec<String>,
+}
+
+/// The name of a group whose name is taken. Go takes names twice; the engine's names may have a dot, Go's not.
+pub(super) fn again(name: &str, before: usize) -> String {
+    format!("{name}.{before}")
 }
 
 /// Translates a pattern.
@@ -54,6 +67,7 @@ pub(super) fn translate(pattern: &[u8]) -> Step<String> {
         depth: 0,
         repeatable: false,
         last_repeat: None,
+        names: Vec::new(),
     };
     while t.at < pattern.len() {
         let repeated = t.step()?;
@@ -182,16 +196,8 @@ impl Translator<'_> {
     /// Finishes a repetition that starts at `start` and has been read up to its `?`.
     fn repeat(&mut self, start: usize) -> Step<()> {
         let operator_end = self.at;
-        if self.peek() == Some(b'?') {
-            self.at += 1;
-        }
-        if let Some(previous) = self.last_repeat {
-            return error("invalid nested repetition operator", previous, self.at);
-        }
-        if !self.repeatable {
-            return error("missing argument to repetition operator", start, self.at);
-        }
         let operator = &self.pattern[start..operator_end];
+        // Counts are checked first, whatever they repeat.
         if operator[0] == b'{' {
             let inner = String::from_utf8_lossy(&operator[1..operator.len() - 1]).into_owned();
             let (low, high) = inner.split_once(',').map_or((inner.as_str(), None), |(l, h)| (l, Some(h)));
@@ -201,6 +207,15 @@ impl Translator<'_> {
             if bad {
                 return error("invalid repeat count", start, operator_end);
             }
+        }
+        if self.peek() == Some(b'?') {
+            self.at += 1;
+        }
+        if let Some(previous) = self.last_repeat {
+            return error("invalid nested repetition operator", previous, self.at);
+        }
+        if !self.repeatable {
+            return error("missing argument to repetition operator", start, self.at);
         }
         let text = String::from_utf8_lossy(&self.pattern[start..self.at]);
         self.out.push_str(&text);
@@ -228,7 +243,13 @@ impl Translator<'_> {
             if !good || name[0].is_ascii_digit() {
                 return error("invalid named capture", start, start + end + 1);
             }
-            let text = format!("(?P<{}>", String::from_utf8_lossy(name));
+            let name = String::from_utf8_lossy(name).into_owned();
+            let before = self.names.iter().filter(|n| **n == name).count();
+            let text = match before {
+                0 => format!("(?P<{name}>"),
+                n => format!("(?P<{}>", again(&name, n)),
+            };
+            self.names.push(name);
             self.at += end + 1;
             self.open(&text);
             return Ok(());
@@ -427,7 +448,8 @@ impl Translator<'_> {
                 && let Some(end) = memchr::memmem::find(&self.rest()[2..], b":]")
             {
                 let name = String::from_utf8_lossy(&self.rest()[..end + 4]).into_owned();
-                if regex::Regex::new(&format!("[{name}]")).is_err() {
+                let inner = &name[2..name.len() - 2];
+                if !ASCII_CLASSES.contains(&inner.strip_prefix('^').unwrap_or(inner)) {
                     return error("invalid character class range", self.at, self.at + end + 4);
                 }
                 text.push_str(&name);

@@ -69,7 +69,7 @@ impl Emitter<'_> {
                 for entry in map {
                     let key = key_text(&entry.key, Dialect::V3, false)?;
                     self.writer.write_indent();
-                    if key.len() <= 128 && !analyze(key, false).multiline {
+                    if key.len() <= 128 && !analyze(key, true).multiline {
                         self.string(key, true, false);
                         self.writer.indicator(":", false, false, false);
                     } else {
@@ -94,6 +94,7 @@ impl Emitter<'_> {
                 self.writer.bare(&text);
             }
             Scalar::Timestamp(text) => self.string(&text, false, in_list),
+            Scalar::Binary(_) if node.line() == 0 => self.binary(node.as_text().unwrap_or_default(), in_list),
             Scalar::Binary(bytes) => self.string(&String::from_utf8_lossy(&bytes), false, in_list),
             Scalar::Null => self.writer.bare("null"),
             Scalar::Bool(value) => self.writer.bare(if value { "true" } else { "false" }),
@@ -113,10 +114,34 @@ impl Emitter<'_> {
     }
 
     fn string(&mut self, text: &str, simple_key: bool, in_list: bool) {
-        let analysis = analyze(text, false);
-        let before = self.deeper(in_list);
         // Words that were truth values once (`y`, `off`) are quoted for older readers.
         let foreign = tag_of(text, Dialect::V3) != Tag::Str || is_old_bool(text) || is_base60(text);
+        self.styled(text, foreign, simple_key, in_list);
+    }
+
+    /// Bytes that are no text: base64 behind its tag, in lines when it is long.
+    fn binary(&mut self, base64: &str, in_list: bool) {
+        const LINE: usize = 70;
+        self.writer.bare("!!binary");
+        if base64.len() < LINE {
+            return self.styled(base64, false, false, in_list);
+        }
+        let mut lines = String::with_capacity(base64.len() + base64.len() / LINE + 1);
+        for line in base64.as_bytes().chunks(LINE) {
+            lines.extend(line.iter().map(|b| char::from(*b)));
+            lines.push('\n');
+        }
+        self.styled(&lines, false, false, in_list);
+    }
+
+    /// A text in the plainest style that it can have; `foreign` ones would be read as another type.
+    fn styled(&mut self, text: &str, foreign: bool, simple_key: bool, in_list: bool) {
+        let analysis = analyze(text, true);
+        let before = self.deeper(in_list);
+        if before < 0 {
+            // Lines of a text that is the whole document are indented nevertheless.
+            self.writer.indent = self.writer.best_indent as isize;
+        }
         if text.contains('\n') && analysis.block && !simple_key {
             self.writer.literal(text);
         } else if foreign || text.contains('\n') || (simple_key && analysis.multiline) {

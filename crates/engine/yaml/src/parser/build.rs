@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
             && self.options.check_tags
             && let Err(error) = resolve::resolve_node(&node, self.options.dialect)
         {
-            self.deferred.get_or_insert(error);
+            self.defer(error);
         }
         if !p.anchor.is_empty() {
             self.keep_anchor(p.anchor, &mut node, 1);
@@ -156,7 +156,11 @@ impl<'a> Parser<'a> {
                 let text = Value::Scalar(SmolStr::new(name));
                 Ok(Node::read(text, mark.line + 1, mark.column + 1, Style::Alias, Tag::Auto))
             }
-            Some(Anchored::Unfinished) => Err(problem(format!("anchor '{name}' value contains itself"))),
+            // Found while the parsed text is decoded: what is wrong with the text itself comes first.
+            Some(Anchored::Unfinished) => {
+                self.defer(problem(format!("anchor '{name}' value contains itself")));
+                Ok(Node::null())
+            }
             Some(Anchored::Finished { node, visits }) => {
                 self.visited += visits;
                 self.through_aliases += visits;
@@ -179,10 +183,18 @@ impl<'a> Parser<'a> {
                 None => self.set_key(node),
                 Some(key) => {
                     if let Err(error) = self.add_entry(key, node) {
-                        self.deferred.get_or_insert(error);
+                        self.defer(error);
                     }
                 }
             },
+        }
+    }
+
+    /// Keeps an error until the text has been read. What JSON cannot hold is found last: other errors come first.
+    fn defer(&mut self, error: Error) {
+        match &self.deferred {
+            Some(first) if first.stage != Stage::Converter || error.stage == Stage::Converter => {}
+            _ => self.deferred = Some(error),
         }
     }
 
@@ -203,14 +215,7 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         if options.dialect == Dialect::Sigs {
-            match merge::make_string_key(&mut key, &value) {
-                // What JSON cannot hold is found when all has been read: other errors come first.
-                Err(error) if error.stage == Stage::Converter => {
-                    self.deferred.get_or_insert(error);
-                    return Ok(());
-                }
-                made => made?,
-            }
+            merge::make_string_key(&mut key, &value)?;
         }
         if self.is_dropped() {
             return Ok(());
@@ -268,7 +273,7 @@ impl<'a> Parser<'a> {
         map.entries_mut().extend(self.entries.drain(frame.start..));
         if frame.merges {
             map = merge::merge_finished(map).unwrap_or_else(|error| {
-                self.deferred.get_or_insert(error);
+                self.defer(error);
                 Map::default()
             });
         }

@@ -1,8 +1,12 @@
 //! TOML of Helm's functions, written as `BurntSushi/toml` writes it.
 
-use fl_gotemplate::{CallError, Entries, Functions, Kind, Map, Value, fmt};
+mod lex;
+mod read;
+mod scalars;
 
-use crate::args::{A, S, fixed, string, text};
+use fl_gotemplate::{CallError, Functions, Kind, Value, fmt};
+
+use crate::args::{A, S, bytes, fixed, string};
 use crate::json::error_dict;
 
 fn to_toml(value: &Value) -> Result<Writer, CallError> {
@@ -30,64 +34,7 @@ pub(crate) fn add(f: &mut Functions) {
             Err(error) => string(cx, error.message().to_owned()),
         }
     });
-    fixed(f, "fromToml", &[S], |_, a| {
-        Ok(match text(a, 0).parse::<toml::Table>() {
-            Ok(table) => from_table(table),
-            Err(error) => error_dict(error_text(&text(a, 0), &error)),
-        })
-    });
-}
-
-/// The refusal with its line; for a key without a value, by far the commonest, in the reference's words.
-fn error_text(source: &str, error: &toml::de::Error) -> String {
-    let at = error.span().map_or(0, |span| span.start.min(source.len()));
-    let before = &source.as_bytes()[..at];
-    let line = 1 + memchr::memchr_iter(b'\n', before).count();
-    if !error.message().starts_with("key with no value") {
-        return format!("toml: line {line}: {}", error.message());
-    }
-    let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
-    let key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | '\t');
-    let mut rest = source.get(start..).unwrap_or_default();
-    let mut word_ended = false;
-    // Blanks may stand around dots, not inside a word.
-    while let Some(c) = rest.chars().next().filter(|c| key(*c)) {
-        let blank = matches!(c, ' ' | '\t');
-        if !blank && c != '.' && word_ended {
-            break;
-        }
-        word_ended = match c {
-            '.' => false,
-            _ if blank => word_ended || !source[start..source.len() - rest.len()].trim_start().is_empty(),
-            _ => false,
-        };
-        rest = &rest[c.len_utf8()..];
-    }
-    match rest.chars().next() {
-        None => format!("toml: line {line}: unexpected EOF; expected key separator '='"),
-        Some(c) => {
-            let quoted = fmt::quoted(c.to_string().as_bytes());
-            let shown = if c == '\'' { "\\'" } else { &quoted[1..quoted.len() - 1] };
-            format!("toml: line {line}: expected '.' or '=', but got '{shown}' instead")
-        }
-    }
-}
-
-fn from_table(table: toml::Table) -> Value {
-    let entries: Entries = table.into_iter().map(|(key, value)| (key.into(), from_toml(value))).collect();
-    Map::new(entries).into()
-}
-
-fn from_toml(value: toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => text.into(),
-        toml::Value::Integer(n) => Value::int64(n),
-        toml::Value::Float(x) => Value::Float(x),
-        toml::Value::Boolean(b) => Value::Bool(b),
-        toml::Value::Datetime(time) => crate::dates::from_toml(&time.to_string()),
-        toml::Value::Array(items) => Value::list(items.into_iter().map(from_toml).collect()),
-        toml::Value::Table(table) => from_table(table),
-    }
+    fixed(f, "fromToml", &[S], |_, a| Ok(read::read(bytes(a, 0)).unwrap_or_else(error_dict)));
 }
 
 /// How deep tables are written; a map can contain itself.
@@ -143,6 +90,21 @@ fn entries_of(value: &Value) -> Vec<(Vec<u8>, Value)> {
             object.fields().into_iter().map(|(k, v)| (k.as_bytes().to_vec(), v)).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+/// A time as it was written in TOML: the zones of those without an offset are named after what they lack.
+fn written_time<'t>(shown: &[u8], text: &'t [u8]) -> &'t [u8] {
+    let (date, clock) = match memchr::memchr(b'T', text) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, text),
+    };
+    let local = |text: &'t [u8]| text.strip_suffix(b"Z").unwrap_or(text);
+    match () {
+        () if shown.ends_with(b" datetime-local") => local(text),
+        () if shown.ends_with(b" date-local") => date,
+        () if shown.ends_with(b" time-local") => local(clock),
+        () => text,
     }
 }
 
@@ -235,21 +197,7 @@ impl Writer {
     }
 
     fn quoted(&mut self, bytes: &[u8]) {
-        self.out.push(b'"');
-        for b in bytes {
-            match b {
-                b'"' => self.out.extend_from_slice(b"\\\""),
-                b'\\' => self.out.extend_from_slice(b"\\\\"),
-                8 => self.out.extend_from_slice(b"\\b"),
-                b'\t' => self.out.extend_from_slice(b"\\t"),
-                b'\n' => self.out.extend_from_slice(b"\\n"),
-                12 => self.out.extend_from_slice(b"\\f"),
-                b'\r' => self.out.extend_from_slice(b"\\r"),
-                0..=31 | 127 => self.out.extend_from_slice(format!("\\u{b:04x}").as_bytes()),
-                _ => self.out.push(*b),
-            }
-        }
-        self.out.push(b'"');
+        quote_into(&mut self.out, bytes);
     }
 
     fn element(&mut self, value: &Value, depth: usize) -> Write {
@@ -276,9 +224,9 @@ impl Writer {
             Value::Map(_) => self.inline(value, depth)?,
             Value::Object(object) => match (object.string(), object.plain()) {
                 (Some(text), _) if object.type_name() != "time.Time" => self.quoted(&text),
-                (Some(_), _) => {
+                (Some(shown), _) => {
                     if let Some(Value::Str(text)) = object.json() {
-                        self.out.extend_from_slice(&text);
+                        self.out.extend_from_slice(written_time(&shown, &text));
                     }
                 }
                 (None, Some(plain)) => self.element(&plain, depth + 1)?,
@@ -330,4 +278,23 @@ impl Writer {
         self.out.push(b'}');
         Ok(())
     }
+}
+
+/// A text between quotes.
+fn quote_into(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    for b in bytes {
+        match b {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            8 => out.extend_from_slice(b"\\b"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            12 => out.extend_from_slice(b"\\f"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            0..=31 | 127 => out.extend_from_slice(format!("\\u{b:04x}").as_bytes()),
+            _ => out.push(*b),
+        }
+    }
+    out.push(b'"');
 }
