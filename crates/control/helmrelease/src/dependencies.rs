@@ -65,11 +65,13 @@ fn holds(
             "failed to evaluate dependency {name}: failed to parse the CEL expression '{text}': {error}"
         ))
     })?;
+    if let Some(other) = expression.never_bool() {
+        return Err(Waits::Never(format!(
+            "failed to evaluate dependency {name}: CEL expression output type mismatch: expected bool, got {other}"
+        )));
+    }
     let own = serde_json::to_value(&pass.object).unwrap_or_default();
-    expression.eval_bool(&[("self", &own), ("dep", dependency)]).map_err(|error| {
-        let why = if foreign { String::new() } else { format!(": {error}") };
-        Waits::NotReady(format!("failed to evaluate the CEL expression '{text}'{why}"))
-    })
+    expression.decide(&[("self", &own), ("dep", dependency)], foreign).map_err(Waits::NotReady)
 }
 
 fn is_ready(dependency: &Value) -> bool {

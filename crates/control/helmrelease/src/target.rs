@@ -7,8 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fl_api::helm::HelmRelease;
 use fl_apply::{Cluster, Observer};
-use fl_runtime::{ApiError, ConnectError, Connection, Identity, Kind, Options, RemoteOptions, Runtime};
-use serde_json::{Value, json};
+use fl_runtime::{
+    ApiError, ConnectError, Connection, Identity, Kind, Options, RemoteAccounts, RemoteOptions, Runtime,
+};
+use serde_json::Value;
 
 /// A cluster and how it is told apart from others.
 #[derive(Debug, Clone)]
@@ -40,8 +42,6 @@ pub(crate) struct Targets {
 
 /// Connections kept.
 const KEPT: usize = 256;
-/// How long tokens for remote clusters live.
-const TOKEN_SECONDS: u64 = 3600;
 
 impl Targets {
     pub(crate) fn new(
@@ -133,53 +133,18 @@ impl Targets {
         namespace: &str,
         name: &str,
     ) -> Result<(Cluster, String), TargetError> {
-        let full = format!("{namespace}/{name}");
-        let map = runtime.cluster().get(&Kind::config_map(), Some(namespace), name).await;
-        let map =
-            map.map_err(|error| unreadable(&error, format!("failed to get ConfigMap '{full}': {error}")))?;
-        let text = |key: &str| map["data"].get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let refuse = |why: String| TargetError::Unusable(format!("cannot use ConfigMap '{full}': {why}"));
-        match text("provider") {
-            Some("generic") => {}
-            Some(other) => {
-                return Err(refuse(format!(
-                    "provider '{other}' is not supported by this engine, only 'generic' is"
-                )));
-            }
-            None => return Err(refuse("it has no key 'provider'".to_owned())),
-        }
-        let address = text("address").ok_or_else(|| refuse("it has no key 'address'".to_owned()))?;
-        let account = text("serviceAccountName")
-            .map(str::to_owned)
-            .or_else(|| Some(self.default_account.clone()).filter(|name| !name.is_empty()))
-            .ok_or_else(|| refuse("it names no ServiceAccount".to_owned()))?;
-        let audiences: Vec<String> = match text("audiences") {
-            Some(list) => {
-                list.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
-            }
-            None => vec![address.to_owned()],
+        let accounts = RemoteAccounts {
+            default: &self.default_account,
+            per_object: runtime.options().gates.enabled("ObjectLevelWorkloadIdentity"),
         };
-        let request = json!({
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"audiences": audiences, "expirationSeconds": TOKEN_SECONDS},
-        });
-        let answer = runtime
-            .cluster()
-            .create_subresource(&Kind::service_account(), Some(namespace), &account, "token", &request)
+        let connection = Connection::from_config_map(runtime.cluster(), namespace, name, accounts)
             .await
-            .map_err(|error| {
-                unreadable(
-                    &error,
-                    format!("failed to create token for ServiceAccount '{namespace}/{account}': {error}"),
-                )
+            .map_err(|error| match error.is_missing() {
+                true => TargetError::Missing(error.to_string()),
+                false => TargetError::Unusable(error.to_string()),
             })?;
-        let token = answer.pointer("/status/token").and_then(Value::as_str).unwrap_or_default();
-        let authority = text("ca.crt").map(str::as_bytes);
-        let connection = Connection::from_parts(address, authority, token);
-        let cluster =
-            connection.and_then(|c| connected(runtime, &c)).map_err(|error| refuse(error.to_string()))?;
-        Ok((cluster, format!("configmap {full} {address}")))
+        let cluster = connected(runtime, &connection).map_err(|e| TargetError::Unusable(e.to_string()))?;
+        Ok((cluster, format!("configmap {namespace}/{name} {}", connection.address())))
     }
 
     fn known(&self, id: &str) -> Option<Cluster> {

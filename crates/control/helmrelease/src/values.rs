@@ -137,8 +137,9 @@ fn merge(
             continue;
         }
         let text = String::from_utf8_lossy(&source.data);
-        let node = fl_yaml::parse_first(text.as_bytes(), &fl_yaml::Options::sigs())
-            .map_err(|error| refuse(format!("error converting YAML to JSON: {error}")))?;
+        let node = fl_yaml::parse_first(text.as_bytes(), &fl_yaml::Options::sigs()).map_err(|error| {
+            refuse(format!("error converting YAML to JSON: {}", error.go_text(fl_yaml::Dialect::Sigs)))
+        })?;
         let tree = Tree::table_from_yaml(&node.unwrap_or_default()).map_err(refuse)?;
         result = merge_tables(&result, &tree.to_map());
     }
@@ -217,6 +218,17 @@ mod tests {
         );
         let quoted = [source(Some("a"), "'1'"), source(Some("b"), "1"), source(Some("c"), "x,d=y")];
         assert_eq!(merged(json!({}), &quoted), json!({"a": "1", "b": 1.0, "c": "x", "d": "y"}));
+    }
+
+    /// Recorded from Flux: a comma begins the next assignment, also between quotes.
+    #[test]
+    fn a_comma_ends_a_value() {
+        for value in ["t,r", "'t,r'", "\"t,r\""] {
+            let error = merge(None, &[source(Some("a"), value)], "ns").expect_err(value).to_string();
+            let reference = "Secret chart values reference 'ns/s' with key 'values.yaml'";
+            assert_eq!(error, format!("could not resolve {reference}: key \"r\" has no value"));
+        }
+        assert_eq!(merged(json!({}), &[source(Some("a"), "t\\,r")]), json!({"a": "t,r"}));
     }
 
     #[test]

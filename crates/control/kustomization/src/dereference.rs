@@ -91,17 +91,12 @@ pub(crate) async fn dependencies(
                     "CEL expression output type mismatch: expected bool, got {other}"
                 )));
             }
-            match expression.eval_bool(&[("self", &own), ("dep", &value)]) {
+            // The reason of a failure may quote the other object, which is another tenant's in another namespace.
+            let foreign = namespace != object.namespace();
+            match expression.decide(&[("self", &own), ("dep", &value)], foreign) {
                 Ok(true) => {}
                 Ok(false) => return Err(waiting("is not ready according to readyExpr eval")),
-                Err(e) => {
-                    // The reason may quote the other object, which is another tenant's in another namespace.
-                    let foreign = namespace != object.namespace();
-                    let why = if foreign { String::new() } else { format!(": {e}") };
-                    return Err(Unready::Waiting(format!(
-                        "failed to evaluate the CEL expression '{text}'{why}"
-                    )));
-                }
+                Err(why) => return Err(Unready::Waiting(why)),
             }
             if !runtime.options().gates.enabled("AdditiveCELDependencyCheck") {
                 continue;

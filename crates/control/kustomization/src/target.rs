@@ -87,7 +87,9 @@ impl Targets {
                 per_object: self.runtime.options().gates.enabled("ObjectLevelWorkloadIdentity"),
             };
             let own = self.runtime.cluster();
-            let connection = Connection::from_config_map(own, namespace, &map.name, accounts).await?;
+            let connection = Connection::from_config_map(own, namespace, &map.name, accounts)
+                .await
+                .map_err(|e| e.to_string())?;
             // A token lives for an hour at most, so these are not kept.
             return Ok(Target { cluster: self.connect(&connection, &identity)?, local: false });
         }

@@ -11,9 +11,9 @@ use crate::kind::Key;
 /// What kind of change passes along an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum On {
-    /// The artifact it publishes: a new revision, or none any more.
+    /// The artifact it publishes: a new revision, or the same one anew.
     Artifact,
-    /// Whether it is ready, and with what revision. The edges of `dependsOn`.
+    /// It became ready, or is ready with another revision. The edges of `dependsOn`.
     Ready,
     /// Anything about it.
     Change,

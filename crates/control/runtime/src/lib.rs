@@ -46,7 +46,7 @@ pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile};
 pub use backoff::Backoff;
 pub use cluster::{
     ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Identity, Known, Patch,
-    RemoteAccounts, RemoteOptions, Write,
+    RemoteAccounts, RemoteError, RemoteOptions, Write,
 };
 pub use conditions::Conditions;
 pub use controller::{End, Names, Reconciler};

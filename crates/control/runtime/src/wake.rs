@@ -48,15 +48,18 @@ fn readiness(live: Option<&Live>) -> Option<(bool, String)> {
     Some((ready && observed, revision.to_owned()))
 }
 
-/// Which edges a change passes along.
+/// Which edges a change passes along. As with Flux, good news travels and bad news waits: an artifact that is gone, or an object
+/// that is no longer ready, changes nothing for those who have what they needed of it; they see it at their own time.
 pub(crate) fn accounts(change: &Change) -> Vec<On> {
     let (old, new) = (change.old.as_deref(), change.new.as_deref());
     let mut on = vec![On::Change];
     let recreated = matches!((old, new), (Some(o), Some(n)) if o.uid() != n.uid());
-    if artifact(old) != artifact(new) || recreated {
+    let published = artifact(new);
+    if published.is_some() && (artifact(old) != published || recreated) {
         on.push(On::Artifact);
     }
-    if readiness(old) != readiness(new) || recreated {
+    let state = readiness(new);
+    if state.as_ref().is_some_and(|(ready, _)| *ready) && (readiness(old) != state || recreated) {
         on.push(On::Ready);
     }
     on
@@ -88,4 +91,44 @@ pub(crate) fn nodes(change: &Change) -> Vec<Key> {
     nodes.sort();
     nodes.dedup();
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::kind::Kind;
+
+    fn source(revision: Option<&str>, ready: &str) -> Option<Arc<Live>> {
+        let mut value = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"name": "app", "namespace": "ns", "uid": "u", "generation": 1},
+            "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": ready}]},
+        });
+        if let Some(revision) = revision {
+            value["status"]["artifact"] = json!({"revision": revision, "lastUpdateTime": "t"});
+        }
+        let kind = Kind::of::<fl_api::source::GitRepository>();
+        Some(Arc::new(Live::new(&kind, value, true).unwrap()))
+    }
+
+    fn passes(old: Option<Arc<Live>>, new: Option<Arc<Live>>) -> Vec<On> {
+        let kind = Kind::of::<fl_api::source::GitRepository>();
+        accounts(&Change { kind, old, new })
+    }
+
+    #[test]
+    fn good_news_travels_and_bad_news_waits() {
+        let all = [On::Change, On::Artifact, On::Ready];
+        assert_eq!(passes(None, source(Some("a"), "True")), all);
+        assert_eq!(passes(source(Some("a"), "True"), source(Some("b"), "True")), [On::Change, On::Artifact]);
+        assert_eq!(passes(source(Some("a"), "False"), source(Some("a"), "True")), [On::Change, On::Ready]);
+        // Recorded from Flux: consumers of a source that fails or goes stay as they are.
+        assert_eq!(passes(source(Some("a"), "True"), source(Some("a"), "False")), [On::Change]);
+        assert_eq!(passes(source(Some("a"), "True"), source(None, "False")), [On::Change]);
+        assert_eq!(passes(source(Some("a"), "True"), None), [On::Change]);
+    }
 }

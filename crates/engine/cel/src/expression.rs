@@ -59,6 +59,18 @@ impl Expression {
         Scope::<'a, '_>::new(vars, DEFAULT_COST_LIMIT).eval(&self.expr).map(|v| v.to_json())
     }
 
+    /// Evaluates to a boolean, with the errors Flux reports. The reason of a failure may quote values of the variables; `quiet`
+    /// leaves it out.
+    pub fn decide(&self, variables: &[(&str, &Json)], quiet: bool) -> Result<bool, String> {
+        let source = &self.source;
+        match self.eval(variables) {
+            Ok(Json::Bool(answer)) => Ok(answer),
+            Ok(_) => Err(format!("failed to evaluate CEL expression as boolean: '{source}'")),
+            Err(_) if quiet => Err(format!("failed to evaluate the CEL expression '{source}'")),
+            Err(error) => Err(format!("failed to evaluate the CEL expression '{source}': {error}")),
+        }
+    }
+
     /// Evaluates to a boolean.
     pub fn eval_bool(&self, variables: &[(&str, &Json)]) -> Result<bool, EvalError> {
         match self.eval(variables)? {

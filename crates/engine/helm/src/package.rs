@@ -31,7 +31,8 @@ pub enum PackageError {
     Io(#[from] std::io::Error),
 }
 
-/// A chart as a compressed archive. The same chart gives the same bytes: files carry no time.
+/// A chart as a compressed archive. The same chart gives the same bytes: files carry the times of the archive they came from, or
+/// none.
 pub fn package(chart: &Chart) -> Result<Vec<u8>, PackageError> {
     chart.metadata.clone().validate().map_err(PackageError::Invalid)?;
     let gzip = flate2::GzBuilder::new().comment("Helm").write(Vec::new(), flate2::Compression::default());
@@ -48,7 +49,9 @@ fn write_chart(tar: &mut Archive, chart: &Chart, below: &str) -> Result<(), Pack
         return Err(PackageError::Name(name.to_owned()));
     }
     let base = format!("{below}{name}");
-    let mut file = |name: &str, data: &[u8]| write_file(tar, &format!("{base}/{name}"), data);
+    let mut file =
+        |name: &str, data: &[u8], modified: u64| write_file(tar, &format!("{base}/{name}"), data, modified);
+    let times = chart.times;
     let mut metadata = chart.metadata.clone();
     if metadata.api_version == "v1" {
         // The first format has its dependencies in a file of their own.
@@ -56,19 +59,19 @@ fn write_chart(tar: &mut Archive, chart: &Chart, below: &str) -> Result<(), Pack
     }
     let mut fields = Fields::default();
     metadata_fields(&metadata, &mut fields);
-    file("Chart.yaml", yaml(&fields.0)?.as_bytes())?;
+    file("Chart.yaml", yaml(&fields.0)?.as_bytes(), times.metadata)?;
     if chart.metadata.api_version == "v2" && chart.lock != Tree::Null {
-        file("Chart.lock", yaml(&node(&chart.lock))?.as_bytes())?;
+        file("Chart.lock", yaml(&node(&chart.lock))?.as_bytes(), times.lock)?;
     }
     if let Some(values) = &chart.values_file {
-        file("values.yaml", values)?;
+        file("values.yaml", values, times.values)?;
     }
     if let Some(schema) = &chart.schema {
         serde_json::from_slice::<serde::de::IgnoredAny>(schema).map_err(|_| PackageError::Schema)?;
-        file("values.schema.json", schema)?;
+        file("values.schema.json", schema, times.schema)?;
     }
     for inner in chart.templates.iter().chain(&chart.files) {
-        file(&inner.name, inner.data.as_bytes())?;
+        file(&inner.name, inner.data.as_bytes(), inner.modified)?;
     }
     for inner in &chart.dependencies {
         write_chart(tar, inner, &format!("{base}/charts/"))?;
@@ -76,17 +79,25 @@ fn write_chart(tar: &mut Archive, chart: &Chart, below: &str) -> Result<(), Pack
     Ok(())
 }
 
-fn write_file(tar: &mut Archive, name: &str, data: &[u8]) -> Result<(), PackageError> {
+fn write_file(tar: &mut Archive, name: &str, data: &[u8], modified: u64) -> Result<(), PackageError> {
     let mut header = tar::Header::new_ustar();
     header.set_mode(0o644);
     header.set_size(data.len() as u64);
-    header.set_mtime(0);
+    header.set_mtime(modified);
     header.set_uid(0);
     header.set_gid(0);
     header.set_device_major(0)?;
     header.set_device_minor(0)?;
     header.set_entry_type(tar::EntryType::Regular);
-    Ok(tar.append_data(&mut header, name, data)?)
+    if header.set_path(name).is_err() {
+        // A long name needs an entry of its own before it.
+        return Ok(tar.append_data(&mut header, name, data)?);
+    }
+    // Go ends the checksum a digit earlier: with it the archive is the same to the byte.
+    header.set_cksum();
+    let sum = header.cksum()?;
+    header.as_old_mut().cksum = *format!("{sum:06o}\0 ").as_bytes().first_chunk().unwrap_or(&[b' '; 8]);
+    Ok(tar.append(&header, data)?)
 }
 
 fn yaml(node: &Node) -> Result<String, PackageError> {
@@ -268,6 +279,31 @@ mod tests {
             tar.append_data(&mut header, name, text.as_bytes()).unwrap();
         }
         tar.into_inner().unwrap().finish().unwrap()
+    }
+
+    /// Recorded from source-controller: members keep the times of the archive they came from, and the header is Go's.
+    #[test]
+    fn times_and_headers_are_those_of_helm() {
+        let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+        for (name, text) in
+            [("app/Chart.yaml", "name: app\nversion: 1.0.0\n"), ("app/values.yaml", "a: 1\n"), ("app/x", "y")]
+        {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(text.len() as u64);
+            header.set_mtime(1_700_000_000);
+            tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+        }
+        let mut chart = Loader::new().archive(&tar.into_inner().unwrap().finish().unwrap()).unwrap();
+        chart.set_default_values(values_from_yaml(b"a: 2\n").unwrap()).unwrap();
+        let mut plain = Vec::new();
+        let packed = package(&chart).unwrap();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed.as_slice()), &mut plain).unwrap();
+        for block in [0, 1024, 2048] {
+            assert_eq!(&plain[block + 136..block + 148], b"14524770400\0", "the time");
+            assert_eq!(&plain[block + 154..block + 156], b"\0 ", "the end of the checksum");
+        }
+        let members = tar::Archive::new(plain.as_slice()).entries().unwrap().filter(Result::is_ok).count();
+        assert_eq!(members, 3);
     }
 
     #[test]

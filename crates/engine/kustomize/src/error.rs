@@ -224,6 +224,14 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
+    /// A JSON patch that does not fit its target.
+    #[error("cannot apply JSON patch to {target}: {error}")]
+    JsonPatch {
+        /// The object.
+        target: String,
+        /// Why.
+        error: crate::JsonPatchError,
+    },
     /// A transformation that failed on an object.
     #[error("{transformer} fails on {object}: {reason}")]
     Transform {

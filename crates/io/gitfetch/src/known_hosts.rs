@@ -42,6 +42,9 @@ impl KnownHosts {
             match parse_line(line) {
                 Ok(Some(line)) => lines.push(line),
                 Ok(None) => {}
+                Err(problem) if problem.starts_with("knownhosts: ") => {
+                    return Err(format!("knownhosts: {problem}"));
+                }
                 Err(problem) => return Err(format!("knownhosts: line {}: {problem}", number + 1)),
             }
         }
@@ -86,9 +89,9 @@ fn parse_line(line: &str) -> Result<Option<Line>, String> {
         }
         first = words.next().unwrap_or_default();
     }
-    let (Some(kind), Some(key)) = (words.next(), words.next()) else {
-        return Err("it has no host, kind and key".to_owned());
-    };
+    // As Flux names them: after a single word the host is missed, after two the kind.
+    let kind = words.next().ok_or("knownhosts: missing host pattern")?;
+    let key = words.next().ok_or("knownhosts: missing key type pattern")?;
     let key = STANDARD.decode(key).map_err(|_| "its key is not base64".to_owned())?;
     let inner = key
         .get(..4)

@@ -168,14 +168,10 @@ impl Rule {
         ];
         for (expression, state) in in_order {
             let Some(expression) = expression else { continue };
-            match expression.eval_bool(&fields) {
+            match expression.decide(&fields, false) {
                 Ok(true) => return Verdict::State(state, format!("`{}` holds", expression.source())),
                 Ok(false) => {}
-                Err(error) => {
-                    let text =
-                        format!("failed to evaluate the CEL expression '{}': {error}", expression.source());
-                    return Verdict::Error(text);
-                }
+                Err(text) => return Verdict::Error(text),
             }
         }
         Verdict::State(State::InProgress, "no health expression holds".to_owned())
@@ -229,6 +225,10 @@ mod tests {
 
     #[test]
     fn errors_as_flux_words_them() {
+        let rules = HealthRules::compile(&[check("1 + 1", None)]).expect("any type is taken");
+        let verdict = rules.judge(&json!({"apiVersion": "example.com/v1", "kind": "Thing"}), 0);
+        let Verdict::Error(text) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(text, "failed to evaluate CEL expression as boolean: '1 + 1'");
         let error = HealthRules::compile(&[check("status. ==", None)]).unwrap_err().to_string();
         let prefix = "failed to create custom status evaluator for healthchecks[0]: failed to parse the expression Current: failed to parse the CEL expression 'status. ==': ";
         assert!(error.starts_with(prefix), "{error}");

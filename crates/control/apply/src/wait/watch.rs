@@ -94,7 +94,7 @@ pub(super) async fn follow(
             Err(Error::Api(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
             Err(error) => {
                 for (at, _) in &group.members {
-                    let seen = Seen::Unreadable(error.to_string());
+                    let seen = Seen::Unreadable(unreadable(&error));
                     if news.send(News { target: *at, seen }).await.is_err() {
                         return;
                     }
@@ -132,6 +132,17 @@ pub(super) async fn look(cluster: &Cluster, group: &Group) -> Result<(Vec<News>,
     let mut seen = |member: &ObjectRef| found.remove(&member.id.name).map_or(Seen::Absent, Seen::Present);
     let news = group.members.iter().map(|(at, member)| News { target: *at, seen: seen(member) }).collect();
     Ok((news, since))
+}
+
+/// Why an object cannot be read, in the words of Flux, which looks kinds up without their version when it waits.
+fn unreadable(error: &Error) -> String {
+    match error {
+        Error::NoKind { kind, api_version } => {
+            let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            format!("no matches for kind {kind:?} in group {group:?}")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn version(object: &Value) -> &str {
@@ -226,7 +237,7 @@ async fn poll(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) {
             let seen = match cluster.get(object).await {
                 Ok(Some(live)) => Seen::Present(live),
                 Ok(None) => Seen::Absent,
-                Err(error) => Seen::Unreadable(error.to_string()),
+                Err(error) => Seen::Unreadable(unreadable(&error)),
             };
             if news.send(News { target: *at, seen }).await.is_err() {
                 return;
@@ -262,4 +273,22 @@ fn is_unschedulable(pod: &Value) -> bool {
         .into_iter()
         .flatten()
         .any(|c| c["type"] == "PodScheduled" && c["status"] == "False" && c["reason"] == "Unschedulable")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_nobody_serves_is_named_by_its_group() {
+        let missing = |api_version: &str| Error::NoKind {
+            kind: "Nope".to_owned(),
+            api_version: api_version.to_owned(),
+        };
+        assert_eq!(
+            unreadable(&missing("a.example/v1")),
+            "no matches for kind \"Nope\" in group \"a.example\""
+        );
+        assert_eq!(unreadable(&missing("v1")), "no matches for kind \"Nope\" in group \"\"");
+    }
 }

@@ -301,8 +301,7 @@ fn kustomized(
         boundary: Some("/".into()),
         ..fl_kustomize::Options::default()
     };
-    let output =
-        fl_kustomize::build(&files, "/".as_ref(), &options).map_err(|error| run(error.to_string()))?;
+    let output = fl_kustomize::build(&files, "/".as_ref(), &options).map_err(|error| run(refusal(&error)))?;
     let mut changed = Vec::with_capacity(output.objects.len());
     for (i, mut node) in output.objects.into_iter().enumerate() {
         let file = take_annotation(&mut node, FILE_ANNOTATION).unwrap_or_else(|| {
@@ -312,6 +311,15 @@ fn kustomized(
         changed.push((file, node));
     }
     Ok(changed)
+}
+
+/// Why the build failed. The place would name a file that only exists here, so a patch is told in the words of kustomize alone.
+fn refusal(error: &fl_kustomize::Error) -> String {
+    match &*error.kind {
+        fl_kustomize::ErrorKind::JsonPatch { error, .. } => error.upstream(),
+        kind @ fl_kustomize::ErrorKind::PatchTarget { .. } => kind.to_string(),
+        _ => error.to_string(),
+    }
 }
 
 fn take_annotation(node: &mut Node, key: &str) -> Option<String> {
@@ -409,6 +417,32 @@ mod tests {
             release.manifest_text(false),
             "---\n# Source: c/templates/a.yaml\napiVersion: v1\ndata:\n  b: \"1\"\nkind: ConfigMap\nmetadata:\n  labels:\n    \
              helm.toolkit.fluxcd.io/name: app\n    helm.toolkit.fluxcd.io/namespace: ns\n  name: a\n\n"
+        );
+    }
+
+    /// Recorded from Flux: what kustomize says, without a file that nobody has.
+    #[test]
+    fn patches_that_do_not_fit() {
+        let fails = |patch: &str, target: Value| {
+            let patches = json!([{"patch": patch, "target": target}]);
+            let spec = json!({"postRenderers": [{"kustomize": {"patches": patches}}]});
+            let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+            let run = PostRenderer::of(&object(spec), Defaults::default()).run(rendered(&[("f", map)]));
+            run.expect_err("refused").to_string()
+        };
+        let begin = "error while running post render on files: ";
+        assert_eq!(
+            fails("- {op: add, path: /metadata/labels/p, value: q}", json!({"kind": "ConfigMap"})),
+            format!(
+                "{begin}add operation does not apply: doc is missing path: \"/metadata/labels/p\": missing value"
+            )
+        );
+        assert_eq!(
+            fails("{apiVersion: v1, kind: Secret, metadata: {name: b}, x: y}", Value::Null),
+            format!(
+                "{begin}no resource matches strategic merge patch \"Secret.v1.[noGrp]/b.[noNs]\": no matches for Id \
+                 Secret.v1.[noGrp]/b.[noNs]; failed to find unique target for patch Secret.v1.[noGrp]/b.[noNs]"
+            )
         );
     }
 

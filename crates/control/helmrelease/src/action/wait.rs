@@ -36,7 +36,7 @@ impl Health {
             "apiVersion": "batch/v1",
             "kind": "Job",
             "current": "has(status.startTime) || (has(status.conditions) && \
-                        status.conditions.exists(c, c.type in ['Complete', 'Suspended'] && c.status == 'True'))",
+                        status.conditions.exists(c, c.type == 'Complete' && c.status == 'True'))",
             "failed": "has(status.conditions) && \
                        status.conditions.exists(c, c.type == 'Failed' && c.status == 'True')",
         });
@@ -211,7 +211,8 @@ mod tests {
         let word = |status| health.without_jobs.judge(&job(status), 0).word();
         assert_eq!(word(json!({})), "InProgress");
         assert_eq!(word(json!({"startTime": "2026-01-01T00:00:00Z"})), "Current");
-        assert_eq!(word(json!({"conditions": [{"type": "Suspended", "status": "True"}]})), "Current");
+        // Recorded from Flux: one that is suspended from the start never starts.
+        assert_eq!(word(json!({"conditions": [{"type": "Suspended", "status": "True"}]})), "InProgress");
         let failed = json!({"startTime": "x", "conditions": [{"type": "Failed", "status": "True"}]});
         assert_eq!(word(failed), "Failed");
         let started = job(json!({"startTime": "2026-01-01T00:00:00Z"}));

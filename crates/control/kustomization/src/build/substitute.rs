@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fl_subst::Missing;
-use fl_yaml::{Dialect, JsonStyle, Node};
+use fl_yaml::{Dialect, JsonStyle, Node, Stage};
 
 const KEY: &str = "kustomize.toolkit.fluxcd.io/substitute";
 const PATTERN: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
@@ -48,16 +48,22 @@ pub fn object(
     let missing = if settings.strict { Missing::Refuse } else { Missing::Empty };
     let expanded = fl_subst::expand(&text, missing, |name| variables.get(name).cloned())
         .map_err(|e| format!("envsubst error: variable substitution failed: {}", e.flux_text()))?;
-    // Errors of the parser quote the text, which may hold values of Secrets now: only the place is told.
-    let unreadable = |line: u32, column: u32| {
-        format!(
-            "envsubst error: YAMLToJSON: error converting YAML to JSON: yaml: line {line}, column {column}: the text after substitution is not YAML"
-        )
-    };
+    let unreadable = |error: &fl_yaml::Error| format!("envsubst error: YAMLToJSON: {}", unquoted(error));
     let parsed = fl_yaml::parse_first(expanded.as_bytes(), &fl_yaml::Options::sigs())
-        .map_err(|e| unreadable(e.line, e.column))?
+        .map_err(|e| unreadable(&e))?
         .unwrap_or_else(Node::null);
-    let json = fl_yaml::to_json(&parsed, Dialect::Sigs, JsonStyle::default())
-        .map_err(|e| unreadable(e.line, e.column))?;
-    fl_yaml::from_json(&json).map_err(|e| unreadable(e.line, e.column))
+    let json = fl_yaml::to_json(&parsed, Dialect::Sigs, JsonStyle::default()).map_err(|e| unreadable(&e))?;
+    fl_yaml::from_json(&json).map_err(|e| unreadable(&e))
+}
+
+/// The words of Go for a text that is no YAML. Later stages quote keys and values, which may hold those of Secrets now: of them
+/// only the place is told.
+fn unquoted(error: &fl_yaml::Error) -> String {
+    match error.stage {
+        Stage::Reader | Stage::Scanner | Stage::Parser => error.go_text(Dialect::Sigs),
+        _ => format!(
+            "yaml: line {}, column {}: the text after substitution is not YAML",
+            error.line, error.column
+        ),
+    }
 }

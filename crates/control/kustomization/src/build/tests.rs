@@ -97,6 +97,23 @@ fn substitution_is_strict_and_typed() {
     assert_eq!(number.objects[0]["data"]["key"], 3);
 }
 
+/// Recorded from Flux: what a substituted value breaks is named as Go names it, without the value.
+#[test]
+fn a_value_that_breaks_the_text_is_not_quoted() {
+    let broken = |value: &str| {
+        run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": value}}})).unwrap_err()
+    };
+    assert_eq!(
+        broken("[a, : b"),
+        "post build failed for 'ConfigMap.v1.[noGrp]/a': envsubst error: YAMLToJSON: yaml: line 2: did not find expected node content"
+    );
+    let alias = broken("*s3cret");
+    assert!(
+        alias.ends_with("the text after substitution is not YAML") && !alias.contains("s3cret"),
+        "{alias}"
+    );
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     let error = run(&[("b.yaml", "a: [")], "", json!({})).unwrap_err();

@@ -4,13 +4,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::{Cluster, ConnectError, Connection};
+use super::{ApiError, Cluster, ConnectError, Connection};
 use crate::kind::Kind;
 
 /// Where a Pod finds the token of its own account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 const GATE: &str = "ObjectLevelWorkloadIdentity";
+const NO_DEFAULT_ACCOUNT: &str = "the specified default service account does not exist in the object namespace. your cluster is subject to multi-tenant workload identity lockdown, reach out to your cluster administrator for help";
 
 /// Who may act for an object on another cluster.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,27 +22,57 @@ pub struct RemoteAccounts<'a> {
     pub per_object: bool,
 }
 
+/// Why a ConfigMap leads to no cluster, in the words of Flux.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct RemoteError {
+    text: String,
+    missing: bool,
+}
+
+impl RemoteError {
+    /// Whether the ConfigMap or the account it names does not exist: there is nobody to act as, now or later.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.missing
+    }
+
+    fn unreadable(what: &str, error: &ApiError) -> Self {
+        RemoteError { text: format!("{what}: {error}"), missing: error.is_not_found() }
+    }
+
+    fn behind(self, what: &str) -> Self {
+        RemoteError { text: format!("{what}: {}", self.text), ..self }
+    }
+}
+
+impl From<String> for RemoteError {
+    fn from(text: String) -> Self {
+        RemoteError { text, missing: false }
+    }
+}
+
 impl Connection {
-    /// Reads a ConfigMap and gets a token for the cluster it describes. Errors are texts for people, in the words of Flux.
+    /// Reads a ConfigMap and gets a token for the cluster it describes.
     pub async fn from_config_map(
         cluster: &Cluster,
         namespace: &str,
         name: &str,
         accounts: RemoteAccounts<'_>,
-    ) -> Result<Self, String> {
-        let map = cluster
-            .get(&Kind::config_map(), Some(namespace), name)
-            .await
-            .map_err(|e| format!("failed to get configmap {namespace}/{name}: {e}"))?;
+    ) -> Result<Self, RemoteError> {
+        let map = cluster.get(&Kind::config_map(), Some(namespace), name).await.map_err(|e| {
+            RemoteError::unreadable(&format!("failed to get configmap {namespace}/{name}"), &e)
+        })?;
         let text = |key: &str| map["data"][key].as_str().unwrap_or_default();
         match text("provider") {
             "generic" => {}
             cloud @ ("aws" | "azure" | "gcp") => {
                 return Err(format!(
                     "provider '{cloud}' needs a cloud identity, which this engine does not use yet; use 'generic' or a kubeconfig Secret"
-                ));
+                )
+                .into());
             }
-            other => return Err(format!("provider '{other}' not implemented")),
+            other => return Err(format!("provider '{other}' not implemented").into()),
         }
         let address = text("address");
         let mut audiences: Vec<&str> =
@@ -54,18 +85,18 @@ impl Connection {
         let token = if account.is_empty() {
             own_token(cluster, &audiences)
                 .await
-                .map_err(|e| format!("failed to create provider access token for the controller: {e}"))
+                .map_err(|e| format!("failed to create provider access token for the controller: {e}").into())
         } else {
             account_token(cluster, namespace, account, asked.is_empty(), accounts.per_object, &audiences)
                 .await
         };
-        let token = token.map_err(|e| format!("failed to get access token for cluster: {e}"))?;
+        let token = token.map_err(|e: RemoteError| e.behind("failed to get access token for cluster"))?;
         if address.is_empty() {
-            return Err("cluster address is required to create a REST config".to_owned());
+            return Err("cluster address is required to create a REST config".to_owned().into());
         }
         let host = host(address).map_err(|e| format!("failed to parse cluster address {address}: {e}"))?;
         let ca = Some(text("ca.crt").as_bytes()).filter(|ca| !ca.is_empty());
-        Connection::from_parts(&host, ca, &token).map_err(|e: ConnectError| e.to_string())
+        Connection::from_parts(&host, ca, &token).map_err(|e: ConnectError| e.to_string().into())
     }
 }
 
@@ -77,21 +108,27 @@ async fn account_token(
     is_default: bool,
     allowed: bool,
     audiences: &[&str],
-) -> Result<String, String> {
+) -> Result<String, RemoteError> {
     let place = format!("{namespace}/{account}");
-    cluster.get(&Kind::service_account(), Some(namespace), account).await.map_err(|e| {
+    let found = cluster.get(&Kind::service_account(), Some(namespace), account).await;
+    found.map_err(|e| {
+        let what = format!("failed to get service account '{place}'");
         if e.is_not_found() && is_default {
-            format!("failed to get service account '{place}': the specified default service account does not exist in the object namespace")
+            // Not "missing": the administrator asked for this account, so nobody may go on without it.
+            RemoteError::from(format!("{what}: {NO_DEFAULT_ACCOUNT}"))
         } else {
-            format!("failed to get service account '{place}': {e}")
+            RemoteError::unreadable(&what, &e)
         }
     })?;
     if !allowed {
-        return Err(format!("{GATE} feature gate is not enabled"));
+        return Err(format!("{GATE} feature gate is not enabled").into());
     }
-    request(cluster, namespace, account, audiences)
-        .await
-        .map_err(|e| format!("failed to create kubernetes token for service account '{place}': {e}"))
+    request(cluster, namespace, account, audiences).await.map_err(|e| {
+        RemoteError::unreadable(
+            &format!("failed to create kubernetes token for service account '{place}'"),
+            &e,
+        )
+    })
 }
 
 /// A token of the account this engine runs as.
@@ -121,12 +158,11 @@ async fn request(
     namespace: &str,
     account: &str,
     audiences: &[&str],
-) -> Result<String, String> {
+) -> Result<String, ApiError> {
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"audiences": audiences, "expirationSeconds": 3600}});
     let kind = Kind::service_account();
-    let answer = cluster.create_subresource(&kind, Some(namespace), account, "token", &request).await;
-    let answer = answer.map_err(|e| e.to_string())?;
+    let answer = cluster.create_subresource(&kind, Some(namespace), account, "token", &request).await?;
     Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
 }
 

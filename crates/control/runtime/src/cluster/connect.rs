@@ -17,6 +17,9 @@ pub enum ConnectError {
     Infer(String),
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(String),
+    /// A kubeconfig that is no YAML, in the words of Go.
+    #[error("{0}")]
+    Unreadable(String),
     #[error("the connection cannot be set up: {0}")]
     Client(String),
 }
@@ -84,6 +87,8 @@ impl Connection {
     /// used either; they would name files of this process.
     pub async fn from_text(text: &str, options: RemoteOptions) -> Result<Self, ConnectError> {
         let bad = |e: String| ConnectError::Kubeconfig(e);
+        fl_yaml::parse_first(text.as_bytes(), &fl_yaml::Options::sigs())
+            .map_err(|e| ConnectError::Unreadable(e.go_text(fl_yaml::Dialect::Sigs)))?;
         let mut file = Kubeconfig::from_yaml(text).map_err(|e| bad(e.to_string()))?;
         if options.allow_exec
             && file.auth_infos.iter().any(|u| u.auth_info.as_ref().is_some_and(|a| a.exec.is_some()))
@@ -172,5 +177,7 @@ mod tests {
         let refused =
             Connection::from_text(text, RemoteOptions { allow_exec: true, ..Default::default() }).await;
         assert!(refused.unwrap_err().to_string().contains("never does"));
+        let unreadable = Connection::from_text("{{{", RemoteOptions::default()).await.unwrap_err();
+        assert_eq!(unreadable.to_string(), "yaml: line 1: did not find expected node content");
     }
 }

@@ -18,7 +18,7 @@ use http::{Method, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use config_map::RemoteAccounts;
+pub use config_map::{RemoteAccounts, RemoteError};
 pub use connect::{ConnectError, ConnectOptions, Connection, Identity, RemoteOptions};
 pub use error::{ApiError, Known};
 pub use fence::Fence;

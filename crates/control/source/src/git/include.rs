@@ -68,7 +68,9 @@ fn on_disk(object: &GitRepository, error: &OverlayError) -> String {
         }
         OverlayError::Occupied { from, to } => {
             let checkout = format!("gitrepository-{}-{}-0", object.namespace(), object.name());
-            let (from, to) = (unpacked.join(from), here.join(checkout).join(to));
+            // The whole of it is the directory itself; a path must not end in a slash then.
+            let from = if from.is_empty() { unpacked } else { unpacked.join(from) };
+            let to = here.join(checkout).join(to);
             let (from, to) = (from.display(), to.display());
             format!("link error: cannot rename {from} to {to}: rename {from} {to}: file exists")
         }

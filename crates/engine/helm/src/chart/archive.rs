@@ -86,6 +86,7 @@ pub(crate) fn read(
             )));
         }
         let mut file = BufferedFile::new(name, Vec::new());
+        file.modified = entry.header().mtime().unwrap_or_default();
         let mut content = entry.by_ref().take(remaining);
         let read = if is_deferred(&file.name) {
             // Passed over on the way to the next entry: what cannot be read is refused now and not later.

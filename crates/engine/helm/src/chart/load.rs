@@ -107,6 +107,7 @@ impl Loader {
         // Helm does not rely on the order of files; neither do we.
         for file in files.iter().filter(|f| f.name == "Chart.yaml") {
             has_metadata = true;
+            chart.times.metadata = file.modified;
             read_metadata(&mut chart, "Chart.yaml", &file.data)?;
             if chart.metadata.api_version.is_empty() {
                 chart.metadata.api_version = "v1".into();
@@ -116,14 +117,21 @@ impl Loader {
         for file in files {
             match file.name.as_str() {
                 "Chart.yaml" => {}
-                "Chart.lock" => chart.lock = read_lock("Chart.lock", &file.data)?,
+                "Chart.lock" => {
+                    chart.times.lock = file.modified;
+                    chart.lock = read_lock("Chart.lock", &file.data)?;
+                }
                 "values.yaml" => {
                     let document = read_document("values.yaml", &file.data)?;
                     chart.values = Tree::table_from_yaml(&document)
                         .map_err(|why| LoadError::File { file: "values.yaml", why })?;
+                    chart.times.values = file.modified;
                     chart.values_file = Some(file.data);
                 }
-                "values.schema.json" => chart.schema = Some(file.data),
+                "values.schema.json" => {
+                    chart.times.schema = file.modified;
+                    chart.schema = Some(file.data);
+                }
                 "requirements.yaml" => {
                     has_metadata = true;
                     self.warn_v2(

@@ -24,6 +24,8 @@ pub struct File {
     pub name: String,
     /// Content; templates that read it share these bytes.
     pub data: Content,
+    /// When it was changed last, in seconds of Unix; zero when nobody knows.
+    pub modified: u64,
 }
 
 /// A file on its way into a chart.
@@ -33,11 +35,12 @@ pub(crate) struct BufferedFile {
     /// What the loader reads; empty for a file that is only kept.
     pub(crate) data: Vec<u8>,
     pub(crate) kept: Option<Content>,
+    pub(crate) modified: u64,
 }
 
 impl BufferedFile {
     pub(crate) fn new(name: String, data: Vec<u8>) -> Self {
-        Self { name, data, kept: None }
+        Self { name, data, kept: None, modified: 0 }
     }
 
     fn renamed(self, name: String) -> Self {
@@ -47,8 +50,18 @@ impl BufferedFile {
 
 impl From<BufferedFile> for File {
     fn from(file: BufferedFile) -> Self {
-        Self { name: file.name, data: file.kept.unwrap_or_else(|| file.data.into()) }
+        let modified = file.modified;
+        Self { name: file.name, data: file.kept.unwrap_or_else(|| file.data.into()), modified }
     }
+}
+
+/// When the files were changed last that a chart does not keep as files; packages carry these times on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    pub(crate) metadata: u64,
+    pub(crate) lock: u64,
+    pub(crate) values: u64,
+    pub(crate) schema: u64,
 }
 
 /// A loaded chart.
@@ -70,6 +83,7 @@ pub struct Chart {
     pub files: Vec<File>,
     /// What is in `charts/`, by folder name.
     pub dependencies: Vec<Chart>,
+    pub(crate) times: Times,
 }
 
 impl Chart {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 
 use fl_semver::Version;
-use fl_yaml::{Dialect, JsonStyle, Node, Options};
+use fl_yaml::{Dialect, JsonStyle, Node, Options, Scalar};
 
 pub(crate) use entry::{Fields, metadata_fields};
 pub use lookup::{ListedVersion, find_versions};
@@ -36,6 +36,9 @@ pub enum IndexError {
     Yaml(String),
     #[error("error unmarshaling JSON: while decoding JSON: json: {0}")]
     Shape(String),
+    /// The text is JSON, which Helm reads without the way over YAML.
+    #[error("json: {0}")]
+    JsonShape(String),
     #[error("the index is of an unusual form and larger than {UNUSUAL} bytes")]
     Unusual,
     #[error("{0}")]
@@ -113,9 +116,15 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
             return Ok(());
         }
         let Some(map) = document.as_map() else {
-            return Err(IndexError::Shape(
-                "cannot unmarshal value into Go value of type repo.IndexFile".to_owned(),
-            ));
+            let found = match document.scalar(Dialect::Sigs) {
+                None => "array",
+                Some(Scalar::Bool(_)) => "bool",
+                Some(Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_)) => "number",
+                Some(_) => "string",
+            };
+            let why = format!("cannot unmarshal {found} into Go value of type repo.IndexFile");
+            let json = serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+            return Err(if json { IndexError::JsonShape(why) } else { IndexError::Shape(why) });
         };
         for item in map.iter() {
             let name = item.name().unwrap_or_default();

@@ -111,3 +111,14 @@ fn entries_are_charts() {
     }
     assert!(read("apiVersion: v1\nentries: {}\n").is_ok() && read("apiVersion: v1\nentries: null\n").is_ok());
 }
+
+/// Recorded from source-controller: JSON is read as JSON, everything else on the way over YAML.
+#[test]
+fn an_index_that_is_no_object() {
+    let why = |found: &str| format!("cannot unmarshal {found} into Go value of type repo.IndexFile");
+    assert_eq!(read("[]").unwrap_err(), format!("json: {}", why("array")));
+    assert_eq!(read("12").unwrap_err(), format!("json: {}", why("number")));
+    let yaml = "error unmarshaling JSON: while decoding JSON: json: ";
+    assert_eq!(read("- a").unwrap_err(), format!("{yaml}{}", why("array")));
+    assert_eq!(read("hello").unwrap_err(), format!("{yaml}{}", why("string")));
+}

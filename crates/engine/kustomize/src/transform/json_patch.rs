@@ -56,7 +56,21 @@ pub enum JsonPatchError {
         path: String,
         /// Why.
         reason: &'static str,
+        /// The same in the words of the library kustomize uses, for who shows what kustomize would say.
+        upstream: String,
     },
+}
+
+impl JsonPatchError {
+    /// What kustomize says of it.
+    #[must_use]
+    pub fn upstream(&self) -> String {
+        match self {
+            Self::Apply { upstream, .. } => upstream.clone(),
+            Self::Word { word, .. } => format!("Unexpected kind: {word}"),
+            Self::Format(_) => self.to_string(),
+        }
+    }
 }
 
 /// A list of operations.
@@ -104,11 +118,12 @@ impl JsonPatch {
     pub fn apply(&self, object: &mut Node) -> Result<(), JsonPatchError> {
         let mut nodes = object.count();
         for (index, operation) in self.operations.iter().enumerate() {
-            nodes += apply(object, operation).map_err(|reason| JsonPatchError::Apply {
+            nodes += apply(object, operation).map_err(|why| JsonPatchError::Apply {
                 word: operation.word.clone(),
                 index,
                 path: operation.path.text.clone(),
-                reason,
+                reason: why.reason,
+                upstream: why.upstream,
             })?;
             if nodes > MAX_NODES {
                 return Err(JsonPatchError::Format("the patched object grows beyond all limits".to_owned()));
@@ -141,90 +156,174 @@ fn operation(index: usize, item: &Node) -> Result<Operation, JsonPatchError> {
     Ok(Operation { path: pointer("path")?, word, action })
 }
 
-type Step<T> = Result<T, &'static str>;
+/// Why a step cannot be taken, in our words and in those of the library kustomize uses.
+#[derive(Debug)]
+struct Refused {
+    reason: &'static str,
+    upstream: String,
+}
+
+impl Refused {
+    fn new(reason: &'static str, upstream: impl Into<String>) -> Self {
+        Self { reason, upstream: upstream.into() }
+    }
+
+    /// A collection on the way is not there; `what` says which.
+    fn no_way(what: &str, path: &str) -> Self {
+        Self::new("a part of the path is missing", format!("{what}: {path}: missing value"))
+    }
+
+    fn within(self, what: &str) -> Self {
+        Self { upstream: format!("{what}: {}", self.upstream), ..self }
+    }
+}
+
+type Step<T> = Result<T, Refused>;
 
 /// Applies one operation; how many nodes it may have added.
 fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
     let path = &operation.path;
+    let at = path.text.as_str();
+    let quoted = format!("\"{at}\"");
     match &operation.action {
         Action::Add(value) => {
-            let (parent, key) = parent(root, path)?;
-            add(parent, key, value.clone())?;
+            let (parent, key) = parent(root, path).ok_or_else(|| {
+                Refused::no_way("add operation does not apply: doc is missing path", &quoted)
+            })?;
+            add(parent, key, value.clone())
+                .map_err(|why| why.within(&format!("error in add for path: '{at}'")))?;
             Ok(value.count())
         }
         Action::Remove => {
-            let (parent, key) = parent(root, path)?;
-            remove(parent, key)?;
+            let (parent, key) = parent(root, path).ok_or_else(|| {
+                Refused::no_way("remove operation does not apply: doc is missing path", &quoted)
+            })?;
+            remove(parent, key).map_err(|why| why.within(&format!("error in remove for path: '{at}'")))?;
             Ok(0)
         }
         Action::Replace(value) => {
-            let (parent, key) = parent(root, path)?;
-            *child(parent, key)? = value.clone();
+            replace(root, path, value)?;
             Ok(value.count())
         }
         Action::Move(from) => {
-            let value = {
-                let (parent, key) = parent(root, from)?;
-                remove(parent, key)?
-            };
-            let (parent, key) = parent(root, path)?;
-            add(parent, key, value)?;
+            let (parent_of_old, key) = parent(root, from).ok_or_else(|| {
+                Refused::no_way("move operation does not apply: doc is missing from path", &from.text)
+            })?;
+            let value = remove(parent_of_old, key)
+                .map_err(|why| why.within(&format!("error in move for path: '{key}'")))?;
+            let (parent, key) = parent(root, path).ok_or_else(|| {
+                Refused::no_way("move operation does not apply: doc is missing destination path", at)
+            })?;
+            add(parent, key, value).map_err(|why| why.within(&format!("error in move for path: '{at}'")))?;
             Ok(0)
         }
         Action::Copy(from) => {
-            let value = {
-                let (parent, key) = parent(root, from)?;
-                child(parent, key)?.clone()
-            };
+            let (parent_of_old, key) = parent(root, from).ok_or_else(|| {
+                Refused::no_way("copy operation does not apply: doc is missing from path", &from.text)
+            })?;
+            // What a mapping does not have is copied as null.
+            let value = child(parent_of_old, key)
+                .map_err(|why| why.within(&format!("error in copy for from: '{}'", from.text)))?;
+            let value = value.cloned().unwrap_or_default();
             let count = value.count();
-            let (parent, key) = parent(root, path)?;
-            add(parent, key, value)?;
+            let (parent, key) = parent(root, path).ok_or_else(|| {
+                Refused::no_way("copy operation does not apply: doc is missing destination path", at)
+            })?;
+            add(parent, key, value).map_err(|why| why.within("error while adding value during copy"))?;
             Ok(count)
         }
         Action::Test(wanted) => {
-            let (parent, key) = parent(root, path)?;
-            let found = child(parent, key).ok().filter(|n| !tree::is_null(n));
-            let equal = match (wanted, found) {
+            let found = if at.is_empty() {
+                Some(&*root)
+            } else {
+                let (parent, key) = parent(root, path)
+                    .ok_or_else(|| Refused::no_way("test operation does not apply: is missing path", at))?;
+                child(parent, key).map_err(|why| why.within(&format!("error in test for path: '{at}'")))?
+            };
+            let equal = match (wanted, found.filter(|n| !tree::is_null(n))) {
                 (None, None) => true,
                 (Some(wanted), Some(found)) => same(wanted, found),
                 _ => false,
             };
-            if equal { Ok(0) } else { Err("the value is another") }
+            let failed =
+                || Refused::new("the value is another", format!("testing value {at} failed: test failed"));
+            if equal { Ok(0) } else { Err(failed()) }
         }
     }
+}
+
+/// Replaces a value; of a mapping also one that is not there yet, of a list only what is there. The empty path is the whole object.
+fn replace(root: &mut Node, path: &Pointer, value: &Node) -> Step<()> {
+    let at = path.text.as_str();
+    if at.is_empty() {
+        if value.is_scalar() {
+            let upstream = "replace operation value must be object or array";
+            return Err(Refused::new("an object can only become an object or a list", upstream));
+        }
+        *root = value.clone();
+        return Ok(());
+    }
+    let (parent, key) = parent(root, path)
+        .ok_or_else(|| Refused::no_way("replace operation does not apply: doc is missing path", at))?;
+    match &mut parent.value {
+        Value::Map(map) => {
+            map.insert(fl_yaml::SmolStr::new(key), value.clone());
+        }
+        Value::Seq(items) => {
+            let upstream =
+                format!("replace operation does not apply: doc is missing key: {at}: missing value");
+            let place = index(key, items.len()).map_err(|why| Refused { upstream, ..why })?;
+            items[place] = value.clone();
+        }
+        Value::Scalar(_) => {}
+    }
+    Ok(())
 }
 
 /// The collection that holds what a pointer points to, and the last step.
-fn parent<'a, 'p>(root: &'a mut Node, path: &'p Pointer) -> Step<(&'a mut Node, &'p str)> {
-    let (last, steps) = path.steps.split_last().ok_or("the path is missing")?;
+fn parent<'a, 'p>(root: &'a mut Node, path: &'p Pointer) -> Option<(&'a mut Node, &'p str)> {
+    let (last, steps) = path.steps.split_last()?;
     let mut at = root;
     for step in steps {
-        at = child(at, step).map_err(|_| "a part of the path is missing")?;
+        at = match &mut at.value {
+            Value::Map(map) => map.get_mut(step.as_str())?,
+            Value::Seq(items) => {
+                let place = index(step, items.len()).ok()?;
+                &mut items[place]
+            }
+            Value::Scalar(_) => return None,
+        };
     }
-    if at.is_scalar() {
-        return Err("a part of the path is missing");
-    }
-    Ok((at, last))
+    (!at.is_scalar()).then_some((at, last))
 }
 
 fn index(key: &str, len: usize) -> Step<usize> {
-    let number: i64 = key.parse().map_err(|_| "not an index of a list")?;
+    let number: i64 = key.parse().map_err(|why: std::num::ParseIntError| {
+        use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+        let why = match why.kind() {
+            PosOverflow | NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        Refused::new("not an index of a list", format!("strconv.Atoi: parsing {key:?}: {why}"))
+    })?;
     let len = i64::try_from(len).unwrap_or(i64::MAX);
-    let at = if number < 0 { number + len } else { number };
-    if at < 0 || at >= len {
-        return Err("the index is outside of the list");
+    let at = if number < 0 { number.saturating_add(len) } else { number };
+    let outside = || {
+        let upstream = format!("Unable to access invalid index: {number}: invalid index referenced");
+        Refused::new("the index is outside of the list", upstream)
+    };
+    if at >= len {
+        return Err(outside());
     }
-    usize::try_from(at).map_err(|_| "the index is outside of the list")
+    usize::try_from(at).map_err(|_| outside())
 }
 
-fn child<'a>(node: &'a mut Node, key: &str) -> Step<&'a mut Node> {
-    match &mut node.value {
-        Value::Map(map) => map.get_mut(key).ok_or("the path is missing"),
-        Value::Seq(items) => {
-            let at = index(key, items.len())?;
-            Ok(&mut items[at])
-        }
-        Value::Scalar(_) => Err("the path leads into a scalar"),
+/// What a collection holds at a key; a mapping may hold nothing there.
+fn child<'a>(node: &'a Node, key: &str) -> Step<Option<&'a Node>> {
+    match &node.value {
+        Value::Map(map) => Ok(map.get(key)),
+        Value::Seq(items) => Ok(Some(&items[index(key, items.len())?])),
+        Value::Scalar(_) => Ok(None),
     }
 }
 
@@ -232,27 +331,40 @@ fn add(parent: &mut Node, key: &str, value: Node) -> Step<()> {
     match &mut parent.value {
         Value::Map(map) => {
             map.insert(fl_yaml::SmolStr::new(key), value);
-            Ok(())
         }
         Value::Seq(items) => {
             // The end itself is a place to add at.
-            let at = if key == "-" { items.len() } else { index(key, items.len() + 1)? };
+            let at = if key == "-" {
+                items.len()
+            } else {
+                index(key, items.len() + 1).map_err(|why| match why.reason {
+                    "not an index of a list" => {
+                        why.within(&format!("value was not a proper array index: '{key}'"))
+                    }
+                    _ => why,
+                })?
+            };
             items.insert(at, value);
-            Ok(())
         }
-        Value::Scalar(_) => Err("the path leads into a scalar"),
+        Value::Scalar(_) => {}
     }
+    Ok(())
 }
 
 fn remove(parent: &mut Node, key: &str) -> Step<Node> {
     match &mut parent.value {
-        Value::Map(map) => map.remove(key).ok_or("there is nothing to remove"),
         Value::Seq(items) => {
             let at = index(key, items.len())?;
             Ok(items.remove(at))
         }
-        Value::Scalar(_) => Err("the path leads into a scalar"),
+        Value::Map(map) => map.remove(key).ok_or_else(|| nothing(key)),
+        Value::Scalar(_) => Err(nothing(key)),
     }
+}
+
+fn nothing(key: &str) -> Refused {
+    let upstream = format!("Unable to remove nonexistent key: {key}: missing value");
+    Refused::new("there is nothing to remove", upstream)
 }
 
 fn same(a: &Node, b: &Node) -> bool {
@@ -295,6 +407,10 @@ mod tests {
                 r#"{"a":true}"#,
             ),
             ("{a: 1}", "- {op: test, path: /b}", r#"{"a":1}"#),
+            // A mapping takes what it does not have yet, and gives null for it.
+            ("{a: 1}", "- {op: replace, path: /b, value: 2}", r#"{"a":1,"b":2}"#),
+            ("{a: 1}", "- {op: copy, from: /x, path: /b}", r#"{"a":1,"b":null}"#),
+            ("{a: 1}", "- {op: replace, path: '', value: {b: 2}}", r#"{"b":2}"#),
         ];
         for (object, patch, want) in cases {
             assert_eq!(patched(object, patch).as_deref(), Ok(want), "{patch}");
@@ -304,7 +420,7 @@ mod tests {
     #[test]
     fn refusals_name_operation_and_path() {
         let cases = [
-            ("{a: 1}", "- {op: replace, path: /b, value: 1}", "`/b`"),
+            ("{a: 1}", "- {op: replace, path: /b/c, value: 1}", "`/b/c`"),
             ("{a: 1}", "- {op: remove, path: /b/c}", "`/b/c`"),
             ("{a: [1]}", "- {op: add, path: /a/99999999999999999999, value: 1}", "`/a/99999999999999999999`"),
             ("{a: [1]}", "- {op: add, path: /a/3, value: 1}", "`/a/3`"),
@@ -318,6 +434,93 @@ mod tests {
         for (object, patch, want) in cases {
             let error = patched(object, patch).expect_err(patch).to_string();
             assert!(error.contains(want), "{patch}: {error}");
+        }
+    }
+
+    /// Recorded from kustomize.
+    #[test]
+    fn refusals_in_the_words_of_kustomize() {
+        let object = "{data: {k: v}, list: [1, 2]}";
+        let cases = [
+            (
+                "{op: replace, path: /b/c, value: 1}",
+                "replace operation does not apply: doc is missing path: /b/c: missing value",
+            ),
+            (
+                "{op: replace, path: /list/9, value: 1}",
+                "replace operation does not apply: doc is missing key: /list/9: missing value",
+            ),
+            (
+                "{op: remove, path: /data/x}",
+                "error in remove for path: '/data/x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                "{op: remove, path: /x/y}",
+                "remove operation does not apply: doc is missing path: \"/x/y\": missing value",
+            ),
+            (
+                "{op: remove, path: /list/x}",
+                "error in remove for path: '/list/x': strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            ("{op: test, path: /data/k, value: 2}", "testing value /data/k failed: test failed"),
+            ("{op: test, path: /data/z, value: 2}", "testing value /data/z failed: test failed"),
+            (
+                "{op: test, path: /q/z, value: 2}",
+                "test operation does not apply: is missing path: /q/z: missing value",
+            ),
+            (
+                "{op: test, path: /list/9, value: 2}",
+                "error in test for path: '/list/9': Unable to access invalid index: 9: invalid index referenced",
+            ),
+            (
+                "{op: add, path: /list/-9, value: 2}",
+                "error in add for path: '/list/-9': Unable to access invalid index: -9: invalid index referenced",
+            ),
+            (
+                "{op: add, path: /list/x, value: 2}",
+                "error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            (
+                "{op: add, path: /data/k/x, value: 2}",
+                "add operation does not apply: doc is missing path: \"/data/k/x\": missing value",
+            ),
+            (
+                "{op: add, path: '', value: 2}",
+                "add operation does not apply: doc is missing path: \"\": missing value",
+            ),
+            (
+                "{op: move, from: /x/y, path: /z}",
+                "move operation does not apply: doc is missing from path: /x/y: missing value",
+            ),
+            (
+                "{op: move, from: /x, path: /z}",
+                "error in move for path: 'x': Unable to remove nonexistent key: x: missing value",
+            ),
+            (
+                "{op: move, from: /data, path: /z/y}",
+                "move operation does not apply: doc is missing destination path: /z/y: missing value",
+            ),
+            (
+                "{op: move, from: /data, path: /list/9}",
+                "error in move for path: '/list/9': Unable to access invalid index: 9: invalid index referenced",
+            ),
+            (
+                "{op: copy, from: /x/y, path: /z}",
+                "copy operation does not apply: doc is missing from path: /x/y: missing value",
+            ),
+            (
+                "{op: copy, from: /data, path: /z/y}",
+                "copy operation does not apply: doc is missing destination path: /z/y: missing value",
+            ),
+            (
+                "{op: copy, from: /data, path: /list/9}",
+                "error while adding value during copy: Unable to access invalid index: 9: invalid index referenced",
+            ),
+            ("{op: frob, path: /x}", "Unexpected kind: frob"),
+        ];
+        for (operation, want) in cases {
+            let error = patched(object, &format!("- {operation}")).expect_err(operation);
+            assert_eq!(error.upstream(), want, "{operation}");
         }
     }
 }

@@ -24,8 +24,8 @@ pub(crate) fn merge_into_named(
     let [at] = found[..] else {
         let reason = if found.is_empty() { "no matches for Id" } else { "multiple matches for Id" };
         return Err(ErrorKind::PatchTarget {
-            patch: format!("strategic merge patch {id}"),
-            reason: reason.to_owned(),
+            patch: format!("strategic merge patch \"{id}\""),
+            reason: format!("{reason} {id}; failed to find unique target for patch {id}"),
         });
     };
     // A patch of the `patches` field is applied as it is; the older field goes through the path of selected ones.
@@ -141,11 +141,9 @@ pub(crate) fn json_into_selected(
         }
         target.expose_notes();
         tree::through_json(&mut target.node).map_err(|e| failed("JSON patch", target, e))?;
-        patch.apply(&mut target.node).map_err(|e| ErrorKind::Patch {
-            patch: "JSON patch".to_owned(),
-            target: before.to_string(),
-            reason: e.to_string(),
-        })?;
+        patch
+            .apply(&mut target.node)
+            .map_err(|error| ErrorKind::JsonPatch { target: before.to_string(), error })?;
         if target.node.as_map().is_none() {
             return Err(failed("JSON patch", target, "the result is no object"));
         }

@@ -1,0 +1,122 @@
+//! What the fields of a HelmRelease ask for, on an API server in this process. The expectations were recorded from Flux.
+
+mod lab;
+
+use fl_apply::Write;
+use lab::{MANAGER, World, condition, ready};
+use serde_json::{Value, json};
+
+fn message(object: &Value) -> &str {
+    condition(object, "Ready").and_then(|ready| ready["message"].as_str()).unwrap_or_default()
+}
+
+/// Version and state of each release, as the status lists them.
+fn history(object: &Value) -> Vec<(u64, String)> {
+    let list = object["status"]["history"].as_array().cloned().unwrap_or_default();
+    let text = |one: &Value| one["status"].as_str().unwrap_or_default().to_owned();
+    list.iter().map(|one| (one["version"].as_u64().unwrap_or_default(), text(one))).collect()
+}
+
+fn releases(list: &[(u64, &str)]) -> Vec<(u64, String)> {
+    list.iter().map(|(version, state)| (*version, (*state).to_owned())).collect()
+}
+
+/// A failed upgrade leaves what it made, unless it is asked to clean up; what was there before stays either way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_upgrade_cleans_up_when_asked() {
+    for clean in [false, true] {
+        let world = World::new().await;
+        world.apply(json!({}), "1").await;
+        world.settled("1").await;
+        let upgrade = json!({"values": {"extra": true, "bad": true}, "upgrade": {"cleanupOnFail": clean}});
+        world.apply(upgrade, "2").await;
+        let object = world.settled("2").await;
+        assert_eq!(ready(&object), ("False", "UpgradeFailed"), "{}", object["status"]);
+        assert_eq!(world.get("v1", "ConfigMap", "extra").await.is_none(), clean, "cleanupOnFail: {clean}");
+        assert!(world.get("v1", "ConfigMap", "app-cfg").await.is_some(), "it was there before");
+        world.end();
+    }
+}
+
+/// Kept values lie below the new ones, and keeping them is no reason to upgrade again in the same pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_the_last_release_are_kept() {
+    let world = World::new().await;
+    world.apply(json!({"values": {"color": "blue", "nested": {"a": 1, "b": 2}}}), "1").await;
+    world.settled("1").await;
+    let kept = json!({"values": {"nested": {"b": 3}}, "upgrade": {"preserveValues": true}});
+    world.apply(kept, "2").await;
+    let object = world.settled("2").await;
+    assert_eq!(ready(&object), ("True", "UpgradeSucceeded"), "{}", object["status"]);
+    let config = world.history().await.last().map(|release| json!(release.config)).unwrap_or_default();
+    assert_eq!(config, json!({"color": "blue", "nested": {"a": 1, "b": 3}}));
+    let map = world.get("v1", "ConfigMap", "app-cfg").await.expect("there");
+    assert_eq!(map["data"]["color"], "blue");
+    assert_eq!(history(&object), releases(&[(2, "deployed"), (1, "superseded")]));
+    world.end();
+}
+
+/// The newest release comes first. Failures are listed until an upgrade succeeds; then the last good one before it ends the list.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_release_is_listed_first() {
+    let world = World::new().await;
+    for (token, bad) in [("1", false), ("2", true), ("3", false), ("4", true)] {
+        world.apply(json!({"values": {"bad": bad, "color": token}}), token).await;
+        world.settled(token).await;
+    }
+    let object = world.settled("4").await;
+    let all = [(4, "failed"), (3, "deployed"), (2, "failed"), (1, "superseded")];
+    assert_eq!(history(&object), releases(&all));
+    world.apply(json!({"values": {"color": "5"}}), "5").await;
+    let object = world.settled("5").await;
+    assert_eq!(history(&object), releases(&[(5, "deployed"), (4, "failed"), (3, "superseded")]));
+    world.end();
+}
+
+/// An expression that can never be a bool is refused for good; there is nothing to wait for.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expression_that_is_no_bool_is_terminal() {
+    let world = World::new().await;
+    world.apply(json!({"dependsOn": [{"name": "app", "readyExpr": "'str'"}]}), "1").await;
+    let object = world.settled("1").await;
+    assert_eq!(ready(&object), ("False", "InvalidCELExpression"), "{}", object["status"]);
+    let wrong =
+        "failed to evaluate dependency app: CEL expression output type mismatch: expected bool, got string";
+    assert!(message(&object).ends_with(wrong), "{}", message(&object));
+    assert!(condition(&object, "Stalled").is_some());
+    world.end();
+}
+
+/// Where a kubeconfig cannot be had, the release says why, in the words of the one reader that Kustomizations use too.
+#[tokio::test(flavor = "multi_thread")]
+async fn remote_clusters_are_read_as_kustomizations_read_them() {
+    let world = World::new().await;
+    let remote = |name: &str| json!({"kubeConfig": {"configMapRef": {"name": name}}});
+    let map = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data});
+    let write = Write { ..MANAGER };
+    for one in [
+        map("moon", json!({"provider": "moon"})),
+        map("empty", json!({"address": "https://127.0.0.1:1"})),
+        map(
+            "account",
+            json!({"provider": "generic", "address": "https://127.0.0.1:1", "serviceAccountName": "who"}),
+        ),
+    ] {
+        world.cluster.create(&one, &write).await.expect("made");
+    }
+    let cases = [
+        ("none", "failed to get configmap default/none: configmaps \"none\" not found"),
+        ("moon", "provider 'moon' not implemented"),
+        ("empty", "provider '' not implemented"),
+        (
+            "account",
+            "failed to get access token for cluster: failed to get service account 'default/who': serviceaccounts \"who\" not found",
+        ),
+    ];
+    for (name, expected) in cases {
+        world.apply(remote(name), name).await;
+        let object = world.until(|object| message(object) == expected).await;
+        assert_eq!(ready(&object), ("False", "RESTClientError"));
+    }
+    world.end();
+}
