@@ -63,7 +63,6 @@ pub(crate) enum MacroKind {
     ExistsOne,
     Map,
     Filter,
-    SortBy,
     TransformList,
     TransformMap,
     TransformMapEntry,

@@ -3,7 +3,7 @@
 use crate::ast::{Expr, Kind, Literal, Macro, MacroKind, Position};
 use crate::error::{CompileError, Issue};
 use crate::functions;
-use crate::types::{BOOL, Bindings, INT, TEXT, Type, filled, fits, overloads};
+use crate::types::{BOOL, Bindings, ERROR, INT, TEXT, Type, filled, fits, overloads};
 
 /// Checks an expression against its variables and returns its type.
 pub(crate) fn check<'s>(
@@ -14,13 +14,21 @@ pub(crate) fn check<'s>(
     let mut checker = Checker {
         vars: vars.iter().map(|(n, t)| ((*n).to_owned(), t.clone())).collect(),
         issues: Vec::new(),
+        mixed: Vec::new(),
+        formatting: 0,
+        typed: !vars.iter().any(|(_, ty)| matches!(ty, Type::Dyn)),
     };
     let ty = checker.visit(expr);
-    if checker.issues.is_empty() {
-        Ok(ty)
-    } else {
-        Err(CompileError { issues: checker.issues, source: source.to_owned() })
+    let mut issues = checker.issues;
+    if issues.is_empty() {
+        issues = crate::literals::check(expr);
+        issues.append(&mut checker.mixed);
     }
+    if issues.is_empty() {
+        return Ok(ty);
+    }
+    issues.sort_by_key(|issue| issue.at);
+    Err(CompileError { issues, source: source.to_owned() })
 }
 
 /// Whether the expression refers to a free variable.
@@ -44,12 +52,25 @@ pub(crate) fn uses(expr: &Expr, name: &str) -> bool {
 struct Checker<'s> {
     vars: Vec<(String, Type<'s>)>,
     issues: Vec<Issue>,
+    /// Literals with items of several types; told when nothing else is wrong.
+    mixed: Vec<Issue>,
+    /// How many calls of `format` are around: what they print may be of any types.
+    formatting: usize,
+    /// Whether variables have types; where they have none, items of literals may be anything.
+    typed: bool,
 }
 
 impl<'s> Checker<'s> {
     fn complain(&mut self, at: Position, message: String) -> Type<'s> {
         self.issues.push(Issue { message, at });
-        Type::Dyn
+        ERROR
+    }
+
+    /// Tells of a value that should have been a boolean.
+    fn expect_bool(&mut self, at: Position, ty: &Type<'s>) {
+        if !ty.is_open() && !matches!(ty, Type::Named("bool")) {
+            self.complain(at, format!("expected type 'bool' but found '{}'", ty.shown()));
+        }
     }
 
     fn is_var(&self, name: &str) -> bool {
@@ -73,9 +94,9 @@ impl<'s> Checker<'s> {
                 None => self.complain(expr.at, format!("undeclared reference to '{name}' (in container '')")),
             },
             Kind::Select { operand, field, optional } => {
-                if let Kind::Ident(space) = &operand.kind
-                    && !self.is_var(space)
-                    && functions::type_named(&format!("{space}.{field}")).is_some()
+                if let Some(name) = crate::eval::qualified(operand, field)
+                    && !self.is_var(name.split('.').next().unwrap_or_default())
+                    && functions::type_named(&name).is_some()
                 {
                     return Type::Named("type");
                 }
@@ -95,6 +116,7 @@ impl<'s> Checker<'s> {
                         (ty, _) => ty,
                     })
                     .collect();
+                self.alike(types.iter().zip(items.iter().map(|(item, _)| item.at)));
                 Type::List(Box::new(joined(types)))
             }
             Kind::Map(entries) => {
@@ -107,6 +129,8 @@ impl<'s> Checker<'s> {
                         (ty, _) => ty,
                     });
                 }
+                self.alike(keys.iter().zip(entries.iter().map(|(key, _, _)| key.at)));
+                self.alike(values.iter().zip(entries.iter().map(|(_, value, _)| value.at)));
                 Type::Map(Box::new(joined(keys)), Box::new(joined(values)))
             }
             Kind::Macro(call) => self.run_macro(expr.at, call),
@@ -114,9 +138,26 @@ impl<'s> Checker<'s> {
         }
     }
 
+    /// Items of one literal are of one type.
+    fn alike<'t>(&mut self, items: impl Iterator<Item = (&'t Type<'s>, Position)>)
+    where
+        's: 't,
+    {
+        let mut first = None;
+        for (ty, at) in items {
+            let expected = *first.get_or_insert(ty);
+            let either_is_dynamic = expected.is_open() || ty.is_open();
+            if self.formatting == 0 && !expected.is_same(ty) && (self.typed || !either_is_dynamic) {
+                let message = format!("expected type '{}' but found '{}'", expected.shown(), ty.shown());
+                self.mixed.push(Issue { message, at });
+                return;
+            }
+        }
+    }
+
     fn select(&mut self, at: Position, base: &Type<'s>, field: &str, optional: bool) -> Type<'s> {
         let found = match base {
-            Type::Dyn => Type::Dyn,
+            open if open.is_open() => open.clone(),
             Type::Map(_, value) => (**value).clone(),
             Type::Object { .. } => match base.field(field) {
                 Some(ty) => ty,
@@ -130,7 +171,7 @@ impl<'s> Checker<'s> {
                 };
             }
             other => {
-                let text = format!("type '{other}' does not support field selection");
+                let text = format!("type '{}' does not support field selection", other.shown());
                 self.complain(at, text)
             }
         };
@@ -146,21 +187,26 @@ impl<'s> Checker<'s> {
                 let types: Vec<Type<'s>> = args.iter().map(|a| self.visit(a)).collect();
                 return self.resolve(at, &full, false, &types);
             }
-            if full == "math.greatest" || full == "math.least" {
-                let types: Vec<Type<'s>> = args.iter().map(|a| self.visit(a)).collect();
-                return match types.as_slice() {
-                    [Type::List(item)] => (**item).clone(),
-                    _ => joined(types),
-                };
-            }
         }
+        let formats = usize::from(name == "format");
+        self.formatting += formats;
         let mut types: Vec<Type<'s>> = target.map(|t| self.visit(t)).into_iter().collect();
         types.extend(args.iter().map(|a| self.visit(a)));
+        self.formatting -= formats;
+        if let ("_&&_" | "_||_", [left, right]) = (name, args) {
+            let (first, second) = (types[0].clone(), types[1].clone());
+            self.expect_bool(left.at, &first);
+            self.expect_bool(right.at, &second);
+            return BOOL;
+        }
         self.resolve(at, name, target.is_some(), &types)
     }
 
     fn resolve(&mut self, at: Position, name: &str, member: bool, types: &[Type<'s>]) -> Type<'s> {
-        let Some(all) = overloads(name).filter(|all| all.iter().any(|o| o.member == member)) else {
+        // The library of rules is older than the one of free expressions.
+        let hidden = self.typed && name == "reverse";
+        let Some(all) = overloads(name).filter(|all| !hidden && all.iter().any(|o| o.member == member))
+        else {
             return self.complain(at, format!("undeclared reference to '{name}' (in container '')"));
         };
         let mut result: Option<Type<'s>> = None;
@@ -177,10 +223,9 @@ impl<'s> Checker<'s> {
             });
         }
         result.unwrap_or_else(|| {
-            let shown =
-                |list: &[Type<'s>]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let shown = |list: &[Type<'s>]| list.iter().map(Type::shown).collect::<Vec<_>>().join(", ");
             let applied = match (member, types.split_first()) {
-                (true, Some((first, rest))) => format!("{first}.({})", shown(rest)),
+                (true, Some((first, rest))) => format!("{}.({})", first.shown(), shown(rest)),
                 _ => format!("({})", shown(types)),
             };
             self.complain(at, format!("found no matching overload for '{name}' applied to '{applied}'"))
@@ -192,14 +237,15 @@ impl<'s> Checker<'s> {
         let two = call.vars.len() == 2;
         let bound: Vec<Type<'s>> = match (&range, call.kind) {
             (Type::Optional(inner), MacroKind::OptMap | MacroKind::OptFlatMap) => vec![(**inner).clone()],
-            (Type::Dyn, _) => vec![Type::Dyn; call.vars.len()],
+            (open, _) if open.is_open() => vec![Type::Dyn; call.vars.len()],
             (Type::List(item), _) if two => vec![INT, (**item).clone()],
             (Type::List(item), _) => vec![(**item).clone()],
             (Type::Map(key, value), _) if two => vec![(**key).clone(), (**value).clone()],
             (Type::Map(key, _), _) => vec![(**key).clone()],
             (other, _) => {
                 let text = format!(
-                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                    "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
+                    other.shown()
                 );
                 self.complain(call.range.at, text);
                 vec![Type::Dyn; call.vars.len()]
@@ -221,19 +267,30 @@ impl<'s> Checker<'s> {
             }
             _ => None,
         };
-        if let Some(ty) = predicate.filter(|ty| !matches!(ty, Type::Dyn | Type::Named("bool"))) {
+        if let Some(ty) = predicate.filter(|ty| !ty.is_open() && !matches!(ty, Type::Named("bool"))) {
             let place = call.args.first().map_or(at, |a| a.at);
-            let text = format!(
-                "found no matching overload for '{}' applied to '(bool, {ty})'",
-                if call.kind == MacroKind::Exists { "_||_" } else { "_&&_" }
-            );
-            self.complain(place, text);
+            match call.kind {
+                MacroKind::All | MacroKind::Exists => self.expect_bool(place, ty),
+                // The others are conditions between what was gathered so far and that with one more.
+                kind => {
+                    let gathered = match kind {
+                        MacroKind::ExistsOne => INT.shown(),
+                        MacroKind::Filter => list_of(bound.first()),
+                        _ => list_of(types.last()),
+                    };
+                    let shown = ty.shown();
+                    let applied = format!("({shown}, {gathered}, {gathered})");
+                    self.complain(
+                        at,
+                        format!("found no matching overload for '_?_:_' applied to '{applied}'"),
+                    );
+                }
+            }
         }
         let last = types.last().cloned().unwrap_or(Type::Dyn);
         match call.kind {
             MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => BOOL,
             MacroKind::Filter => Type::List(Box::new(bound.first().cloned().unwrap_or(Type::Dyn))),
-            MacroKind::SortBy => range,
             MacroKind::Map | MacroKind::TransformList => Type::List(Box::new(last)),
             MacroKind::TransformMap => {
                 Type::Map(Box::new(bound.first().cloned().unwrap_or(Type::Dyn)), Box::new(last))
@@ -244,12 +301,17 @@ impl<'s> Checker<'s> {
     }
 }
 
+/// How a list of a type is shown.
+fn list_of(item: Option<&Type<'_>>) -> String {
+    format!("list({})", item.map_or_else(|| Type::Dyn.to_string(), Type::shown))
+}
+
 /// One type for several expressions: theirs if they agree, else dynamic.
 fn joined<'s>(types: Vec<Type<'s>>) -> Type<'s> {
     let mut types = types.into_iter();
     let Some(first) = types.next() else { return Type::Dyn };
     let agree = types.all(|other| {
-        !matches!(other, Type::Dyn)
+        !other.is_open()
             && fits(&first, &other, &mut Bindings::new())
             && fits(&other, &first, &mut Bindings::new())
     });

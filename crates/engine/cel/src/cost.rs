@@ -255,7 +255,7 @@ impl<'s> Estimator<'s> {
             range_cost.saturating_add(times.saturating_mul(step.saturating_add(around))).saturating_add(1);
         let result = match call.kind {
             MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => Known::Scalar,
-            MacroKind::Filter | MacroKind::SortBy => range,
+            MacroKind::Filter => range,
             MacroKind::Map | MacroKind::TransformList => Known::Sized(range.size(), Some(Box::new(last))),
             _ => Known::Sized(range.size(), None),
         };

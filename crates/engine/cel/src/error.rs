@@ -31,13 +31,13 @@ impl fmt::Display for CompileError {
             let line = before.matches('\n').count() + 1;
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
             let text = self.source.split('\n').nth(line - 1).unwrap_or_default();
-            write!(
-                f,
-                "ERROR: <input>:{line}:{}: {}\n | {text}\n | {}^",
-                column + 1,
-                issue.message,
-                ".".repeat(column)
-            )?;
+            // Characters of several bytes are taken for wide ones.
+            let mark = |c: char, narrow: char, wide: char| if c.len_utf8() > 1 { wide } else { narrow };
+            let dots: String = text.chars().take(column).map(|c| mark(c, '.', '．')).collect();
+            let caret = text.chars().nth(column).map_or('^', |c| mark(c, '^', '＾'));
+            let (place, message) = (column + 1, &issue.message);
+            let text = text.replace('\t', " ");
+            write!(f, "ERROR: <input>:{line}:{place}: {message}\n | {text}\n | {dots}{caret}")?;
         }
         Ok(())
     }

@@ -209,10 +209,8 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 
     fn run_macro(&mut self, call: &'v Macro) -> Eval<'a> {
-        match call.kind {
-            MacroKind::OptMap | MacroKind::OptFlatMap => return self.opt_map(call),
-            MacroKind::SortBy => return self.sort_by(call),
-            _ => {}
+        if matches!(call.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
+            return self.opt_map(call);
         }
         let range = self.range(call)?;
         match call.kind {
@@ -247,7 +245,7 @@ impl<'a, 'v> Scope<'a, 'v> {
                 Ok(Value::list(out))
             }
             MacroKind::TransformMap | MacroKind::TransformMapEntry => self.transform_map(call, range),
-            MacroKind::OptMap | MacroKind::OptFlatMap | MacroKind::SortBy => Err(EvalError::no_overload()),
+            MacroKind::OptMap | MacroKind::OptFlatMap => Err(EvalError::no_overload()),
         }
     }
 
@@ -321,22 +319,10 @@ impl<'a, 'v> Scope<'a, 'v> {
             _ => Err(EvalError::no_overload()),
         }
     }
-
-    fn sort_by(&mut self, call: &'v Macro) -> Eval<'a> {
-        let range = self.range(call)?;
-        let mut keyed = Vec::with_capacity(range.len());
-        for vars in range {
-            self.charge(2)?;
-            let item = vars[0].1.clone();
-            keyed.push((self.with(vars, |scope| scope.eval(&call.args[0]))?, item));
-        }
-        functions::lists::sort_pairs(&mut keyed)?;
-        Ok(Value::list(keyed.into_iter().map(|(_, item)| item).collect()))
-    }
 }
 
 /// `a.b` as a dotted name, for types in packages.
-fn qualified(operand: &Expr, field: &str) -> Option<String> {
+pub(crate) fn qualified(operand: &Expr, field: &str) -> Option<String> {
     match &operand.kind {
         Kind::Ident(name) => Some(format!("{name}.{field}")),
         Kind::Select { operand, field: inner, optional: false } => {

@@ -20,8 +20,8 @@ pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 pub struct Expression {
     expr: Expr,
     source: String,
-    /// The name of its type, when that is known and is not bool.
-    not_bool: Option<String>,
+    /// The name of its type, `dyn` where it is not known.
+    output: String,
 }
 
 impl Expression {
@@ -29,21 +29,26 @@ impl Expression {
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, CompileError> {
         let expr = parse(source)?;
         let vars: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
-        let not_bool = match check(&expr, &vars, source)? {
-            Type::Dyn | Type::Param(_) | Type::Named("bool") => None,
-            other => Some(other.to_string()),
+        let output = match check(&expr, &vars, source)? {
+            Type::Dyn | Type::Param(_) => Type::Dyn.to_string(),
+            known => known.to_string(),
         };
-        Ok(Self { expr, source: source.to_owned(), not_bool })
+        Ok(Self { expr, source: source.to_owned(), output })
     }
 
     /// Reads `source` without knowing its variables: a name that is none is found out when it is evaluated.
     pub fn parse(source: &str) -> Result<Self, CompileError> {
-        Ok(Self { expr: parse(source)?, source: source.to_owned(), not_bool: None })
+        Ok(Self { expr: parse(source)?, source: source.to_owned(), output: Type::Dyn.to_string() })
     }
 
     /// The type of an expression that can never come to a boolean.
     pub fn never_bool(&self) -> Option<&str> {
-        self.not_bool.as_deref()
+        Some(self.output.as_str()).filter(|name| !matches!(*name, "dyn" | "bool"))
+    }
+
+    /// The name of the type an expression comes to, `dyn` where that shows only when it runs.
+    pub fn output(&self) -> &str {
+        &self.output
     }
 
     pub fn source(&self) -> &str {

@@ -17,10 +17,10 @@ const SIGNS: &[&str] = &[
     ".", ",", "(", ")", "[", "]", "{", "}",
 ];
 
-/// Splits the source; every token with its offset in characters.
-pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Position)>, Issue> {
+/// Splits the source; every token with its offset in characters. What is no token is told and passed over.
+pub(crate) fn tokens(source: &str) -> Result<(Vec<(Token, Position)>, Vec<Issue>), Issue> {
     let chars: Vec<char> = source.chars().collect();
-    let mut out = Vec::new();
+    let (mut out, mut issues) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < chars.len() {
         let c = chars[at];
@@ -52,24 +52,32 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<(Token, Position)>, Issue> {
             out.push((token, at));
             at = end;
         } else if c == '`' {
-            let end = (at + 1..chars.len()).find(|i| chars[*i] == '`').ok_or_else(|| unknown(c, at))?;
+            let end = (at + 1..chars.len()).find(|i| chars[*i] == '`').ok_or_else(|| unknown("`", at))?;
             out.push((Token::Ident(chars[at + 1..end].iter().collect()), at));
             at = end + 1;
         } else {
             let sign =
                 SIGNS.iter().find(|s| s.chars().enumerate().all(|(i, c)| chars.get(at + i) == Some(&c)));
-            let sign = sign.ok_or_else(|| unknown(c, at))?;
+            let Some(sign) = sign else {
+                // Half of an operator takes the character with it that should have been its other half.
+                let len = if matches!(c, '=' | '&' | '|') { 2 } else { 1 };
+                let end = (at + len).min(chars.len());
+                let text: String = chars[at..end].iter().collect();
+                issues.push(unknown(&text, at));
+                at = end;
+                continue;
+            };
             // `a[?b:c]` cannot occur: `?` starts no expression but an optional entry.
             out.push((Token::Sign(sign), at));
             at += sign.len();
         }
     }
     out.push((Token::End, chars.len()));
-    Ok(out)
+    Ok((out, issues))
 }
 
-fn unknown(c: char, at: usize) -> Issue {
-    Issue { message: format!("Syntax error: token recognition error at: '{c}'"), at }
+fn unknown(text: &str, at: usize) -> Issue {
+    Issue { message: format!("Syntax error: token recognition error at: '{text}'"), at }
 }
 
 fn number(chars: &[char], start: usize) -> Result<(Literal, usize), Issue> {

@@ -17,6 +17,7 @@ mod eval;
 mod expression;
 mod functions;
 mod lexer;
+mod literals;
 mod names;
 mod parser;
 mod rules;

@@ -8,6 +8,10 @@ use crate::lexer::{Token, tokens};
 const MAX_DEPTH: usize = 100;
 const MAX_SOURCE: usize = 100_000;
 
+/// What an expression may begin with beside brackets, as the reference's parser lists it.
+const BEGINNINGS: &str =
+    "'.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER";
+
 /// Words that may not name variables.
 const RESERVED: &[&str] = &[
     "as",
@@ -40,10 +44,15 @@ pub(crate) fn parse(source: &str) -> Result<Expr, CompileError> {
             at: 0,
         }));
     }
-    let tokens = tokens(source).map_err(fail)?;
+    let (tokens, mut issues) = tokens(source).map_err(fail)?;
     let mut parser = Parser { tokens, next: 0, depth: 0 };
-    let expr = parser.expr().and_then(|e| parser.end().map(|()| e));
-    expr.map_err(fail)
+    match parser.expr().and_then(|e| parser.end().map(|()| e)) {
+        Ok(expr) if issues.is_empty() => return Ok(expr),
+        Ok(_) => {}
+        Err(issue) => issues.push(issue),
+    }
+    issues.sort_by_key(|issue| issue.at);
+    Err(CompileError { issues, source: source.to_owned() })
 }
 
 struct Parser {
@@ -85,11 +94,46 @@ impl Parser {
     fn end(&self) -> Result<(), Issue> {
         match self.peek() {
             Token::End => Ok(()),
-            _ => Err(Issue {
-                message: format!("Syntax error: extraneous input '{}' expecting <EOF>", self.shown()),
-                at: self.at(),
-            }),
+            _ => {
+                Err(self
+                    .superfluous("<EOF>", matches!(self.tokens.get(self.next + 1), Some((Token::End, _)))))
+            }
         }
+    }
+
+    /// A token too many: one that could be left out is extraneous, others do not match.
+    fn superfluous(&self, wanted: &str, alone: bool) -> Issue {
+        if !alone {
+            return self.unexpected(wanted);
+        }
+        Issue {
+            message: format!("Syntax error: extraneous input '{}' expecting {wanted}", self.shown()),
+            at: self.at(),
+        }
+    }
+
+    /// A bracket that is not closed.
+    fn unclosed(&self, close: &str) -> Issue {
+        match self.peek() {
+            Token::End => {
+                Issue { message: format!("Syntax error: missing '{close}' at '<EOF>'"), at: self.at() }
+            }
+            _ => self.unexpected(&format!("'{close}'")),
+        }
+    }
+
+    /// A point with no name behind it.
+    fn nameless(&self) -> Issue {
+        let read = match self.peek() {
+            Token::End => ".".to_owned(),
+            _ => format!(".{}", self.shown()),
+        };
+        Issue { message: format!("Syntax error: no viable alternative at input '{read}'"), at: self.at() }
+    }
+
+    /// Nothing between items, or after the last one of a list or map.
+    fn unseparated(&self, close: &str) -> Issue {
+        self.unexpected(&format!("{{'{close}', ','}}"))
     }
 
     fn shown(&self) -> String {
@@ -224,12 +268,16 @@ impl Parser {
                 return Err(Issue { message: "expression recursion limit exceeded".to_owned(), at });
             }
             if sign.starts_with('[') {
+                if !self.begins() {
+                    let (open, rest) = BEGINNINGS.split_at("'.', '-', '!', ".len());
+                    return Err(self.unexpected(&format!("{{'[', '{{', '(', {open}'?', {rest}}}")));
+                }
                 let index = self.expr()?;
                 self.expect("]")?;
                 operand = call(at, if sign == "[?" { "_[?_]" } else { "_[_]" }, vec![operand, index]);
                 continue;
             }
-            let Token::Ident(field) = self.peek().clone() else { return Err(self.unexpected("IDENTIFIER")) };
+            let Token::Ident(field) = self.peek().clone() else { return Err(self.nameless()) };
             self.next += 1;
             operand = match self.accept(&["("]) {
                 Some((_, open)) if sign == "." => {
@@ -256,12 +304,27 @@ impl Parser {
         if self.accept(&[close]).is_some() {
             return Ok(args);
         }
+        if !self.begins() {
+            // Directly behind the bracket there may also be nothing.
+            return Err(self.unexpected(&format!("{{'[', '{{', '(', '{close}', {BEGINNINGS}}}")));
+        }
         loop {
             args.push(self.expr()?);
             if self.accept(&[","]).is_none() {
-                self.expect(close)?;
+                if self.accept(&[close]).is_none() {
+                    return Err(self.unseparated(close));
+                }
                 return Ok(args);
             }
+        }
+    }
+
+    /// Whether an expression can begin here.
+    fn begins(&self) -> bool {
+        match self.peek() {
+            Token::Literal(_) | Token::Ident(_) => true,
+            Token::Sign(sign) => matches!(*sign, "." | "(" | "[" | "[?" | "{" | "{?" | "!" | "-"),
+            Token::End => false,
         }
     }
 
@@ -278,14 +341,18 @@ impl Parser {
             }
             Token::Sign(".") => {
                 self.next += 1;
-                let Token::Ident(name) = self.peek().clone() else { return Err(self.unexpected("IDENTIFIER")) };
+                let Token::Ident(name) = self.peek().clone() else {
+                    return Err(self.unexpected("IDENTIFIER"));
+                };
                 self.next += 1;
                 self.name(name, at)
             }
             Token::Sign("(") => {
                 self.next += 1;
                 let inner = self.expr()?;
-                self.expect(")")?;
+                if self.accept(&[")"]).is_none() {
+                    return Err(self.unclosed(")"));
+                }
                 Ok(inner)
             }
             Token::Sign(sign @ ("[" | "[?")) => {
@@ -296,7 +363,13 @@ impl Parser {
                 self.next += 1;
                 self.map(at, sign == "{?")
             }
-            _ => Err(self.unexpected("{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}")),
+            _ => {
+                let begins = |token: Option<&(Token, Position)>| {
+                    token.is_some_and(|(t, _)| matches!(t, Token::Literal(_) | Token::Ident(_)))
+                };
+                let alone = begins(self.tokens.get(self.next + 1));
+                Err(self.superfluous(&format!("{{'[', '{{', '(', {BEGINNINGS}}}"), alone))
+            }
         }
     }
 
@@ -309,11 +382,13 @@ impl Parser {
             Some((_, open)) => {
                 let mut args = self.arguments(")")?;
                 if name == "has" && args.len() == 1 {
-                    return match args.remove(0).kind {
+                    let argument = args.remove(0);
+                    let at = argument.at;
+                    return match argument.kind {
                         Kind::Select { operand, field, optional: false } => {
                             Ok(Expr { at: open, kind: Kind::Has { operand, field } })
                         }
-                        _ => Err(Issue { message: "invalid argument to has() macro".to_owned(), at: open }),
+                        _ => Err(Issue { message: "invalid argument to has() macro".to_owned(), at }),
                     };
                 }
                 Ok(Expr { at: open, kind: Kind::Call { target: None, name, args } })
@@ -331,7 +406,9 @@ impl Parser {
             items.push((self.expr()?, optional));
             optional = false;
             if self.accept(&[","]).is_none() {
-                self.expect("]")?;
+                if self.accept(&["]"]).is_none() {
+                    return Err(self.unseparated("]"));
+                }
                 break;
             }
         }
@@ -350,7 +427,9 @@ impl Parser {
             entries.push((key, self.expr()?, optional));
             optional = false;
             if self.accept(&[","]).is_none() {
-                self.expect("}")?;
+                if self.accept(&["}"]).is_none() {
+                    return Err(self.unseparated("}"));
+                }
                 break;
             }
         }
@@ -370,7 +449,6 @@ fn method(target: Expr, name: String, args: Vec<Expr>, at: Position) -> Parsed {
         ("exists_one" | "existsOne", 2 | 3) => MacroKind::ExistsOne,
         ("map", 2 | 3) => MacroKind::Map,
         ("filter", 2) => MacroKind::Filter,
-        ("sortBy", 2) => MacroKind::SortBy,
         ("transformList", 3 | 4) => MacroKind::TransformList,
         ("transformMap", 3 | 4) => MacroKind::TransformMap,
         ("transformMapEntry", 3 | 4) => MacroKind::TransformMapEntry,

@@ -27,6 +27,10 @@ pub(crate) enum Type<'s> {
 pub(crate) const BOOL: Type<'static> = Type::Named("bool");
 pub(crate) const INT: Type<'static> = Type::Named("int");
 pub(crate) const TEXT: Type<'static> = Type::Named("string");
+const TIMESTAMP: &str = "google.protobuf.Timestamp";
+const DURATION: &str = "google.protobuf.Duration";
+/// What something is that an error was told about.
+pub(crate) const ERROR: Type<'static> = Type::Named("!error!");
 
 impl<'s> Type<'s> {
     /// The type of values of a schema; `None` where rules cannot look.
@@ -56,6 +60,37 @@ impl<'s> Type<'s> {
             },
             SchemaType::Any => return None,
         })
+    }
+
+    /// The name messages of the type check use.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Type::Named(TIMESTAMP) => "timestamp".to_owned(),
+            Type::Named(DURATION) => "duration".to_owned(),
+            Type::Named("null_type") => "null".to_owned(),
+            Type::List(item) => format!("list({})", item.shown()),
+            Type::Map(key, value) => format!("map({}, {})", key.shown(), value.shown()),
+            Type::Optional(inner) => format!("optional_type({})", inner.shown()),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether a value may be of any type, or an error was told about it already.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Type::Dyn | Type::Named("!error!"))
+    }
+
+    /// Whether two types are one, without any give.
+    pub(crate) fn is_same(&self, other: &Type<'_>) -> bool {
+        match (self, other) {
+            (Type::Dyn, Type::Dyn) => true,
+            (Type::Named(a), Type::Named(b)) => a == b,
+            (Type::Param(a), Type::Param(b)) => a == b,
+            (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => a.is_same(b),
+            (Type::Map(ak, av), Type::Map(bk, bv)) => ak.is_same(bk) && av.is_same(bv),
+            (Type::Object { schema: a, .. }, Type::Object { schema: b, .. }) => std::ptr::eq(*a, *b),
+            _ => false,
+        }
     }
 
     /// A field of an object type.
@@ -124,19 +159,19 @@ pub(crate) fn fits<'s>(wanted: &Type<'s>, given: &Type<'s>, bound: &mut Bindings
                 bound.insert(*name, given.clone());
                 true
             }
-            Some(Type::Dyn) => true,
+            Some(known) if known.is_open() => true,
             Some(known) => {
-                if matches!(given, Type::Dyn) {
+                if given.is_open() {
                     bound.insert(*name, Type::Dyn);
                     return true;
                 }
                 fits(&known, given, bound) || fits(given, &known, bound)
             }
         },
-        (Type::Dyn, _) | (_, Type::Dyn) => true,
-        (Type::Named(a), Type::Named(b)) => a == b,
+        (wanted, given) if wanted.is_open() || given.is_open() => true,
         // Null stands for an absent object, time or opaque value.
-        (Type::Object { .. }, Type::Named("null_type")) => true,
+        (Type::Object { .. } | Type::Named(TIMESTAMP | DURATION), Type::Named("null_type")) => true,
+        (Type::Named(a), Type::Named(b)) => a == b,
         (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => fits(a, b, bound),
         (Type::Map(ak, av), Type::Map(bk, bv)) => fits(ak, bk, bound) && fits(av, bv, bound),
         (Type::Object { schema: a, .. }, Type::Object { schema: b, .. }) => std::ptr::eq(*a, *b),

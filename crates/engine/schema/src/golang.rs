@@ -61,7 +61,7 @@ pub(crate) fn escape_html(json: &str) -> String {
 }
 
 /// Why a pattern does not compile, in the words of Go's regexp where the two engines see the same fault.
-pub(crate) fn pattern_error(pattern: &str, error: &regex::Error) -> String {
+pub fn pattern_error(pattern: &str, error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
     let why = match last {

@@ -35,6 +35,7 @@ pub use defaulting::default;
 pub use definition::{RuleCheck, RuleVerdict, validate_definition};
 pub use field_error::{FieldError, FieldErrorKind, go_quote};
 pub use go_syntax::go_syntax_error;
+pub use golang::pattern_error;
 pub use lists::check_list_types;
 pub use model::{
     Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,

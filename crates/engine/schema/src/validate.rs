@@ -91,7 +91,10 @@ fn check_type(value: &Value, schema: &Schema, path: &str) -> Outcome {
         return Outcome { matched: 1, ..Outcome::default() };
     }
     let wants = |word: &str| words.split(',').any(|w| w == word);
-    let whole_float = matches!(value, Value::Number(n) if n.is_f64() && n.as_f64().is_some_and(|f| f.fract() == 0.0))
+    // A float is whole only as far as it can tell one whole number from the next.
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    let is_whole = |f: f64| f.fract() == 0.0 && f.abs() <= EXACT;
+    let whole_float = matches!(value, Value::Number(n) if n.is_f64() && n.as_f64().is_some_and(is_whole))
         && wants("integer");
     let fits = wants(found) || whole_float || (found == "integer" && wants("number"));
     if let Some(format) = known_format(schema) {

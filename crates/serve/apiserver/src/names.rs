@@ -14,12 +14,17 @@ fn is_label(s: &str) -> bool {
     }
 }
 
-/// A `generateName` may end in a dash: what follows is generated.
-fn unmask_prefix(name: &str, prefix: bool) -> String {
-    match name.strip_suffix('-') {
-        Some(stem) if prefix => format!("{stem}a"),
-        _ => name.to_owned(),
-    }
+/// A `generateName` may end in a dash: what follows is generated. The character before the dash is covered with it.
+pub(crate) fn unmask_prefix(name: &str, prefix: bool) -> String {
+    let stem = name.strip_suffix('-').filter(|stem| prefix && !stem.is_empty());
+    stem.map_or_else(
+        || name.to_owned(),
+        |stem| {
+            let mut chars = stem.chars();
+            chars.next_back();
+            format!("{}a", chars.as_str())
+        },
+    )
 }
 
 /// What is wrong with `name` as a DNS-1123 subdomain; empty when it is one.
@@ -64,4 +69,15 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_not_looked_at() {
+        assert!(dns1123_subdomain("web-", true).is_empty() && dns1123_subdomain("A-", true).is_empty());
+        assert!(!dns1123_subdomain("A-", false).is_empty() && !dns1123_subdomain("Ab-", true).is_empty());
+    }
 }

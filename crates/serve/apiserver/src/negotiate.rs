@@ -59,14 +59,12 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
 /// Picks the first clause this server can serve.
 pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
     let header = if header.trim().is_empty() { "*/*" } else { header };
-    let mut known = false;
     for clause in clauses(header) {
         let form = match clause.media {
             "application/json" | "*/*" | "application/*" => Form::Json,
             "application/yaml" => Form::Yaml,
             _ => continue,
         };
-        known = true;
         let parameter =
             |name: &str| clause.parameters.iter().find(|(k, _)| *k == name).map_or("", |(_, v)| *v);
         let made =
@@ -88,13 +86,38 @@ pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
             _ => {}
         }
     }
-    const SERVED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-    if known {
-        // The form is served, what it should be shown as is not.
-        let message = format!("only the following media types are accepted: {SERVED}");
-        return Err(ApiError::new(406, "NotAcceptable", message));
+    Err(not_served())
+}
+
+/// What an answer should be in or be shown as is not served.
+fn not_served() -> ApiError {
+    let message = format!("only the following media types are accepted: {SERVED}");
+    ApiError::new(406, "NotAcceptable", message)
+}
+
+/// Refuses what discovery cannot be shown as. Who asks for protobuf alone can read its JSON too.
+pub(crate) fn discovery(header: &str, accept: Result<Accept, ApiError>) -> Result<(), ApiError> {
+    if header.contains("protobuf") {
+        return Ok(());
     }
-    Err(not_acceptable(SERVED))
+    route(header, false)?;
+    match accept {
+        Ok(accept) if accept.view == View::Object => Ok(()),
+        Ok(_) => Err(not_served()),
+        Err(error) => Err(error),
+    }
+}
+
+const SERVED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Refuses what the router of built-in types finds no route for: it knows types and `*/*`, and no `application/*`.
+pub(crate) fn route(header: &str, collection: bool) -> Result<(), ApiError> {
+    let known = |media: &str| media == "*/*" || SERVED.split(", ").any(|served| served == media);
+    if header.trim().is_empty() || clauses(header).iter().any(|clause| known(clause.media)) {
+        return Ok(());
+    }
+    const STREAMS: &str = ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+    Err(not_acceptable(&format!("{SERVED}{}", if collection { STREAMS } else { "" })))
 }
 
 /// A form that is not served at all.
@@ -119,5 +142,15 @@ mod tests {
         assert_eq!(skipped.form, Form::Yaml);
         assert_eq!(accept("application/vnd.kubernetes.protobuf", false).expect_err("refused").code, 406);
         assert_eq!(accept("", false).expect("served").form, Form::Json);
+    }
+
+    #[test]
+    fn the_router_knows_no_half_wildcards() {
+        assert!(route("", false).is_ok() && route("text/html, */*;q=0.1", false).is_ok());
+        assert!(route("application/json;as=Table", false).is_ok());
+        let refused = route("application/*", false).expect_err("refused").message;
+        assert!(refused.ends_with("application/vnd.kubernetes.protobuf"), "{refused}");
+        let refused = route("text/html", true).expect_err("refused").message;
+        assert!(refused.ends_with("protobuf;stream=watch"), "{refused}");
     }
 }

@@ -12,6 +12,7 @@ use crate::object;
 use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
+use crate::verbs::create::check_namespace;
 use crate::verbs::decode;
 use crate::verbs::fields::Tracker;
 
@@ -23,15 +24,10 @@ pub(crate) fn is_review(rt: &ResourceType) -> bool {
 
 pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
     let rt = &target.rt;
-    let text = decode::json_text(call)?;
-    let mut review: Value =
-        serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
-    let kind = object::kind(&review);
-    if !review.is_object() || (!kind.is_empty() && kind != rt.kind) {
-        return Err(ApiError::bad_request(format!("{kind} cannot be handled as a {}", rt.kind)));
-    }
-    decode::stamp_type(&mut review, rt);
+    let options = crate::verbs::options::read(call, "CreateOptions", false)?;
+    let mut review = decode::body(inner, call, rt, options.validation)?;
     object::meta_mut(&mut review);
+    check_namespace(&mut review, target)?;
     if matches!(rt.kind.as_str(), "TokenReview") || rt.kind.ends_with("AccessReview") {
         track(inner, call, target, &mut review)?;
     }
@@ -42,13 +38,11 @@ pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcom
             review["status"] = json!({"userInfo": call.user.to_json()});
         }
         "SelfSubjectRulesReview" => rules_review(inner, call, &mut review)?,
-        "SelfSubjectAccessReview" => access_review(inner, &call.user.clone(), &mut review, false)?,
+        "SelfSubjectAccessReview" => access_review(inner, &call.user, &mut review, false, None)?,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             let user = subject(&review);
-            if rt.namespaced {
-                check_local(target, &review)?;
-            }
-            access_review(inner, &user, &mut review, true)?;
+            let local = rt.namespaced.then_some(target.namespace.as_str());
+            access_review(inner, &user, &mut review, true, local)?;
         }
         _ => return Err(ApiError::method_not_allowed()),
     }
@@ -71,32 +65,6 @@ fn track(inner: &Inner, call: &Call, target: &Target, object: &mut Value) -> Out
     Ok(())
 }
 
-/// A local review is about its own namespace.
-fn check_local(target: &Target, review: &Value) -> Outcome<()> {
-    if let Some(path) = review.pointer("/spec/nonResourceAttributes").filter(|path| !path.is_null()) {
-        let part = |key: &str| json!(path[key].as_str().unwrap_or_default());
-        let shown = format!("{{\"Path\":{},\"Verb\":{}}}", part("path"), part("verb"));
-        let error = FieldError {
-            value: Some(shown),
-            ..FieldError::invalid(
-                "spec.nonResourceAttributes",
-                &Value::Null,
-                "disallowed on this kind of request",
-            )
-        };
-        return Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &[error]));
-    }
-    let Some(asked) = review.pointer("/spec/resourceAttributes/namespace").and_then(Value::as_str) else {
-        return Ok(());
-    };
-    if asked == target.namespace {
-        return Ok(());
-    }
-    let field = "spec.resourceAttributes.namespace";
-    let error = FieldError::invalid(field, &json!(asked), "must match metadata.namespace");
-    Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &[error]))
-}
-
 fn strings(value: Option<&Value>) -> Vec<String> {
     value
         .and_then(Value::as_array)
@@ -117,40 +85,20 @@ fn subject(review: &Value) -> User {
     }
 }
 
-fn access_review(inner: &Inner, user: &User, review: &mut Value, named: bool) -> Outcome<()> {
+fn access_review(
+    inner: &Inner,
+    user: &User,
+    review: &mut Value,
+    named: bool,
+    local: Option<&str>,
+) -> Outcome<()> {
     let spec = &review["spec"];
-    let mut errors = Vec::new();
-    let invalid = |field: &str, detail: &str| FieldError::invalid(field, &json!(""), detail);
-    if named && user.name.is_empty() && user.groups.is_empty() {
-        errors.push(invalid("spec.user", "at least one of user or group must be specified"));
-    }
-    let (resource, path) = (spec.get("resourceAttributes"), spec.get("nonResourceAttributes"));
-    let both = resource.is_some_and(|r| !r.is_null()) && path.is_some_and(|p| !p.is_null());
-    let neither =
-        resource.is_none_or(serde_json::Value::is_null) && path.is_none_or(serde_json::Value::is_null);
-    if both || neither {
-        let detail = if both {
-            "cannot be specified in combination with resourceAttributes"
-        } else {
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        };
-        let field = if both { "spec.nonResourceAttributes" } else { "spec.resourceAttributes" };
-        let mut error = invalid(field, detail);
-        let part = |key: &str| {
-            let value = path.and_then(|p| p.get(key)).and_then(Value::as_str).unwrap_or_default();
-            json!(value)
-        };
-        error.value = Some(if both {
-            format!("{{\"Path\":{},\"Verb\":{}}}", part("path"), part("verb"))
-        } else {
-            "null".to_owned()
-        });
-        errors.push(error);
-    }
+    let errors = crate::builtin::access_review(spec, named, local);
     if !errors.is_empty() {
         // Upstream forgets the kind in this refusal.
         return Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &errors));
     }
+    let (resource, path) = (spec.get("resourceAttributes"), spec.get("nonResourceAttributes"));
     let from = resource.filter(|r| !r.is_null()).or(path).cloned().unwrap_or_default();
     let text = |field: &str| from.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let at = Attributes {
@@ -331,9 +279,10 @@ fn track_request(call: &Call, request: &mut Value) -> Outcome<()> {
         reset: &nothing,
         versions: &fl_ssa::OneVersion,
     };
-    // Go's empty value of the type has a spec already.
+    // Go's empty value of the type has a spec already, and in it a reference to nothing.
+    let spec = json!({"boundObjectRef": null});
     let empty =
-        json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}, "status": {}});
+        json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": spec, "status": {}});
     fl_ssa::update(described, &empty, request);
     Ok(())
 }

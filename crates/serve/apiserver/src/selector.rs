@@ -312,7 +312,12 @@ impl FieldSelector {
                 ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'"))
             })?;
             let value = unescape(&part[at + width..]).ok_or_else(|| {
-                ApiError::bad_request(format!("invalid field selector: invalid escape in {part:?}"))
+                let why = if part[at + width..].contains('=') {
+                    "unescaped character in value: 61".to_owned()
+                } else {
+                    format!("invalid escape in {part:?}")
+                };
+                ApiError::bad_request(format!("invalid field selector: {why}"))
             })?;
             terms.push((part[..at].to_owned(), value, equal));
         }

@@ -89,6 +89,13 @@ impl ApiError {
         Self::invalid_kind(group, &rt.kind, name, errors)
     }
 
+    /// An object whose name cannot be told, at a path that names one.
+    pub(crate) fn nameless(name: &str) -> Self {
+        Self::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))
+    }
+
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let shown = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };

@@ -292,3 +292,37 @@ async fn an_empty_list_has_an_owner() {
     assert_eq!(made.body["metadata"]["managedFields"][0]["fieldsV1"], json!({"f:rules": {}}));
     assert_eq!(made.body["rules"], Value::Null, "storage does not tell it from none");
 }
+
+#[tokio::test]
+async fn a_patch_leaves_an_object_what_it_is() {
+    let client = Client::new().await;
+    let (all, one) = ("/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/typed");
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"typed"}}"#;
+    assert_eq!(client.raw("POST", all, "application/json", body).await.code, 201);
+    let merge = "application/merge-patch+json";
+    assert_eq!(client.raw("PATCH", one, merge, r#"{"kind":null}"#).await.code, 200);
+    let said = client.raw("PATCH", one, merge, r#"{"apiVersion":null}"#).await;
+    assert_eq!(said.code, 400);
+    assert_eq!(
+        said.body["message"],
+        "the name of the object (typed based on URL) was undeterminable: name must be provided"
+    );
+    // What is applied to an object that is there need not repeat its name.
+    let nameless = "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n";
+    let apply = "application/apply-patch+yaml";
+    let applied = client.raw("PATCH", &format!("{one}?fieldManager=m"), apply, nameless).await;
+    assert_eq!((applied.code, &applied.body["data"]["a"]), (200, &json!("b")));
+    let missing = client.raw("PATCH", &format!("{all}/none?fieldManager=m"), apply, nameless).await;
+    assert_eq!(missing.code, 400);
+}
+
+#[tokio::test]
+async fn the_router_takes_what_it_can_serve() {
+    let client = Client::new().await;
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let said = client.raw("POST", path, "application/json", r#"{"spec":{"user":"x"}}"#).await;
+    assert_eq!(said.code, 422);
+    assert_eq!(said.body["details"]["causes"][0]["field"], "spec.resourceAttributes");
+    let bindings = client.raw("GET", "/api/v1/bindings", "application/json", "").await;
+    assert_eq!(bindings.code, 404);
+}

@@ -21,7 +21,7 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
             Value::Text(t) => match t.as_ref() {
                 "1" | "t" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
                 "0" | "f" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-                other => Err(EvalError::new(format!("strconv.ParseBool: parsing {}: invalid syntax", fl_schema::go_quote(other)))),
+                _ => Err(unreadable("bool")),
             },
             _ => Err(EvalError::no_overload()),
         },
@@ -33,15 +33,16 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
         "timestamp" => match value {
             Value::Timestamp(_) => Ok(value.clone()),
             Value::Int(seconds) => Ok(Value::Timestamp(i128::from(*seconds) * 1_000_000_000)),
-            Value::Text(t) => time::parse_timestamp(t).map(Value::Timestamp).ok_or_else(|| {
-                let quoted = fl_schema::go_quote(t);
-                EvalError::new(format!("parsing time {quoted} as \"2006-01-02T15:04:05Z07:00\": cannot parse {quoted} as \"2006\""))
-            }),
+            Value::Text(t) => time::parse_timestamp(t)
+                .map(Value::Timestamp)
+                .ok_or_else(|| unreadable("google.protobuf.Timestamp")),
             _ => Err(EvalError::no_overload()),
         },
         "duration" => match value {
             Value::Duration(_) => Ok(value.clone()),
-            Value::Text(t) => time::parse_go_duration(t).map(Value::Duration).ok_or_else(|| EvalError::new(format!("time: invalid duration {}", fl_schema::go_quote(t)))),
+            Value::Text(t) => time::parse_go_duration(t)
+                .map(Value::Duration)
+                .ok_or_else(|| unreadable("google.protobuf.Duration")),
             _ => Err(EvalError::no_overload()),
         },
         "base64.encode" => match value {
@@ -49,7 +50,9 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
             _ => Err(EvalError::no_overload()),
         },
         "base64.decode" => match value {
-            Value::Text(t) => bytes::decode_base64(t).map(|b| Value::Bytes(b.into())).ok_or_else(|| EvalError::new("illegal base64 data")),
+            Value::Text(t) => bytes::decode_base64(t)
+                .map(|b| Value::Bytes(b.into()))
+                .ok_or_else(|| EvalError::new("illegal base64 data")),
             _ => Err(EvalError::no_overload()),
         },
         _ => return None,
@@ -70,15 +73,18 @@ fn int<'a>(value: &Value<'a>) -> Eval<'a> {
             Ok(Value::Int(*n as i64))
         }
         Value::Double(_) => Err(range()),
-        Value::Text(t) => t.parse().map(Value::Int).map_err(|_| {
-            EvalError::new(format!("strconv.ParseInt: parsing {}: invalid syntax", fl_schema::go_quote(t)))
-        }),
+        Value::Text(t) => t.parse().map(Value::Int).map_err(|_| unreadable("int")),
         Value::Timestamp(t) => {
             i64::try_from(t.div_euclid(1_000_000_000)).map(Value::Int).map_err(|_| range())
         }
         Value::Duration(d) => Ok(Value::Int(d / 1_000_000_000)),
         _ => Err(EvalError::no_overload()),
     }
+}
+
+/// A text that does not read as the type it is converted to.
+fn unreadable(wanted: &str) -> EvalError {
+    EvalError::new(format!("type conversion error from 'string' to '{wanted}'"))
 }
 
 fn uint<'a>(value: &Value<'a>) -> Eval<'a> {
@@ -88,9 +94,7 @@ fn uint<'a>(value: &Value<'a>) -> Eval<'a> {
         Value::Int(n) => u64::try_from(*n).map(Value::Uint).map_err(|_| overflow()),
         Value::Double(n) if *n >= 0.0 && *n < 1.8446744073709552e19 => Ok(Value::Uint(*n as u64)),
         Value::Double(_) => Err(overflow()),
-        Value::Text(t) => t.parse().map(Value::Uint).map_err(|_| {
-            EvalError::new(format!("strconv.ParseUint: parsing {}: invalid syntax", fl_schema::go_quote(t)))
-        }),
+        Value::Text(t) => t.parse().map(Value::Uint).map_err(|_| unreadable("uint")),
         _ => Err(EvalError::no_overload()),
     }
 }
@@ -100,9 +104,7 @@ fn double<'a>(value: &Value<'a>) -> Eval<'a> {
         Value::Double(n) => Ok(Value::Double(*n)),
         Value::Int(n) => Ok(Value::Double(*n as f64)),
         Value::Uint(n) => Ok(Value::Double(*n as f64)),
-        Value::Text(t) => t.parse().map(Value::Double).map_err(|_| {
-            EvalError::new(format!("strconv.ParseFloat: parsing {}: invalid syntax", fl_schema::go_quote(t)))
-        }),
+        Value::Text(t) => t.parse().map(Value::Double).map_err(|_| unreadable("double")),
         _ => Err(EvalError::no_overload()),
     }
 }

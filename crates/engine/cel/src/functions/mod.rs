@@ -21,7 +21,7 @@ use crate::value::{Opaque, Value};
 
 /// Namespaces of functions.
 pub(crate) fn is_namespace(name: &str) -> bool {
-    matches!(name, "sets" | "optional" | "ip" | "math" | "strings" | "lists" | "format" | "cidr" | "base64")
+    matches!(name, "sets" | "optional" | "ip" | "strings" | "format" | "cidr" | "base64")
 }
 
 /// Types as values.
@@ -72,8 +72,7 @@ pub(crate) fn call<'a>(scope: &mut Scope<'a, '_>, name: &str, args: &[Value<'a>]
         .or_else(|| net::call(name, args))
         .or_else(|| url::call(name, args))
         .or_else(|| semver::call(name, args))
-        .or_else(|| named::call(name, args))
-        .or_else(|| math(name, args));
+        .or_else(|| named::call(name, args));
     found.unwrap_or_else(|| Err(EvalError::no_overload()))
 }
 
@@ -104,27 +103,14 @@ fn optional<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
     }))
 }
 
-/// `math.greatest` and `math.least`, over arguments or one list.
-fn math<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
-    let wanted = match name {
-        "math.greatest" => std::cmp::Ordering::Greater,
-        "math.least" => std::cmp::Ordering::Less,
-        _ => return None,
-    };
-    let items: Vec<Value<'a>> = match args {
-        [Value::List(list)] => list.iter().collect(),
-        many => many.to_vec(),
-    };
-    let mut items = items.into_iter();
-    let Some(mut best) = items.next() else { return Some(Err(EvalError::no_overload())) };
-    for item in items {
-        match item.compare(&best) {
-            Some(order) if order == wanted => best = item,
-            Some(_) => {}
-            None => return Some(Err(EvalError::no_overload())),
-        }
-    }
-    Some(Ok(best))
+/// Whether a text is a regular expression.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    pattern_fault(text).is_none()
+}
+
+/// Why a text is no regular expression.
+pub(crate) fn pattern_fault(text: &str) -> Option<String> {
+    strings::compiled(text).err().map(|why| why.to_string())
 }
 
 pub(crate) fn bool_of<'a>(b: bool) -> Option<Eval<'a>> {

@@ -47,8 +47,15 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
 
 fn validate<'a>(format: &str, text: &str) -> Eval<'a> {
     let whole = |pattern: &str| compiled(&format!("^{pattern}$")).map(|r| r.is_match(text));
-    // A prefix may end in what the generated rest will complete.
-    let masked = text.strip_suffix('-').map_or_else(|| text.to_owned(), |t| format!("{t}a"));
+    // A prefix may end in what the generated rest will complete: the dash and the character before it.
+    let masked = match text.strip_suffix('-').filter(|stem| !stem.is_empty()) {
+        Some(stem) => {
+            let mut chars = stem.chars();
+            chars.next_back();
+            format!("{}a", chars.as_str())
+        }
+        None => text.to_owned(),
+    };
     let prefix = |pattern: &str| compiled(&format!("^{pattern}$")).map(|r| r.is_match(&masked));
     let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
     let subdomain = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";

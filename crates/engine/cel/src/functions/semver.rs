@@ -106,11 +106,12 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
                 [] | [Value::Bool(false)] => Semver::parse(text),
                 _ => return None,
             };
-            return Some(
-                parsed
-                    .map(|v| opaque(Opaque::Semver(v)))
-                    .ok_or_else(|| EvalError::new(format!("invalid semantic version {text:?}"))),
-            );
+            return Some(parsed.map(|v| opaque(Opaque::Semver(v))).ok_or_else(|| {
+                match text.splitn(3, '.').count() {
+                    3 => EvalError::new(format!("invalid semantic version {text:?}")),
+                    _ => EvalError::new("No Major.Minor.Patch elements found"),
+                }
+            }));
         }
         _ => {}
     }

@@ -69,13 +69,10 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, EvalError> {
     if let Some(found) = cache.get(pattern) {
         return Ok(Arc::clone(found));
     }
-    let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build().map_err(|e| {
-        let text = e.to_string();
-        EvalError::new(format!(
-            "Illegal regex: error parsing regexp: {}",
-            text.lines().last().unwrap_or_default().trim_start_matches("error: ")
-        ))
-    })?;
+    let built = regex::RegexBuilder::new(pattern)
+        .size_limit(1 << 20)
+        .build()
+        .map_err(|e| EvalError::new(fl_schema::pattern_error(pattern, &e)))?;
     if cache.len() >= 256 {
         cache.clear();
     }
@@ -85,7 +82,10 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, EvalError> {
 }
 
 fn search<'a>(name: &str, text: &str, pattern: &str, limit: &[Value<'a>]) -> Eval<'a> {
-    let regex = compiled(pattern)?;
+    let regex = compiled(pattern).map_err(|why| match name {
+        "matches" => why,
+        _ => EvalError::new(format!("Illegal regex: {why}")),
+    })?;
     Ok(match (name, limit) {
         ("matches", []) => Value::Bool(regex.is_match(text)),
         ("find", []) => Value::text(regex.find(text).map_or("", |m| m.as_str())),
@@ -117,8 +117,11 @@ fn index_of<'a>(name: &str, text: &str, part: &str, from: &[Value<'a>]) -> Eval<
         [Value::Int(n)] => Some(*n),
         _ => return Err(EvalError::no_overload()),
     };
-    if let Some(n) = offset.filter(|n| *n < 0 || usize::try_from(*n).is_ok_and(|n| n > chars.len())) {
+    if let Some(n) = offset.filter(|n| *n < 0) {
         return Err(EvalError::new(format!("index out of range: {n}")));
+    }
+    if offset.and_then(|n| usize::try_from(n).ok()).is_some_and(|n| n > chars.len()) {
+        return Ok(Value::Int(-1));
     }
     let fits = |at: usize| chars[at..].starts_with(&wanted);
     let last = chars.len().checked_sub(wanted.len());

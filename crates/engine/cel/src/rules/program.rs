@@ -12,6 +12,7 @@ use crate::check::{check, uses};
 use crate::error::{CompileError, EvalError};
 use crate::eval::Scope;
 use crate::expression::DEFAULT_COST_LIMIT;
+use crate::literals::bad_search;
 use crate::parser::parse;
 use crate::types::Type;
 use crate::value::Value;
@@ -24,6 +25,8 @@ const MAX_MESSAGE: usize = 5 * 1024;
 pub enum RuleError {
     #[error("compilation failed: {0}")]
     Compile(CompileError),
+    #[error("program instantiation failed: {0}")]
+    Program(String),
     #[error("cel expression must evaluate to a bool")]
     NotBool,
     #[error("messageExpression compilation failed: {0}")]
@@ -55,6 +58,9 @@ pub fn compile(rule: &CelRule, schema: &Node, resource: bool) -> Result<Program,
     match check(&expr, &vars, &rule.rule).map_err(RuleError::Compile)? {
         Type::Named("bool") => {}
         _ => return Err(RuleError::NotBool),
+    }
+    if let Some(why) = bad_search(&expr) {
+        return Err(RuleError::Program(why));
     }
     let message = if rule.message_expression.is_empty() {
         None

@@ -32,7 +32,7 @@ fn rules_hold_or_fail_with_their_text() {
     holds("{'k': self}.transformMap(k, v, v + k)['k'] == 'bk'", json!("b"));
     holds("{'k': self}.?x.hasValue() == false && {'k': self}.?k.orValue('') == self", json!("b"));
     holds("optional.of(self).optMap(v, v + 'x').orValue('') == 'bx'", json!("b"));
-    holds("[3, 1, 2].sortBy(i, -i) == [3, 2, 1] && [1, 2].map(i, i * 2).sum() == 6", json!("b"));
+    holds("[3, 1, 2].max() == 3 && [1, 2].map(i, i * 2).sum() == 6", json!("b"));
     holds("!format.dns1123Label().validate(self).hasValue()", json!("ok-name"));
     holds("timestamp('2024-05-06T07:08:09Z').getMonth() == 4 && duration('1h') > duration('59m')", json!(""));
     assert_eq!(
@@ -136,4 +136,24 @@ fn the_cost_is_bounded() {
             "v: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(a, self.all(b, a + b >= 0))"
         ]
     );
+}
+
+/// What a kube-apiserver 1.34 said to definitions with these rules, one by one in the same schema; null where it took them.
+#[test]
+fn rules_are_refused_as_a_real_server_refuses_them() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/rules.json");
+    let golden: Json =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a golden file")).expect("JSON");
+    let mut wrong = Vec::new();
+    for pair in golden["rules"].as_array().expect("rules") {
+        let mut schema = golden["schema"].clone();
+        schema["x-kubernetes-validations"] = json!([{"rule": pair[0]}]);
+        let node = Node::new(Schema::from_json(&schema).expect("schema"));
+        let rule = node.rules.as_deref().expect("has rules").cel[0].clone();
+        let said = compile(&rule, &node, false).err().map(|why| why.to_string());
+        if said.as_deref() != pair[1].as_str() {
+            wrong.push(format!("{}\n  wanted {}\n  got    {said:?}", pair[0], pair[1]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} rules differ:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -118,7 +118,10 @@ fn check_versions(definition: &Value, rules: &dyn RuleCheck, errors: &mut Vec<Fi
         }
     }
     let hoisted = (schema.is_some(), subresources.is_some(), columns.is_some());
-    let shown = || internal_versions(versions, hoisted);
+    let shown = || match &definition["spec"]["versions"] {
+        Value::Null => "null".to_owned(),
+        _ => internal_versions(versions, hoisted),
+    };
     let unique =
         versions.iter().enumerate().all(|(i, v)| versions[..i].iter().all(|w| w["name"] != v["name"]));
     let invalid = |detail: &str| FieldError {

@@ -61,6 +61,11 @@ fn texts_match_the_reference() {
         spec(json!({"name": "ok", "m": {"a": "x"}})),
         ["spec.m.a: Invalid value: \"string\": spec.m.a in body must be of type integer: \"string\""]
     );
+    // A float that cannot tell neighbours apart is no integer.
+    assert_eq!(
+        spec(json!({"name": "ok", "m": {"a": 1e30}})),
+        ["spec.m.a: Invalid value: \"number\": spec.m.a in body must be of type integer: \"number\""]
+    );
     assert_eq!(
         spec(json!({"name": "ok", "t": "x"})),
         ["spec.t: Invalid value: \"x\": spec.t in body must be of type date-time: \"x\""]

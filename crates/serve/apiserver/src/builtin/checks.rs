@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use fl_types::{LabelSelector, NameError, Quantity, Selector};
 use serde_json::Value;
 
+pub(super) use super::diff::unified_diff;
 use super::field::{Errors, Path, entries, list, text};
 
 /// The complaints of a name check, none when it passed.
@@ -462,40 +463,6 @@ pub(super) fn resource_requirements(errors: &mut Errors, path: &Path, resources:
     }
 }
 
-/// The differences between two values as upstream shows them: a unified diff of indented JSON.
-pub(super) fn unified_diff(old: &str, new: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let mut start = 0;
-    while start < old.len() && start < new.len() && old[start] == new[start] {
-        start += 1;
-    }
-    let (mut end_old, mut end_new) = (old.len(), new.len());
-    while end_old > start && end_new > start && old[end_old - 1] == new[end_new - 1] {
-        end_old -= 1;
-        end_new -= 1;
-    }
-    if start == end_old && start == end_new {
-        return String::new();
-    }
-    let from = start.saturating_sub(3);
-    let to_old = (end_old + 3).min(old.len());
-    let to_new = (end_new + 3).min(new.len());
-    let range = |from: usize, to: usize| {
-        if to - from == 1 { format!("{}", from + 1) } else { format!("{},{}", from + 1, to - from) }
-    };
-    let mut out = format!("@@ -{} +{} @@\n", range(from, to_old), range(from, to_new));
-    let mut line = |mark: char, text: &str| {
-        out.push(mark);
-        out.push_str(text);
-        out.push('\n');
-    };
-    old[from..start].iter().for_each(|text| line(' ', text));
-    old[start..end_old].iter().for_each(|text| line('-', text));
-    new[start..end_new].iter().for_each(|text| line('+', text));
-    old[end_old..to_old].iter().for_each(|text| line(' ', text));
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -534,10 +501,5 @@ mod tests {
         );
         assert!(parse_ip("10.0.0").is_none() && parse_ip("x").is_none());
         assert!(parse_cidr("10.0.0.0/8").is_some() && parse_cidr("10.0.0.0/33").is_none());
-    }
-
-    #[test]
-    fn a_diff_shows_what_changed() {
-        assert_eq!(unified_diff("a\nb\nc\n", "a\nx\nc\n"), "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n");
     }
 }

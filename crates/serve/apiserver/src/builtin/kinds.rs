@@ -358,6 +358,7 @@ fn other(group: &str, kind: &str) -> Rules {
             ..CONDITIONAL
         },
         (STORAGE, "VolumeAttributesClass") => Rules {
+            prepare_create: strategy::attributes_class_create,
             validate: validate::attributes_class,
             validate_update: validate::attributes_class_update,
             ..NO_GENERATION

@@ -5,6 +5,7 @@
 
 mod checks;
 mod defaults;
+mod diff;
 mod field;
 mod internal;
 mod kinds;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use crate::resource::{Behaviour, Plain};
 
 pub(crate) use pod_strategy::qos_class;
+pub(crate) use validate::access_review;
 
 /// The rules of a built-in kind.
 #[must_use]

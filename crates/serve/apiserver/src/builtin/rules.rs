@@ -210,9 +210,9 @@ impl Behaviour for Kind {
             NameRule::Label => names::dns1123_label(name, prefix),
             NameRule::Any => Vec::new(),
             NameRule::PathSegment => names::path_segment(name, prefix),
-            NameRule::Label1035 => {
-                super::checks::messages(fl_types::check_dns1035_label(&unmask(name, prefix)))
-            }
+            NameRule::Label1035 => super::checks::messages(fl_types::check_dns1035_label(
+                &crate::names::unmask_prefix(name, prefix),
+            )),
             NameRule::CronJob => {
                 let mut found = names::dns1123_subdomain(name, prefix);
                 if name.len() > 52 && !prefix {
@@ -294,13 +294,6 @@ impl Behaviour for Kind {
 
     fn stored_as_served(&self) -> bool {
         super::versions::stored_as_served(self.rules.group, self.version, self.rules.kind)
-    }
-}
-
-fn unmask(name: &str, prefix: bool) -> String {
-    match name.strip_suffix('-') {
-        Some(stem) if prefix => format!("{stem}a"),
-        _ => name.to_owned(),
     }
 }
 

@@ -238,7 +238,11 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
             || (text(spec, "type") == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false)
     };
     let (old_spec, new_spec) = (old["spec"].clone(), object["spec"].clone());
-    let external = |spec: &Value| matches!(text(spec, "type"), "NodePort" | "LoadBalancer");
+    let external = |spec: &Value| {
+        let addressed = || !list(spec, "externalIPs").is_empty();
+        matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
+            || (text(spec, "type") == "ClusterIP" && addressed())
+    };
     let Some(spec) = object["spec"].as_object_mut() else { return };
     sync_addresses(spec, &old_spec);
     let new_spec =
@@ -295,12 +299,34 @@ fn port_key(port: &Value) -> (i64, String, i64) {
 pub(super) fn node_create(_cx: Hook<'_>, object: &mut Value) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let Some(spec) = map_mut(object, "spec") else { return };
+    // A removed feature: what asks for it is not kept.
+    spec.remove("configSource");
     let taints = spec.entry("taints").or_insert_with(|| json!([]));
     if let Some(taints) = taints.as_array_mut()
         && !taints.iter().any(|t| text(t, "key") == NOT_READY && text(t, "effect") == "NoSchedule")
     {
         taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
     }
+}
+
+/// The one range of a node's pods is the first of its ranges; where they differ the one counts.
+pub(super) fn one_range(spec: &mut Map<String, Value>) {
+    let first = |spec: &Map<String, Value>| spec.get("podCIDRs").and_then(|all| all.get(0)).cloned();
+    match spec.get("podCIDR").filter(|one| one.as_str().is_some_and(|one| !one.is_empty())).cloned() {
+        Some(one) if first(spec).as_ref() != Some(&one) => {
+            spec.insert("podCIDRs".to_owned(), json!([one]));
+        }
+        Some(_) => {}
+        None => {
+            if let Some(first) = first(spec) {
+                spec.insert("podCIDR".to_owned(), first);
+            }
+        }
+    }
+}
+
+pub(super) fn attributes_class_create(_cx: Hook<'_>, object: &mut Value) {
+    protect(object, "kubernetes.io/vac-protection");
 }
 
 /// The pod spec inside an object of a kind.
@@ -315,6 +341,33 @@ fn pod_spec<'a>(kind: &str, object: &'a mut Value) -> Option<&'a mut Map<String,
         _ => return None,
     };
     object.pointer_mut(pointer).and_then(Value::as_object_mut)
+}
+
+/// Volumes that are images go with their mounts: a stock server has them switched off.
+fn drop_image_volumes(spec: &mut Map<String, Value>) {
+    let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
+    let is_image = |volume: &Value| volume["image"].is_object();
+    let gone: Vec<String> =
+        volumes.iter().filter(|v| is_image(v)).map(|v| text(v, "name").to_owned()).collect();
+    if gone.is_empty() {
+        return;
+    }
+    volumes.retain(|volume| !is_image(volume));
+    if volumes.is_empty() {
+        spec.remove("volumes");
+    }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(container) = container.as_object_mut() else { continue };
+            let Some(mounts) = container.get_mut("volumeMounts").and_then(Value::as_array_mut) else {
+                continue;
+            };
+            mounts.retain(|mount| !gone.iter().any(|name| name == text(mount, "name")));
+            if mounts.is_empty() {
+                container.remove("volumeMounts");
+            }
+        }
+    }
 }
 
 /// Fields of features that a stock server has switched off are dropped.
@@ -333,6 +386,7 @@ pub(super) fn drop_disabled(kind: &str, object: &mut Value) {
     }
     let Some(spec) = pod_spec(kind, object) else { return };
     spec.remove("hostnameOverride");
+    drop_image_volumes(spec);
     for (list, only_always) in [("containers", false), ("initContainers", true)] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(container) = container.as_object_mut() else { continue };

@@ -89,7 +89,11 @@ async fn report(inner: &Arc<Inner>, key: &str, left: &[String], held: &[String])
         names.dedup();
         names
             .iter()
-            .map(|n| format!("{n} has {} resource instances", list.iter().filter(|l| l == n).count()))
+            .map(|n| {
+                // Resource and group are joined by a point, also where the group has no name.
+                let point = if n.contains('.') { "" } else { "." };
+                format!("{n}{point} has {} resource instances", list.iter().filter(|l| l == n).count())
+            })
             .collect()
     };
     let mut finalizers: Vec<&String> = held.iter().collect();

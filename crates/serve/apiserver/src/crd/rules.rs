@@ -23,9 +23,8 @@ impl RuleCheck for Cel {
                 uses_old_self,
                 ..RuleVerdict::default()
             },
-            Err(error) => {
-                RuleVerdict { error: Some(error.to_string()), uses_old_self, ..RuleVerdict::default() }
-            }
+            // What does not compile is not known to use anything.
+            Err(error) => RuleVerdict { error: Some(error.to_string()), ..RuleVerdict::default() },
         }
     }
 

@@ -114,7 +114,8 @@ impl ApiServer {
         let path = parts.uri.path().to_owned();
         let route = route(&path);
         let verb = verb_of(&parts.method, &route, &query);
-        if let Err(error) = self.inner.authorize(&user, &route, &verb, &path) {
+        let one = call_for_one(&verb, &query);
+        if let Err(error) = self.inner.authorize(&user, &route, (verb.as_str(), one.as_str()), &path) {
             return early(&error);
         }
         let body = match Limited::new(body, self.inner.options.max_body).collect().await {
@@ -144,10 +145,13 @@ impl ApiServer {
             conversions: verbs::fields::Conversions::default(),
         };
         let outcome = match (&route, accept) {
-            // Discovery, health and metrics do without content negotiation of objects.
-            (Route::Resource(path), Ok(_)) => resource(&self.inner, &call, path, &verb).await,
-            (Route::Resource(_), Err(error)) => Err(error),
-            (_, _) => other(&self.inner, &call, &route).await,
+            (Route::Resource(path), accept) => resource(&self.inner, &call, path, &verb, accept.err()).await,
+            // Health, metrics and schemas do without content negotiation of objects.
+            (Route::Other(_), _) => other(&self.inner, &call, &route).await,
+            (_, accept) => match negotiate::discovery(call.header("accept"), accept) {
+                Ok(()) => other(&self.inner, &call, &route).await,
+                Err(error) => Err(error),
+            },
         };
         let warnings = call.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         match outcome {
@@ -197,6 +201,18 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> String {
     verb.to_owned()
 }
 
+/// The one object a list is about, where its field selector names it.
+fn call_for_one(verb: &str, query: &Query) -> String {
+    if !matches!(verb, "list" | "watch" | "deletecollection") {
+        return String::new();
+    }
+    let named = |part: &str| {
+        let rest = part.trim().strip_prefix("metadata.name=")?;
+        Some(rest.strip_prefix('=').unwrap_or(rest).to_owned())
+    };
+    query.get("fieldSelector").split(',').find_map(named).unwrap_or_default()
+}
+
 impl Inner {
     fn user(&self, headers: &HeaderMap, peer: Peer, now: Timestamp, path: &str) -> Outcome<User> {
         let bearer = headers.get("authorization").and_then(|v| v.to_str().ok()).and_then(|v| {
@@ -216,14 +232,14 @@ impl Inner {
         impersonate::effective(&self.authorizer, caller, headers, path)
     }
 
-    fn authorize(&self, user: &User, route: &Route, verb: &str, path: &str) -> Outcome<()> {
+    fn authorize(&self, user: &User, route: &Route, (verb, one): (&str, &str), path: &str) -> Outcome<()> {
         let at = match route {
             Route::Resource(p) => Attributes {
                 verb: verb.to_owned(),
                 group: p.group.clone(),
                 resource: p.resource.clone(),
                 subresource: p.subresource.clone(),
-                name: p.name.clone(),
+                name: if p.name.is_empty() { one.to_owned() } else { p.name.clone() },
                 namespace: p.namespace.clone(),
                 path: String::new(),
             },
@@ -245,7 +261,13 @@ impl Inner {
     }
 }
 
-async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &str) -> Outcome<Answer> {
+async fn resource(
+    inner: &Arc<Inner>,
+    call: &Call,
+    path: &ResourcePath,
+    verb: &str,
+    unservable: Option<ApiError>,
+) -> Outcome<Answer> {
     let registry = inner.registry();
     let Some(rt) = registry.find(&path.group, &path.version, &path.resource) else {
         let builtin =
@@ -256,6 +278,12 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
     let misplaced = !rt.namespaced && inside || (rt.namespaced && !inside && !path.name.is_empty());
     if misplaced || !path.rest.is_empty() {
         return Err(if rt.is_custom() { ApiError::page_not_found() } else { ApiError::no_such_resource() });
+    }
+    if !rt.is_custom() {
+        negotiate::route(call.header("accept"), matches!(verb, "list" | "watch"))?;
+    }
+    if let Some(error) = unservable {
+        return Err(error);
     }
     if let Some(why) = crate::path::name_problem(&path.name) {
         return Err(ApiError::bad_request(format!("Name parameter invalid: {:?}: {why}", path.name)));
@@ -277,7 +305,7 @@ async fn resource(inner: &Arc<Inner>, call: &Call, path: &ResourcePath, verb: &s
         name: path.name.clone(),
         subresource: path.subresource.clone(),
     };
-    if let Some(warning) = rt.behaviour.request_warning() {
+    if let Some(warning) = rt.behaviour.request_warning().filter(|_| rt.has_verb(verb)) {
         call.warn(warning);
     }
     verbs::run(inner, call, &target, verb).await

@@ -87,13 +87,8 @@ pub(crate) async fn run(
     check_type(rt, &applied)?;
     let named = applied.pointer("/metadata/name").is_some_and(|name| !name.is_null() && !name.is_string());
     let name = object::name(&applied);
-    if name.is_empty() && !named {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            target.name
-        )));
-    }
-    if name != target.name && !named {
+    let nameless = name.is_empty() && !named;
+    if name != target.name && !named && !nameless {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
             target.name
@@ -101,6 +96,10 @@ pub(crate) async fn run(
     }
     refuse_other_namespace(&applied, target)?;
     let answer = change::run(inner, call, target, options, Style::Patch, |old| {
+        if nameless && old.is_none() {
+            // An object that is there has its name already.
+            return Err(ApiError::nameless(&target.name));
+        }
         let registry = inner.registry();
         let now = call.now_text();
         let tracker = Tracker {
@@ -112,6 +111,10 @@ pub(crate) async fn run(
             conversions: &call.conversions,
         };
         let mut object = tracker.apply(old, &applied)?;
+        if let (true, Some(schema)) = (rt.is_custom(), rt.behaviour.schema()) {
+            // What a looser part of the schema let through is cut off where a stricter part begins.
+            fl_schema::prune(&mut object, &schema);
+        }
         check_namespace(&mut object, target)?;
         let given = object::meta_str(&applied, "resourceVersion");
         let expected = (!given.is_empty()).then(|| given.to_owned());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fl_schema::FieldError;
 use serde_json::{Value, json};
 
 use super::change::{self, Proposal, Style};
@@ -23,6 +24,7 @@ fn success() -> Value {
 pub(crate) async fn bind(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
     let body = read_body(call)?;
     let options = options::read(call, "CreateOptions", false)?;
+    check_binding(&body["target"])?;
     let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     change::run(inner, call, target, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
@@ -41,6 +43,24 @@ pub(crate) async fn bind(inner: &Arc<Inner>, call: &Call, target: &Target) -> Ou
     })
     .await?;
     Ok(Answer::Document { code: 201, value: success() })
+}
+
+/// A pod is bound to a node that has a name; upstream gives no code to what is wrong with it.
+fn check_binding(target: &Value) -> Outcome<()> {
+    let text = |key: &str| target[key].as_str().unwrap_or_default();
+    let mut wrong = Vec::new();
+    if !matches!(text("kind"), "" | "Node") {
+        let supported = ["Node", "<empty>"];
+        wrong.push(FieldError::not_supported("target.kind", &json!(text("kind")), &supported).to_string());
+    }
+    if text("name").is_empty() {
+        wrong.push(FieldError::required("target.name", "").to_string());
+    }
+    match wrong.as_slice() {
+        [] => Ok(()),
+        [one] => Err(ApiError::new(500, "", one.as_str())),
+        many => Err(ApiError::new(500, "", format!("[{}]", many.join(", ")))),
+    }
 }
 
 /// Puts a condition into the status, in place of one of the same type.

@@ -184,9 +184,6 @@ async fn create_instead(
         );
         return Err(ApiError::conflict(rt, &target.name, &why));
     }
-    if style == Style::Put && proposal.expected.as_deref().is_some_and(|rv| !rv.is_empty() && rv != "0") {
-        return Err(ApiError::not_found(rt, &target.name));
-    }
     object::remove_meta(&mut object, "resourceVersion");
     rt.behaviour.default(&mut object);
     rt.behaviour.normalize(&mut object);

@@ -18,6 +18,7 @@ mod watch;
 use std::sync::Arc;
 
 use crate::answer::Answer;
+use crate::resource::ResourceType;
 use crate::reviews;
 use crate::server::Inner;
 use crate::server::{Call, Target};
@@ -39,6 +40,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         "deletecollection" => !rt.namespaced || !target.namespace.is_empty(),
         _ => true,
     };
+    if target.name.is_empty() && rt.namespaced && target.namespace.is_empty() && unlisted(rt) {
+        return Err(ApiError::no_such_resource());
+    }
     if !allowed || !rt.has_verb(verb) {
         return Err(ApiError::method_not_allowed());
     }
@@ -54,6 +58,11 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         "deletecollection" => delete::collection(inner, call, target).await,
         _ => Err(ApiError::method_not_allowed()),
     }
+}
+
+/// Built-in types that can only be created have no path across namespaces.
+fn unlisted(rt: &ResourceType) -> bool {
+    !rt.is_custom() && !rt.has_verb("list") && !reviews::is_review(rt)
 }
 
 async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fl_schema::FieldError;
 use serde_json::Value;
 
 use super::change::{self, Proposal, Style};
@@ -24,6 +25,7 @@ pub(crate) enum Form {
 }
 
 pub(crate) fn form(call: &Call, target: &Target) -> Outcome<Form> {
+    let custom = target.rt.is_custom();
     let unsupported = || {
         ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
             .with_details(serde_json::json!({}))
@@ -31,13 +33,13 @@ pub(crate) fn form(call: &Call, target: &Target) -> Outcome<Form> {
     match decode::media_type(call).as_str() {
         "application/json-patch+json" => Ok(Form::Json),
         "application/merge-patch+json" => Ok(Form::Merge),
-        "application/strategic-merge-patch+json" if !target.rt.is_custom() => Ok(Form::Strategic),
-        "application/strategic-merge-patch+json" => Err(ApiError::new(
+        "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
+        "application/apply-patch+yaml" => Ok(Form::Apply),
+        _ if custom => Err(ApiError::new(
             415,
             "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),
-        "application/apply-patch+yaml" => Ok(Form::Apply),
         _ => Err(unsupported()),
     }
 }
@@ -173,6 +175,9 @@ fn restored(why: &str) -> String {
             other => other,
         };
         Some(match wanted {
+            "bool" | "int32" | "int64" | "string" | "float64" if matches!(given, "int64" | "float64") => {
+                format!("cannot convert {given} to {wanted}")
+            }
             "bool" | "int32" | "int64" | "string" | "float64" => format!("unrecognized type: {wanted}"),
             list if list.starts_with("[]") => format!("cannot restore slice from {given}"),
             map if map.starts_with("map[") => format!("cannot restore map from {given}"),
@@ -180,6 +185,24 @@ fn restored(why: &str) -> String {
         })
     });
     told.unwrap_or_else(|| why.to_owned())
+}
+
+/// A patch does not make a custom resource something else.
+fn check_custom_type(target: &Target, merged: &Value) -> Outcome<()> {
+    let (kind, api_version) = (object::kind(merged), object::api_version(merged));
+    let refuse = |field: &str, given: &str, own: &str| {
+        let error = FieldError::invalid(field, &Value::from(given), format!("must be {own}"));
+        let (group, _) = object::split_api_version(api_version);
+        Err(ApiError::invalid_kind(group, kind, &target.name, &[error]))
+    };
+    let own = target.rt.api_version();
+    if !kind.is_empty() && kind != target.rt.kind {
+        return refuse("kind", kind, &target.rt.kind);
+    }
+    if !api_version.is_empty() && api_version != own {
+        return refuse("apiVersion", api_version, &own);
+    }
+    Ok(())
 }
 
 fn decode_patched(
@@ -196,6 +219,7 @@ fn decode_patched(
     let mut strict: Vec<String>;
     let mut object;
     if rt.is_custom() {
+        check_custom_type(target, &merged)?;
         object = merged;
         strict = Vec::new();
         if let Some(schema) = &schema {
@@ -203,7 +227,14 @@ fn decode_patched(
             strict.extend(unknown.into_iter().map(|p| format!("unknown field {p:?}")));
         }
     } else {
-        let (kind, api_version) = (object::kind(&merged).to_owned(), object::api_version(&merged).to_owned());
+        if object::api_version(&merged).is_empty() {
+            return Err(ApiError::nameless(&target.name));
+        }
+        // A strategic patch goes by the fields of the type alone.
+        let or =
+            |given: &str, own: String| if given.is_empty() || strategic { own } else { given.to_owned() };
+        let kind = or(object::kind(&merged), rt.kind.clone());
+        let api_version = or(object::api_version(&merged), rt.api_version());
         if (kind != rt.kind || api_version != rt.api_version())
             && let Some(why) = foreign_kind(inner, rt, &kind, &api_version, &merged)
         {

@@ -135,6 +135,11 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
     let main = Target { subresource: "scale".to_owned(), ..target.clone() };
     let answered = change::run(inner, call, &main, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(rt, &target.name)) };
+        if rt.is_custom() && form == Some(Form::Apply) {
+            // Upstream knows no other version of a custom resource's scale than the resource's own.
+            let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
+            return Err(ApiError::new(500, "", why));
+        }
         let current = scale_of(old, &paths);
         let registry = inner.registry();
         let now = call.now_text();

@@ -45,6 +45,10 @@ fn check_options(call: &Call) -> Outcome<()> {
             "resourceVersionMatch",
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         ));
+        if matching != "NotOlderThan" {
+            let supported = ["NotOlderThan"];
+            errors.push(FieldError::not_supported("resourceVersionMatch", &json!(matching), &supported));
+        }
     }
     if !query.get("continue").is_empty() {
         errors.push(FieldError::forbidden(

@@ -27,6 +27,7 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         "v1.GRPCAction" => put_pointer(map, "service", ""),
         "v1.ObjectFieldSelector" => put(map, "apiVersion", "v1"),
         "v1.Volume" => volume(map),
+        "v1.NodeSpec" => crate::builtin::strategy::one_range(map),
         "v1.SecretVolumeSource"
         | "v1.ConfigMapVolumeSource"
         | "v1.DownwardAPIVolumeSource"
@@ -164,10 +165,6 @@ fn volume(map: &mut Object) {
     let has_source = map.iter().any(|(key, value)| key != "name" && !value.is_null());
     if !has_source {
         map.insert("emptyDir".to_owned(), json!({}));
-    }
-    if let Some(image) = map.get_mut("image").and_then(Value::as_object_mut) {
-        let policy = if image_tag(text(image, "reference")) == "latest" { "Always" } else { "IfNotPresent" };
-        put(image, "pullPolicy", policy);
     }
 }
 

@@ -46,10 +46,6 @@ pub(super) fn printer(group: &str, kind: &str) -> Option<&'static Printer> {
             columns: "Name@|AttachRequired?|PodInfoOnMount?|StorageCapacity?|TokenRequests|RequiresRepublish?|Modes|Age",
             cells: csi_driver,
         },
-        ("storage.k8s.io", "CSIStorageCapacity") => &Printer {
-            columns: "Name@|StorageClassName|Capacity",
-            cells: |o, _| vec![name(o), json!(text(o, "storageClassName")), or(&o["capacity"], "<unset>")],
-        },
         ("scheduling.k8s.io", "PriorityClass") => &Printer {
             columns: "Name@|Value#|Global-Default?|Age|PreemptionPolicy",
             cells: |o, now| {

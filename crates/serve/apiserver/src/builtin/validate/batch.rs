@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::pod;
-use crate::builtin::checks::{label_selector, print_selector, selects, to_selector};
+use crate::builtin::checks::{label_selector, print_selector, qualified_name, selects, to_selector};
 use crate::builtin::field::{Errors, Path, is_set, list, text};
 use crate::cron::Schedule;
 
@@ -233,6 +233,11 @@ fn failure_policy(errors: &mut Errors, path: &Path, spec: &Value) {
         }
         if !codes.is_null() {
             exit_codes(errors, &path.child("onExitCodes"), codes, &containers);
+        }
+        for (i, pattern) in list(rule, "onPodConditions").iter().enumerate() {
+            let path = path.child("onPodConditions").index(i);
+            qualified_name(errors, &path.child("type"), text(pattern, "type"));
+            errors.one_of(&path.child("status"), text(pattern, "status"), &["False", "True", "Unknown"]);
         }
     }
 }

@@ -357,6 +357,18 @@ pub(in crate::builtin) fn limit_range(errors: &mut Errors, object: &Value) {
 }
 
 fn limit_amounts(errors: &mut Errors, path: &Path, limit: &Value) {
+    for key in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+        for (name, _) in entries(limit, key) {
+            let path = path.child(key).key(name);
+            match text(limit, "type") {
+                "Pod" if key.starts_with("default") => {}
+                "Pod" | "Container" => checks::container_resource_name(errors, &path, name),
+                _ => {
+                    checks::resource_name(errors, &path, name);
+                }
+            }
+        }
+    }
     let mut names: Vec<&str> = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
         .iter()
         .flat_map(|key| entries(limit, key))
@@ -402,6 +414,15 @@ fn limit_amounts(errors: &mut Errors, path: &Path, limit: &Value) {
             && ratio < fl_types::Quantity::new(1, fl_types::Format::DecimalSi)
         {
             let why = format!("ratio {ratio} is less than 1");
+            let value = limit["maxLimitRequestRatio"][name].clone();
+            errors.invalid(&path.child("maxLimitRequestRatio").key(name), value, why);
+        }
+        if let (Some(ratio), Some(min), Some(max)) =
+            (amount("maxLimitRequestRatio"), amount("min"), amount("max"))
+            && ratio.as_f64() > max.as_f64() / min.as_f64()
+        {
+            let most = max.as_f64() / min.as_f64();
+            let why = format!("ratio {ratio} is greater than max/min = {most:.6}");
             let value = limit["maxLimitRequestRatio"][name].clone();
             errors.invalid(&path.child("maxLimitRequestRatio").key(name), value, why);
         }

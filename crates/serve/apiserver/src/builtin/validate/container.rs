@@ -224,10 +224,18 @@ pub(super) fn field_reference(errors: &mut Errors, path: &Path, reference: &Valu
         errors.required(&at, "");
         return;
     }
-    let subscript = field.strip_suffix(']').and_then(|f| f.split_once("['")).map(|(name, _)| name);
+    let subscript =
+        field.strip_suffix(']').and_then(|f| f.strip_suffix('\'')).and_then(|f| f.split_once("['"));
     match subscript {
-        Some("metadata.annotations" | "metadata.labels") => {}
-        Some(name) => errors.invalid(path, name, "does not support subscript"),
+        Some(("metadata.annotations", key)) => {
+            let found = checks::messages(fl_types::check_qualified_name(&key.to_lowercase()));
+            errors.each_invalid(path, key, &found);
+        }
+        Some(("metadata.labels", key)) => checks::qualified_name(errors, path, key),
+        Some(_) => {
+            let why = format!("error converting fieldPath: field label does not support subscript: {field}");
+            errors.invalid(&at, field, why);
+        }
         None if !KNOWN_FIELDS.contains(&field) => {
             errors.invalid(
                 &at,

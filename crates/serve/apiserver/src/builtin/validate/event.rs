@@ -105,6 +105,8 @@ pub(in crate::builtin) fn event_events_update(errors: &mut Errors, new: &Value, 
         "action",
         "related",
         "reportingInstance",
+        // Upstream looks at it twice, and says so twice.
+        "reason",
     ];
     for field in FIXED {
         errors.immutable(&Path::new(field), &event[*field], &before[*field]);

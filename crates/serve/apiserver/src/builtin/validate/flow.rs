@@ -28,7 +28,8 @@ pub(in crate::builtin) fn flow_schema(errors: &mut Errors, object: &Value) {
         let method = text(&spec["distinguisherMethod"], "type");
         if !matches!(method, "ByNamespace" | "ByUser") {
             let at = path.at("distinguisherMethod.type");
-            errors.not_supported(&at, spec["distinguisherMethod"].clone(), &["ByNamespace", "ByUser"]);
+            let shown = format!("{{\"Type\":{}}}", Value::from(method));
+            errors.not_supported_printed(&at, shown, &["ByNamespace", "ByUser"]);
         }
     }
     let (level, at) =

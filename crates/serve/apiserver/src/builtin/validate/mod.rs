@@ -8,7 +8,9 @@ mod event;
 mod flow;
 mod network;
 mod pod;
+mod policy;
 mod registration;
+mod reviews;
 mod scaling;
 mod scheduling;
 mod service;
@@ -33,9 +35,9 @@ pub(super) use network::{
     ingress_create, network_policy,
 };
 pub(super) use pod::{pod, pod_update};
-pub(super) use registration::{
-    api_service, mutating_webhooks, policy_binding, validating_policy, validating_webhooks,
-};
+pub(super) use policy::validating_policy;
+pub(super) use registration::{api_service, mutating_webhooks, policy_binding, validating_webhooks};
+pub(crate) use reviews::access_review;
 pub(super) use scaling::{autoscaler, disruption_budget, lease, priority_class, priority_class_update};
 pub(super) use service::{service, service_update};
 pub(super) use status::{

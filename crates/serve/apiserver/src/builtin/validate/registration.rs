@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::policy::{REQUEST, compiles};
 use crate::builtin::checks::{self, label_selector, messages, subdomain};
 use crate::builtin::field::{Errors, Path, is_set, list, text};
 
@@ -53,10 +54,10 @@ fn webhook(errors: &mut Errors, path: &Path, hook: &Value, mutating: bool) {
         );
     }
     client(errors, &path.child("clientConfig"), &hook["clientConfig"]);
-    match_conditions(errors, &path.child("matchConditions"), list(hook, "matchConditions"));
+    match_conditions(errors, &path.child("matchConditions"), list(hook, "matchConditions"), REQUEST);
 }
 
-fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value]) {
+pub(super) fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value], known: &[&str]) {
     if conditions.len() > 64 {
         errors.too_many(path, conditions.len(), 64);
     }
@@ -65,7 +66,7 @@ fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value]) {
         let (path, name) = (path.index(at), text(condition, "name"));
         match text(condition, "expression").trim() {
             "" => errors.required(&path.child("expression"), ""),
-            expression => compiles(errors, &path.child("expression"), expression),
+            expression => compiles(errors, &path.child("expression"), expression, known, &["bool"]),
         }
         if name.is_empty() {
             errors.required(&path.child("name"), "");
@@ -78,46 +79,7 @@ fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value]) {
     }
 }
 
-/// An expression over a request of admission.
-fn compiles(errors: &mut Errors, path: &Path, expression: &str) {
-    const KNOWN: &[&str] =
-        &["object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"];
-    if let Err(why) = fl_cel::Expression::compile(expression, KNOWN) {
-        errors.invalid(path, expression, format!("compilation failed: {why}"));
-    }
-}
-
-pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value) {
-    let (path, spec) = (Path::new("spec"), &object["spec"]);
-    if let Some(policy) = spec["failurePolicy"].as_str() {
-        errors.one_of(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
-    }
-    let at = path.child("matchConstraints");
-    if spec["matchConstraints"].is_null() {
-        errors.required(&at, "");
-    } else {
-        match_resources(errors, &at, &spec["matchConstraints"]);
-        if list(&spec["matchConstraints"], "resourceRules").is_empty() {
-            errors.required(&at.child("resourceRules"), "");
-        }
-    }
-    match_conditions(errors, &path.child("matchConditions"), list(spec, "matchConditions"));
-    let (checks, annotations) = (list(spec, "validations"), list(spec, "auditAnnotations"));
-    if checks.is_empty() && annotations.is_empty() {
-        let why = "validations or auditAnnotations must contain at least one item";
-        errors.required(&path.child("validations"), why);
-        errors.required(&path.child("auditAnnotations"), why);
-    }
-    for (i, check) in checks.iter().enumerate() {
-        let path = path.child("validations").index(i);
-        match text(check, "expression").trim() {
-            "" => errors.required(&path.child("expression"), "expression is not specified"),
-            expression => compiles(errors, &path.child("expression"), expression),
-        }
-    }
-}
-
-fn match_resources(errors: &mut Errors, path: &Path, matched: &Value) {
+pub(super) fn match_resources(errors: &mut Errors, path: &Path, matched: &Value) {
     if matched.is_null() {
         return;
     }

@@ -102,6 +102,28 @@ fn pod_term(errors: &mut Errors, path: &Path, term: &Value) {
         errors.required(&path.child("topologyKey"), "can not be empty");
     }
     qualified_name(errors, &path.child("topologyKey"), text(term, "topologyKey"));
+    let (same, other) = ("matchLabelKeys", "mismatchLabelKeys");
+    for field in [same, other] {
+        label_keys(errors, &path.child(field), term, list(term, field));
+    }
+    for (at, key) in list(term, same).iter().enumerate().filter(|(_, key)| list(term, other).contains(key)) {
+        let why = "exists in both matchLabelKeys and mismatchLabelKeys";
+        errors.invalid(&path.child(same).index(at), key.clone(), why);
+    }
+}
+
+/// Keys of labels that complete a selector.
+fn label_keys(errors: &mut Errors, path: &Path, around: &Value, keys: &[Value]) {
+    if keys.is_empty() {
+        return;
+    }
+    if !is_set(around, "labelSelector") {
+        errors.forbidden(path, "must not be specified when labelSelector is not set");
+        return;
+    }
+    for (at, key) in keys.iter().enumerate() {
+        qualified_name(errors, &path.index(at), key.as_str().unwrap_or_default());
+    }
 }
 
 pub(super) fn spread(errors: &mut Errors, path: &Path, constraints: &[Value]) {
@@ -136,10 +158,8 @@ pub(super) fn spread(errors: &mut Errors, path: &Path, constraints: &[Value]) {
                 errors.one_of(&path.child(key), policy, &["Honor", "Ignore"]);
             }
         }
-        if !list(constraint, "matchLabelKeys").is_empty() && !is_set(constraint, "labelSelector") {
-            let why = "must not be specified when labelSelector is not set";
-            errors.forbidden(&path.child("matchLabelKeys"), why);
-        }
+        let keys = list(constraint, "matchLabelKeys");
+        label_keys(errors, &path.child("matchLabelKeys"), constraint, keys);
         label_selector(errors, &path.child("labelSelector"), &constraint["labelSelector"]);
     }
 }

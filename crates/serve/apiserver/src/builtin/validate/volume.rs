@@ -110,7 +110,11 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
     let (here, body) = (path.child(kind), &volume[kind]);
     for field in required_fields(kind) {
         if is_blank(&body[*field]) {
-            errors.required(&here.child(field), "");
+            let why = match (kind, *field) {
+                ("quobyte", "registry") => "must be a host:port pair or multiple pairs separated by commas",
+                _ => "",
+            };
+            errors.required(&here.child(field), why);
         }
     }
     match kind {

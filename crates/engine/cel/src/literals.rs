@@ -1,0 +1,93 @@
+//! Literals that are known to be wrong: durations, times and patterns that do not parse are refused before they run.
+
+use crate::ast::{Expr, Kind, Literal};
+use crate::error::Issue;
+use crate::functions::{is_pattern, pattern_fault, time};
+
+/// The function whose first argument is checked, and what it must read as.
+const CHECKED: [(&str, fn(&str) -> bool); 3] = [
+    ("duration", |text| time::parse_go_duration(text).is_some()),
+    ("timestamp", |text| time::parse_timestamp(text).is_some()),
+    ("matches", is_pattern),
+];
+
+/// What is wrong with the literals of an expression.
+pub(crate) fn check(expr: &Expr) -> Vec<Issue> {
+    let mut found = Vec::new();
+    visit(expr, &mut found);
+    found
+}
+
+/// Why the first pattern that is searched for cannot be; it shows only when the checked expression is made to run.
+pub(crate) fn bad_search(expr: &Expr) -> Option<String> {
+    fn first<'e>(mut items: impl Iterator<Item = &'e Expr>) -> Option<String> {
+        items.find_map(bad_search)
+    }
+    match &expr.kind {
+        Kind::Literal(_) | Kind::Ident(_) => None,
+        Kind::Select { operand, .. } | Kind::Has { operand, .. } => bad_search(operand),
+        Kind::Call { target, name, args } => {
+            let pattern = match args.first().map(|arg| &arg.kind) {
+                Some(Kind::Literal(Literal::Text(text))) if matches!(name.as_str(), "find" | "findAll") => {
+                    pattern_fault(text)
+                }
+                _ => None,
+            };
+            pattern.or_else(|| first(target.as_deref().into_iter().chain(args)))
+        }
+        Kind::List(items) => first(items.iter().map(|(item, _)| item)),
+        Kind::Map(entries) => first(entries.iter().flat_map(|(key, value, _)| [key, value])),
+        Kind::Macro(call) => first(std::iter::once(&call.range).chain(&call.args)),
+    }
+}
+
+fn visit(expr: &Expr, found: &mut Vec<Issue>) {
+    match &expr.kind {
+        Kind::Literal(_) | Kind::Ident(_) => {}
+        Kind::Select { operand, .. } | Kind::Has { operand, .. } => visit(operand, found),
+        Kind::Call { target, name, args } => {
+            if let Some((_, reads)) = CHECKED.iter().find(|(checked, _)| checked == name)
+                && let Some(Expr { at, kind: Kind::Literal(literal) }) = args.first()
+            {
+                let fine = match literal {
+                    Literal::Text(text) => reads(text),
+                    // A number has no unit.
+                    _ => name != "duration",
+                };
+                if !fine {
+                    found.push(Issue { message: format!("invalid {name} argument"), at: *at });
+                }
+            }
+            target.iter().for_each(|target| visit(target, found));
+            args.iter().for_each(|arg| visit(arg, found));
+        }
+        Kind::List(items) => items.iter().for_each(|(item, _)| visit(item, found)),
+        Kind::Map(entries) => entries.iter().for_each(|(key, value, _)| {
+            visit(key, found);
+            visit(value, found);
+        }),
+        Kind::Macro(call) => {
+            visit(&call.range, found);
+            call.args.iter().for_each(|arg| visit(arg, found));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Expression;
+
+    #[test]
+    fn literals_must_read_as_what_they_are_used_for() {
+        for (source, at) in [
+            ("self.matches('(')", 13),
+            ("duration('abc') > duration('1s')", 9),
+            ("self == timestamp('yesterday')", 18),
+        ] {
+            let error = Expression::compile(source, &["self"]).expect_err(source);
+            assert_eq!(error.issues.iter().map(|i| i.at).collect::<Vec<_>>(), [at], "{source}");
+            assert!(error.issues[0].message.starts_with("invalid "), "{source}");
+        }
+        assert!(Expression::compile("self.matches('[a-z]+') && self.matches(self)", &["self"]).is_ok());
+    }
+}

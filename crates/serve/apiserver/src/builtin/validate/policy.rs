@@ -1,0 +1,158 @@
+//! Admission policies: what they are about, and expressions of the right types.
+
+use serde_json::Value;
+
+use super::registration::{match_conditions, match_resources};
+use crate::builtin::checks::messages;
+use crate::builtin::field::{Errors, Path, is_set, list, text};
+
+/// What expressions over a request of admission see.
+pub(super) const REQUEST: &[&str] = &["object", "oldObject", "request", "authorizer"];
+
+/// An expression over a request of admission that comes to one of the wanted types; none wanted: any will do.
+pub(super) fn compiles(errors: &mut Errors, path: &Path, expression: &str, known: &[&str], wanted: &[&str]) {
+    match fl_cel::Expression::compile(expression, known) {
+        Err(why) => errors.invalid(path, expression, format!("compilation failed: {why}")),
+        Ok(compiled) if wanted.is_empty() || wanted.contains(&compiled.output()) => {}
+        Ok(compiled) => {
+            let wanted = match wanted {
+                [one] => (*one).to_owned(),
+                many => format!("one of [{}]", many.join(" ")),
+            };
+            errors.invalid(
+                path,
+                expression,
+                format!("must evaluate to {wanted} but got {}", compiled.output()),
+            );
+        }
+    }
+}
+
+pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), &object["spec"]);
+    if let Some(policy) = spec["failurePolicy"].as_str() {
+        errors.one_of(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
+    }
+    let at = path.child("matchConstraints");
+    if spec["matchConstraints"].is_null() {
+        errors.required(&at, "");
+    } else {
+        match_resources(errors, &at, &spec["matchConstraints"]);
+        if list(&spec["matchConstraints"], "resourceRules").is_empty() {
+            errors.required(&at.child("resourceRules"), "");
+        }
+    }
+    let mut known = [REQUEST, &["namespaceObject"]].concat();
+    if is_set(spec, "paramKind") {
+        parameter_kind(errors, &path.child("paramKind"), &spec["paramKind"]);
+        known.push("params");
+    }
+    match_conditions(errors, &path.child("matchConditions"), list(spec, "matchConditions"), &known);
+    known.push("variables");
+    for (at, variable) in list(spec, "variables").iter().enumerate() {
+        let (path, name) = (path.child("variables").index(at), text(variable, "name"));
+        if matches!(name, "" | "_") {
+            errors.required(&path.child("name"), "name is not specified");
+        } else if !is_identifier(name) {
+            errors.invalid(&path.child("name"), name, "must be a valid CEL identifier");
+        }
+        match text(variable, "expression").trim() {
+            "" => errors.required(&path.child("expression"), "expression is not specified"),
+            expression => compiles(errors, &path.child("expression"), expression, &known, &[]),
+        }
+    }
+    let (checks, annotations) = (list(spec, "validations"), list(spec, "auditAnnotations"));
+    if checks.is_empty() && annotations.is_empty() {
+        let why = "validations or auditAnnotations must contain at least one item";
+        errors.required(&path.child("validations"), why);
+        errors.required(&path.child("auditAnnotations"), why);
+    }
+    for (at, check) in checks.iter().enumerate() {
+        validation(errors, &path.child("validations").index(at), check, &known);
+    }
+    for (at, annotation) in annotations.iter().enumerate() {
+        let (path, key) = (path.child("auditAnnotations").index(at), text(annotation, "key"));
+        let full = format!("{}/{key}", text(&object["metadata"], "name"));
+        let found = messages(fl_types::check_qualified_name(&full));
+        errors.each_invalid(&path.child("key"), &full, &found);
+        let path = path.child("valueExpression");
+        match text(annotation, "valueExpression").trim() {
+            "" => errors.required(&path, "valueExpression is not specified"),
+            expression => compiles(errors, &path, expression, &known, &["string", "null_type"]),
+        }
+    }
+}
+
+fn validation(errors: &mut Errors, path: &Path, check: &Value, known: &[&str]) {
+    match text(check, "expression").trim() {
+        "" => errors.required(&path.child("expression"), "expression is not specified"),
+        expression => compiles(errors, &path.child("expression"), expression, known, &["bool"]),
+    }
+    let (message, words) = (text(check, "message"), text(check, "messageExpression"));
+    if !message.is_empty() && message.trim().is_empty() {
+        errors.invalid(&path.child("message"), message, "must be non-empty if specified");
+    } else if message.trim().contains(['\n', '\r']) {
+        errors.invalid(&path.child("message"), message, "must not contain line breaks");
+    }
+    let at = path.child("messageExpression");
+    if !words.is_empty() && words.trim().is_empty() {
+        errors.invalid(&at, words, "must be non-empty if specified");
+    } else if !words.is_empty() {
+        compiles(errors, &at, words, known, &["string"]);
+    }
+    if let Some(reason) = check["reason"].as_str() {
+        errors.one_of(&path.child("reason"), reason, &["Forbidden", "Invalid", "RequestEntityTooLarge"]);
+    }
+}
+
+fn parameter_kind(errors: &mut Errors, path: &Path, kind: &Value) {
+    if text(kind, "apiVersion").is_empty() {
+        errors.required(&path.child("apiVersion"), "");
+    }
+    if text(kind, "kind").is_empty() {
+        errors.required(&path.child("kind"), "");
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn expressions_come_to_what_they_are_for() {
+        let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]);
+        let policy = |rest: Value| {
+            let mut object = json!({"metadata": {"name": "p"}, "spec": {
+                "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": rules.clone()}}});
+            for (key, value) in rest.as_object().into_iter().flatten() {
+                object["spec"][key] = value.clone();
+            }
+            let mut errors = Errors::default();
+            validating_policy(&mut errors, &object);
+            errors.0.iter().map(|e| format!("{}: {}", e.field, e.body())).collect::<Vec<_>>()
+        };
+        assert!(policy(json!({"validations": [{"expression": "object.x == 1"}]})).is_empty());
+        assert_eq!(
+            policy(json!({"validations": [{"expression": "1", "messageExpression": "2"}]})),
+            [
+                "spec.validations[0].expression: Invalid value: \"1\": must evaluate to bool but got int",
+                "spec.validations[0].messageExpression: Invalid value: \"2\": must evaluate to string but got int",
+            ]
+        );
+        assert_eq!(policy(json!({"validations": [{"expression": "params.x == 1"}]})).len(), 1);
+        assert_eq!(
+            policy(json!({"auditAnnotations": [{"key": "k", "valueExpression": "1"}]})),
+            [
+                "spec.auditAnnotations[0].valueExpression: Invalid value: \"1\": must evaluate to one of [string null_type] but got int"
+            ]
+        );
+    }
+}
