@@ -17,8 +17,11 @@ const SIGNS: &[&str] = &[
     ".", ",", "(", ")", "[", "]", "{", "}",
 ];
 
-/// Splits the source; every token with its offset in characters. What is no token is told and passed over.
-pub(crate) fn tokens(source: &str) -> Result<(Vec<(Token, Position)>, Vec<Issue>), Issue> {
+/// Every token with its offset in characters, and what was none.
+pub(crate) type Tokens = (Vec<(Token, Position)>, Vec<Issue>);
+
+/// Splits the source. What is no token is told and passed over.
+pub(crate) fn tokens(source: &str) -> Result<Tokens, Issue> {
     let chars: Vec<char> = source.chars().collect();
     let (mut out, mut issues) = (Vec::new(), Vec::new());
     let mut at = 0;

@@ -4,8 +4,10 @@ use crate::ast::{Expr, Kind, Literal};
 use crate::error::Issue;
 use crate::functions::{is_pattern, pattern_fault, time};
 
-/// The function whose first argument is checked, and what it must read as.
-const CHECKED: [(&str, fn(&str) -> bool); 3] = [
+/// A function whose first argument is checked, and whether a text reads as one.
+type Checked = (&'static str, fn(&str) -> bool);
+
+const CHECKED: [Checked; 3] = [
     ("duration", |text| time::parse_go_duration(text).is_some()),
     ("timestamp", |text| time::parse_timestamp(text).is_some()),
     ("matches", is_pattern),
