@@ -11,7 +11,7 @@ use crate::kind::Key;
 /// What kind of change passes along an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum On {
-    /// The artifact it publishes: a new revision, or the same one anew.
+    /// The artifact it publishes: a new revision, or the same one anew; of Open Flux also that it is gone.
     Artifact,
     /// It became ready, or is ready with another revision. The edges of `dependsOn`.
     Ready,

@@ -49,13 +49,15 @@ fn readiness(live: Option<&Live>) -> Option<(bool, String)> {
 }
 
 /// Which edges a change passes along. As with Flux, good news travels and bad news waits: an artifact that is gone, or an object
-/// that is no longer ready, changes nothing for those who have what they needed of it; they see it at their own time.
+/// that is no longer ready, changes nothing for those who have what they needed of it; they see it at their own time. The
+/// artifacts of Open Flux are told of when they go, too: they are all that shows of a foreign source.
 pub(crate) fn accounts(change: &Change) -> Vec<On> {
     let (old, new) = (change.old.as_deref(), change.new.as_deref());
     let mut on = vec![On::Change];
     let recreated = matches!((old, new), (Some(o), Some(n)) if o.uid() != n.uid());
     let published = artifact(new);
-    if published.is_some() && (artifact(old) != published || recreated) {
+    let open = change.kind.group() == fl_api::openflux::Artifact::GROUP;
+    if (open || published.is_some()) && (artifact(old) != published || recreated) {
         on.push(On::Artifact);
     }
     let state = readiness(new);
@@ -130,5 +132,12 @@ mod tests {
         assert_eq!(passes(source(Some("a"), "True"), source(Some("a"), "False")), [On::Change]);
         assert_eq!(passes(source(Some("a"), "True"), source(None, "False")), [On::Change]);
         assert_eq!(passes(source(Some("a"), "True"), None), [On::Change]);
+        let kind = Kind::of::<fl_api::openflux::Artifact>();
+        let value = json!({
+            "apiVersion": "openfluxcd.ocm.software/v1alpha1", "kind": "Artifact",
+            "metadata": {"name": "a", "namespace": "ns", "uid": "u"}, "spec": {"revision": "a"},
+        });
+        let old = Some(Arc::new(Live::new(&kind, value, true).unwrap()));
+        assert_eq!(accounts(&Change { kind, old, new: None }), [On::Change, On::Artifact]);
     }
 }
