@@ -52,6 +52,15 @@ pub fn decode_value(value: Value, shape: Shape<'_>) -> Result<Decoded, DecodeErr
     state.finish(value)
 }
 
+/// Whether a value can be decoded, and if not, why.
+pub fn check_value(value: &Value, shape: Shape<'_>) -> Result<(), DecodeError> {
+    let state = State::default();
+    let decoded = Seed { schema: shape.schema(), state: &state, at: At::Root }
+        .deserialize(value)
+        .map_err(|e| DecodeError::syntax(&e))?;
+    state.finish(decoded).map(drop)
+}
+
 impl<'s> Shape<'s> {
     fn schema(self) -> Option<&'s Schema> {
         match self {

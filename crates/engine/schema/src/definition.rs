@@ -8,12 +8,15 @@ mod names;
 mod openapi;
 mod spec;
 mod structural;
+mod webhook;
 
 use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::model::CelRule;
 use crate::node::Node;
+
+pub use webhook::webhook_url_problems;
 
 /// What compiling one rule found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -30,9 +30,9 @@ mod prune;
 mod validate;
 
 pub use custom::{check_embedded, coerce};
-pub use decode::{DecodeError, Decoded, Shape, StrictError, decode, decode_value};
+pub use decode::{DecodeError, Decoded, Shape, StrictError, check_value, decode, decode_value};
 pub use defaulting::default;
-pub use definition::{RuleCheck, RuleVerdict, validate_definition};
+pub use definition::{RuleCheck, RuleVerdict, validate_definition, webhook_url_problems};
 pub use field_error::{FieldError, FieldErrorKind, go_quote};
 pub use go_syntax::go_syntax_error;
 pub use golang::pattern_error;

@@ -144,11 +144,14 @@ fn check_enum(value: &Value, rules: Option<&Rules>, path: &str) -> Outcome {
     Outcome::one(Found::about(FieldErrorKind::NotSupported, path, value, detail, text))
 }
 
-/// Equality across integer and float forms of one number.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
-        _ => a == b,
+/// Whether a value is one of an enumeration. The server turns it into the type of the allowed one first, which cuts fractions off.
+fn same(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64(), y.as_f64()) {
+            (Some(x), None, Some(y)) => x == y as i64,
+            _ => x == y || x.as_f64() == y.as_f64(),
+        },
+        _ => allowed == value,
     }
 }
 

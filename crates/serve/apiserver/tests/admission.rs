@@ -326,3 +326,22 @@ async fn the_router_takes_what_it_can_serve() {
     let bindings = client.raw("GET", "/api/v1/bindings", "application/json", "").await;
     assert_eq!(bindings.code, 404);
 }
+
+/// Recorded from kube-apiserver: texts that are no quantities, times or base64, and numbers that do not fit.
+#[tokio::test]
+async fn applied_values_must_fit_the_type() {
+    let client = Client::new().await;
+    let rows: Vec<Value> = serde_json::from_str(include_str!("golden/applied/values.json")).expect("a list");
+    assert!(rows.len() > 30);
+    for row in rows {
+        let path =
+            format!("{}?fieldManager=flux&force=true&dryRun=All", row["path"].as_str().expect("a path"));
+        let text = row["applied"].to_string();
+        let said = client.raw("PATCH", &path, "application/apply-patch+yaml", &text).await;
+        assert_eq!(
+            (Value::from(said.code), said.message()),
+            (row["code"].clone(), row["message"].as_str().expect("a text")),
+            "{text}"
+        );
+    }
+}

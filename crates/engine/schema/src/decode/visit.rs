@@ -126,6 +126,13 @@ impl Seed<'_> {
 
     fn mismatch(&self, found: &str, schema: &Schema) -> Value {
         self.state.wrong(|| {
+            if schema.int_or_string {
+                // These types read their JSON themselves, and what they say knows nothing of where they stand.
+                return match bad_quantity(found).filter(|_| is_quantity(schema)) {
+                    Some(why) => why.to_owned(),
+                    None => format!("json: cannot unmarshal {found} into Go value of type int32"),
+                };
+            }
             let (owner, stack) = self.at.go_context();
             let into = match owner {
                 Some(name) => format!("Go struct field {name}.{stack}"),
@@ -139,7 +146,12 @@ impl Seed<'_> {
     fn number(&self, number: Number) -> Value {
         let Some(schema) = self.typed() else { return Value::Number(number) };
         if schema.int_or_string {
-            return Value::Number(number);
+            let fits = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+            if fits || is_quantity(schema) {
+                return Value::Number(number);
+            }
+            return self
+                .mismatch(&format!("number {}", crate::golang::plain(&Value::Number(number))), schema);
         }
         match schema.ty {
             Type::Number => Value::Number(number),
@@ -160,7 +172,7 @@ impl Seed<'_> {
     fn text(&self, text: String) -> Value {
         let Some(schema) = self.typed() else { return Value::String(text) };
         if schema.int_or_string {
-            if schema.format.as_deref() == Some("quantity")
+            if is_quantity(schema)
                 && let Some(why) = bad_quantity(&text)
             {
                 self.state.wrong(|| why.to_owned());
@@ -327,6 +339,10 @@ fn short_name(name: &str) -> &str {
 }
 
 /// Go's name of the type a schema stands for.
+fn is_quantity(schema: &Schema) -> bool {
+    schema.format.as_deref() == Some("quantity")
+}
+
 fn go_type(schema: &Schema) -> String {
     if let Some(name) = &schema.go_type {
         return name.to_string();
@@ -389,6 +405,10 @@ fn has_micros(text: &str) -> bool {
 
 /// Why a text is no quantity, in the words of Go's parser.
 fn bad_quantity(text: &str) -> Option<&'static str> {
+    if matches!(text, "-" | "+") {
+        // A sign alone is taken for zero.
+        return None;
+    }
     const WRONG: &str =
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{RuleCheck, defaults, list, names, openapi, structural, text};
+use super::{RuleCheck, defaults, list, names, openapi, structural, text, webhook_url_problems};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::model::Schema;
 use crate::node::Node;
@@ -457,10 +457,18 @@ fn check_conversion(definition: &Value, errors: &mut Vec<FieldError>) {
             ));
         }
         Some(client) => {
-            let url = text(client, "/url");
-            if !url.is_empty() && !url.starts_with("https://") {
-                let scheme = url.split_once(':').map_or("", |(s, _)| s);
-                errors.push(FieldError::invalid(format!("{at}.webhookClientConfig.url"), &Value::from(url), format!("'https' is the only allowed URL scheme; desired format: https://host[/path], got {scheme:?}")));
+            let at = format!("{at}.webhookClientConfig");
+            if let Some(url) = client.get("url").and_then(Value::as_str) {
+                for (part, why) in webhook_url_problems(url) {
+                    errors.push(FieldError::invalid(format!("{at}.url"), &Value::from(part), why));
+                }
+            } else {
+                // Upstream passes name and namespace the other way round; the complaints follow.
+                for (given, blamed) in [("/service/namespace", "name"), ("/service/name", "namespace")] {
+                    if text(client, given).is_empty() {
+                        errors.push(FieldError::required(format!("{at}.service.{blamed}"), ""));
+                    }
+                }
             }
         }
     }

@@ -118,3 +118,26 @@ fn rules_are_compiled_and_transition_rules_need_keys() {
         ]
     );
 }
+
+/// Recorded from kube-apiserver.
+#[test]
+fn addresses_of_conversions_are_checked() {
+    let with = |client: Value| {
+        let mut definition = definition(&json!({"type": "object"}));
+        definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+            "conversionReviewVersions": ["v1"], "clientConfig": client,
+        }});
+        errors(&definition)
+    };
+    assert_eq!(with(json!({"url": "https://x/y"})), [""; 0]);
+    assert_eq!(
+        with(json!({"url": "http://x"})),
+        [
+            "spec.conversion.webhookClientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]"
+        ]
+    );
+    assert_eq!(
+        with(json!({"service": {"name": "a"}})),
+        ["spec.conversion.webhookClientConfig.service.name: Required value"]
+    );
+}

@@ -6,6 +6,9 @@ use super::outcome::{Found, Outcome};
 use crate::golang;
 use crate::model::{Number as Bound, Rules};
 
+/// The largest float below which every whole number has one of its own.
+const LARGEST_WHOLE: f64 = ((1_u64 << 53) - 1) as f64;
+
 pub(super) fn check(number: &Number, rules: Option<&Rules>, path: &str) -> Outcome {
     let mut out = Outcome { matched: 1, ..Outcome::default() };
     let Some(rules) = rules else { return out };
@@ -16,6 +19,14 @@ pub(super) fn check(number: &Number, rules: Option<&Rules>, path: &str) -> Outco
     let shown =
         |bound: Bound| if whole.is_some() { (bound.0 as i64).to_string() } else { golang::float(bound.0) };
     if let Some(factor) = rules.multiple_of
+        && whole.is_some()
+        && (factor.0 as i64) <= 0
+    {
+        // A factor below one is cut to zero for an integer, and then blamed.
+        let cut = factor.0 as i64;
+        let why = format!("factor MultipleOf declared for {path} must be positive: {cut}");
+        out.push(Found::invalid(path, &Value::from(cut), why));
+    } else if let Some(factor) = rules.multiple_of
         && !is_multiple(whole, float, factor.0)
     {
         out.push(Found::invalid(
@@ -56,7 +67,8 @@ fn is_multiple(whole: Option<i64>, float: f64, factor: f64) -> bool {
         None if factor <= 0.0 => false,
         None => {
             let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-            (quotient - quotient.round()).abs() < 1e-9
+            // Beyond this no number counts as whole.
+            quotient.abs() <= LARGEST_WHOLE && (quotient - quotient.round()).abs() < 1e-9
         }
     }
 }

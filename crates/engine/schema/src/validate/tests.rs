@@ -111,3 +111,21 @@ fn unchanged_errors_are_let_through_on_update() {
         validate(&new, Some(&old), &schema, "").iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["b: Invalid value: 8: b in body should be less than or equal to 5"]);
 }
+
+/// Recorded from kube-apiserver.
+#[test]
+fn numbers_are_counted_as_the_reference_counts() {
+    let of = |rules: Value, n: Value| {
+        errors(&json!({"type": "object", "properties": {"f": rules}}), &json!({"f": n}))
+    };
+    let half = json!({"type": "number", "multipleOf": 0.5});
+    let blamed = "f: Invalid value: 0: factor MultipleOf declared for f must be positive: 0";
+    assert_eq!(of(half.clone(), json!(1)), [blamed]);
+    assert_eq!(of(half.clone(), json!(1.5)), [""; 0]);
+    let far = "f: Invalid value: 1e+30: f in body should be a multiple of 0.5";
+    assert_eq!(of(half, json!(1e30)), [far]);
+    let listed = json!({"type": "integer", "enum": [1, 2]});
+    assert_eq!(of(listed.clone(), json!(3)), ["f: Unsupported value: 3: supported values: \"1\", \"2\""]);
+    let fraction = "f: Invalid value: \"number\": f in body must be of type integer: \"number\"";
+    assert_eq!(of(listed, json!(1.5)), [fraction]);
+}

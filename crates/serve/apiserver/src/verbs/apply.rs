@@ -111,6 +111,7 @@ pub(crate) async fn run(
             conversions: &call.conversions,
         };
         let mut object = tracker.apply(old, &applied)?;
+        check_values(rt, &applied)?;
         if let (true, Some(schema)) = (rt.is_custom(), rt.behaviour.schema()) {
             // What a looser part of the schema let through is cut off where a stricter part begins.
             fl_schema::prune(&mut object, &schema);
@@ -125,6 +126,30 @@ pub(crate) async fn run(
         call.warn(told);
     }
     Ok(answer)
+}
+
+/// Whether a built-in type can hold what was applied. The merge knows texts and numbers; that a text is a quantity, a time or
+/// base64 shows when the outcome is turned into the type.
+fn check_values(rt: &ResourceType, applied: &Value) -> Outcome<()> {
+    let Some(schema) = rt.behaviour.schema().filter(|_| !rt.is_custom()) else { return Ok(()) };
+    let Err(error) = fl_schema::check_value(applied, fl_schema::Shape::Typed(&schema)) else { return Ok(()) };
+    let mut why = super::patch::restored(&decode::decode_message(&error));
+    if why == "cannot convert int64 to int32" {
+        // Upstream cuts what is too large and goes on.
+        return Ok(());
+    }
+    if why.starts_with("illegal base64 data") {
+        why.insert_str(0, "error decoding from json: ");
+    }
+    let gvk = format!("{}/{}, Kind={}", rt.group, rt.version, rt.kind);
+    let place = format!("{}/{}", object::namespace(applied), object::name(applied));
+    Err(ApiError::new(
+        500,
+        "",
+        format!(
+            "failed to convert new object ({place}; {gvk}) to proper version: unable to convert unstructured object to {gvk}: {why}"
+        ),
+    ))
 }
 
 fn check_type(rt: &ResourceType, applied: &Value) -> Outcome<()> {

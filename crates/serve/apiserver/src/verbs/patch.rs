@@ -163,9 +163,13 @@ fn foreign_kind(
 }
 
 /// A strategic patch is turned into Go values without JSON in between: a value of a wrong type is told differently.
-fn restored(why: &str) -> String {
+pub(super) fn restored(why: &str) -> String {
     let told = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
         let (given, rest) = rest.split_once(" into Go ")?;
+        if rest == "value of type int32" {
+            // An integer or a text: that type reads JSON itself.
+            return None;
+        }
         let (_, wanted) = rest.rsplit_once(" of type ")?;
         let given = match given.split(' ').next().unwrap_or(given) {
             "object" => "map",

@@ -266,33 +266,13 @@ fn rule_resources(errors: &mut Errors, path: &Path, rule: &Value) {
 
 fn client(errors: &mut Errors, path: &Path, client: &Value) {
     match (client["url"].as_str(), is_set(client, "service")) {
-        (Some(url), false) => webhook_url(errors, &path.child("url"), url),
+        (Some(url), false) => {
+            for (part, why) in fl_schema::webhook_url_problems(url) {
+                errors.invalid(&path.child("url"), part, why);
+            }
+        }
         (None, true) => webhook_service(errors, &path.child("service"), &client["service"]),
         _ => errors.required(path, "exactly one of url or service is required"),
-    }
-}
-
-fn webhook_url(errors: &mut Errors, path: &Path, url: &str) {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    if scheme != "https" {
-        errors.invalid(path, scheme, format!("'https' is the only allowed URL scheme{FORM}"));
-    }
-    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let authority = if scheme.is_empty() { "" } else { rest.split('/').next().unwrap_or_default() };
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if host.is_empty() {
-        errors.invalid(path, host, format!("host must be specified{FORM}"));
-    }
-    for (part, why) in [
-        (user, "user information is not permitted in the URL"),
-        (fragment, "fragments are not permitted in the URL"),
-        (query, "query parameters are not permitted in the URL"),
-    ] {
-        if !part.is_empty() {
-            errors.invalid(path, part, why);
-        }
     }
 }
 
