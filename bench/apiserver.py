@@ -2,12 +2,13 @@
 """Throughput, start time and memory of `fluorite apiserver` and of kube-apiserver + etcd, one after the other.
 
 usage: apiserver.py --fluorite BINARY --client BENCH_APISERVER_PY [--reference START_APISERVER_PY --bin-dir DIR] [-n 2000]
-                    [--load LOAD]
+                    [--load LOAD] [--nothing NOTHING]
 
 The client is the shared `bench_apiserver.py`, the same for every server. It is one Python process: with 16 connections
 its own work is what is measured once a server answers more than some 2,500 requests a second. LOAD, the example `load`
-of the crate fl-apiserver, sends the same requests and does not have that limit; its figures come under "load". Prints
-one JSON line per server.
+of the crate fl-apiserver, sends the same requests and does not have that limit; its figures come under "load". NOTHING,
+the example `nothing`, answers without doing anything: what it gets is the most the client can do here. Prints one JSON
+line per server.
 """
 import argparse, json, os, signal, subprocess, sys, tempfile, time, urllib.request
 
@@ -18,6 +19,7 @@ ap.add_argument("--reference")
 ap.add_argument("--bin-dir")
 ap.add_argument("-n", type=int, default=2000)
 ap.add_argument("--load")
+ap.add_argument("--nothing")
 a = ap.parse_args()
 TOKEN = "bench-token"
 
@@ -82,6 +84,17 @@ def reference():
             p.wait()
 
 
+def nothing():
+    p = subprocess.Popen([a.nothing], stdout=subprocess.PIPE, text=True)
+    try:
+        return {"server": "nothing", **client(p.stdout.readline().strip(), TOKEN, "")}
+    finally:
+        p.terminate()
+        p.wait()
+
+
+if a.nothing:
+    print(json.dumps(nothing()), flush=True)
 for sync in ("always", "relaxed"):
     print(json.dumps(fluorite(sync)), flush=True)
 if a.reference:
