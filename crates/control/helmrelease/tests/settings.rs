@@ -120,3 +120,23 @@ async fn remote_clusters_are_read_as_kustomizations_read_them() {
     }
     world.end();
 }
+
+/// The inventory lists the definitions of the subcharts that the values switch on, and no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_of_disabled_subcharts_are_not_listed() {
+    let world = World::new().await;
+    let listed = |object: &Value| {
+        let entries = object["status"]["inventory"]["entries"].as_array().cloned().unwrap_or_default();
+        entries
+            .iter()
+            .any(|entry| entry["id"] == "_mugs.example.com_apiextensions.k8s.io_CustomResourceDefinition")
+    };
+    world.apply(json!({}), "1").await;
+    let object = world.settled("1").await;
+    assert!(!listed(&object), "{}", object["status"]["inventory"]);
+    world.apply(json!({"values": {"types": {"enabled": true}}, "upgrade": {"crds": "Create"}}), "2").await;
+    let object = world.settled("2").await;
+    assert_eq!(ready(&object), ("True", "UpgradeSucceeded"), "{}", object["status"]);
+    assert!(listed(&object), "{}", object["status"]["inventory"]);
+    world.end();
+}

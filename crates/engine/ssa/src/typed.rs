@@ -12,7 +12,7 @@ use std::sync::Arc;
 use fl_schema::{Additional, ListType, MapType, Node, Schema, Type};
 use serde_json::Value;
 
-pub(crate) use check::{check, go_plain};
+pub(crate) use check::check;
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use field_set::field_set;
 pub(crate) use merge::merge;

@@ -260,17 +260,23 @@ fn shown(url: &Url) -> String {
     url.into()
 }
 
-/// `CODE: message` of each error the registry lists.
+/// `CODE: message; detail` of each error the registry lists.
 fn words(status: StatusCode, body: &[u8]) -> String {
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
     let errors = parsed["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |error: &Value| {
         let code = error["code"].as_str().unwrap_or("UNKNOWN");
-        format!("{code}: {}", error["message"].as_str().unwrap_or_default())
+        let message = error["message"].as_str().unwrap_or_default();
+        match &error["detail"] {
+            Value::Null => format!("{code}: {message}"),
+            detail => format!("{code}: {message}; {}", fl_types::go_plain(detail)),
+        }
     };
     let listed: Vec<String> = errors.iter().take(10).map(word).collect();
-    if !listed.is_empty() {
-        return listed.join("; ");
+    match listed.as_slice() {
+        [] => {}
+        [only] => return only.clone(),
+        several => return format!("multiple errors returned: {}", several.join("; ")),
     }
     let reason = status.canonical_reason().unwrap_or_default();
     let text = String::from_utf8_lossy(body);

@@ -152,7 +152,7 @@ impl Fake {
                 None => (
                     "404 Not Found".into(),
                     none(),
-                    br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#.to_vec(),
+                    br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{"tag":"none"}}]}"#.to_vec(),
                 ),
             },
         }
@@ -216,7 +216,10 @@ async fn resolves_pulls_and_checks() {
     assert!(missing.is_not_found());
     assert_eq!(
         missing.to_string(),
-        format!("GET http://{}/v2/org/app/manifests/none: MANIFEST_UNKNOWN: manifest unknown", fake.host)
+        format!(
+            "GET http://{}/v2/org/app/manifests/none: MANIFEST_UNKNOWN: manifest unknown; map[tag:none]",
+            fake.host
+        )
     );
 }
 

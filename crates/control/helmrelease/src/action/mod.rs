@@ -36,6 +36,7 @@ use log::ActionLog;
 use post_render::PostRenderer;
 use records::Records;
 use render::Render;
+pub(crate) use render::crds;
 use wait::Health;
 use write::Writer;
 

@@ -100,8 +100,13 @@ impl Machine<'_> {
 
     async fn renew_inventory(&mut self) {
         let Some(release) = self.records.observed.last().cloned() else { return };
-        let crds = crds_of(self.chart.compiled.chart());
-        match inventory(&self.target.cluster, &release, &crds).await {
+        // Definitions of subcharts that the values switch off are not the release's.
+        let crds = crate::action::crds(self.chart.compiled.clone(), self.values.clone()).await;
+        let found = match crds {
+            Ok(crds) => inventory(&self.target.cluster, &release, &crds).await,
+            Err(error) => Err(error.to_string()),
+        };
+        match found {
             Ok((found, warnings)) => {
                 if !warnings.is_empty() {
                     self.pass.event(EventKind::Warning, "NamespaceCheckSkipped", &warnings.join("; "));
@@ -470,11 +475,4 @@ impl Machine<'_> {
         }
         self.pass.event_with(EventKind::Warning, "DriftCorrectionFailed", &message, snapshot_data(&latest));
     }
-}
-
-/// The files of `crds/` of a chart and its subcharts, whatever the values say.
-fn crds_of(chart: &fl_helm::Chart) -> Vec<fl_helm::Crd> {
-    let own =
-        chart.crd_files().map(|file| fl_helm::Crd { source: file.name.clone(), data: file.data.clone() });
-    own.chain(chart.dependencies.iter().flat_map(crds_of)).collect()
 }

@@ -16,8 +16,16 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const CHART: &[(&str, &str)] = &[
-    ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: \"7\"\n"),
-    ("values.yaml", "color: red\nbad: false\nhook: false\nextra: false\n"),
+    (
+        "Chart.yaml",
+        "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: \"7\"\ndependencies: [{name: types, version: 1.0.0, condition: types.enabled}]\n",
+    ),
+    ("values.yaml", "color: red\nbad: false\nhook: false\nextra: false\ntypes: {enabled: false}\n"),
+    ("charts/types/Chart.yaml", "apiVersion: v2\nname: types\nversion: 1.0.0\n"),
+    (
+        "charts/types/crds/mug.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: mugs.example.com}\nspec:\n  group: example.com\n  names: {kind: Mug, plural: mugs}\n  scope: Namespaced\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n",
+    ),
     (
         "templates/cm.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-cfg\ndata:\n  color: {{ .Values.color | quote }}\n",

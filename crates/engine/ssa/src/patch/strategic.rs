@@ -1,6 +1,7 @@
 //! Strategic merge patch: lists merge by key, directives delete, replace, retain and order.
 
 use fl_schema::{Patch, Schema};
+use fl_types::go_plain;
 use serde_json::{Map, Value};
 
 use super::PatchError;
@@ -26,12 +27,11 @@ fn failed(text: impl Into<String>) -> PatchError {
     PatchError::Failed(text.into())
 }
 
-fn go(value: &Value) -> String {
-    crate::typed::go_plain(value)
-}
-
 fn no_merge_key(map: &Map<String, Value>, key: &str) -> PatchError {
-    failed(format!("map: {} does not contain declared merge key: {key}", go(&Value::Object(map.clone()))))
+    failed(format!(
+        "map: {} does not contain declared merge key: {key}",
+        go_plain(&Value::Object(map.clone()))
+    ))
 }
 
 /// How a member is patched, with the schema below it.
@@ -67,8 +67,8 @@ fn merge_map(
                 patch.insert(DIRECTIVE.to_owned(), directive.clone());
                 Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    go(&directive),
-                    go(&Value::Object(patch))
+                    go_plain(&directive),
+                    go_plain(&Value::Object(patch))
                 )))
             }
         };
@@ -196,8 +196,8 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
         if !found {
             return Err(failed(format!(
                 "The order in patch list:\n{}\n doesn't match {ORDER_LIST} list:\n{}\n",
-                go(&Value::Array(patch.to_vec())),
-                go(&Value::Array(order.to_vec()))
+                go_plain(&Value::Array(patch.to_vec())),
+                go_plain(&Value::Array(order.to_vec()))
             )));
         }
     }
@@ -245,7 +245,13 @@ fn merge_list(mut old: Vec<Value>, new: Vec<Value>, how: &Field<'_>) -> Result<V
             }
             Some("replace") => replace = true,
             Some("merge") => return Err(failed("merging lists cannot yet be specified in the patch")),
-            _ => return Err(failed(format!("unknown patch type: {} in map: {}", go(directive), go(&item)))),
+            _ => {
+                return Err(failed(format!(
+                    "unknown patch type: {} in map: {}",
+                    go_plain(directive),
+                    go_plain(&item)
+                )));
+            }
         }
     }
     if replace {
@@ -276,7 +282,8 @@ fn same_kind(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
         return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
     }
     if all.any(|v| go_type(v) != go_type(first)) {
-        let shown = format!("[{} {}]", go(&Value::Array(old.to_vec())), go(&Value::Array(new.to_vec())));
+        let shown =
+            format!("[{} {}]", go_plain(&Value::Array(old.to_vec())), go_plain(&Value::Array(new.to_vec())));
         return Err(failed(format!("list element types are not identical: {shown}")));
     }
     Ok(first.is_object())

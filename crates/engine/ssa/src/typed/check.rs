@@ -1,5 +1,6 @@
 //! Whether an applied configuration fits the type; nothing is merged that does not.
 
+use fl_types::go_plain;
 use serde_json::Value;
 
 use super::{Items, Kind, Scalar, Ty};
@@ -127,20 +128,6 @@ fn go_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// Go's `%v`.
-pub(crate) fn go_plain(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => format!("[{}]", list.iter().map(go_plain).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => format!(
-            "map[{}]",
-            map.iter().map(|(k, v)| format!("{k}:{}", go_plain(v))).collect::<Vec<_>>().join(" ")
-        ),
-        other => other.to_string(),
     }
 }
 
