@@ -8,59 +8,27 @@ http-backend, and lets `fluorite run --components source` fetch it, on a `fluori
 is pushed and fetched by a reconcile request. Prints one table: the resident memory idle, its peak while fetching, the growth,
 and the seconds each took. Ends with 1 when the growth is over the bar. Needs git and Linux.
 """
-import argparse
 import http.server
-import json
 import os
-import re
 import shutil
-import socket
 import socketserver
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 
-TOKEN = "bench-token"
-MB = 1_000_000
+from source_memory import MB, Api, arguments, peak, report, reset_peak, run_engine, wait_for
+
 GIT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 PATH = "/apis/source.toolkit.fluxcd.io/v1/namespaces/default/gitrepositories"
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--fluorite", required=True)
+    ap = arguments(__doc__, bar=64)
     ap.add_argument("--history", type=int, default=1000, help="MB of all objects")
     ap.add_argument("--tip", type=int, default=50, help="MB of the last tree")
     ap.add_argument("--commits", type=int, default=1000)
-    ap.add_argument("--bar", type=float, default=64, help="MiB that fetching may add")
-    ap.add_argument("--timeout", type=int, default=600, help="seconds a fetch may take")
-    ap.add_argument("--json")
-    o = ap.parse_args()
-    work = tempfile.mkdtemp(prefix="bench-git-")
-    processes = []
-    try:
-        rows = measure(o, work, processes)
-    finally:
-        for p in reversed(processes):
-            p.terminate()
-            try:
-                p.wait(10)
-            except subprocess.TimeoutExpired:
-                p.kill()
-        shutil.rmtree(work, ignore_errors=True)
-    print(f"{'':24}{'idle MiB':>10}{'peak MiB':>10}{'growth MiB':>12}{'seconds':>9}")
-    for name, idle, peak, seconds in rows:
-        print(f"{name:24}{idle:10.1f}{peak:10.1f}{peak - idle:12.1f}{seconds:9.2f}")
-    worst = max(peak - idle for _, idle, peak, _ in rows)
-    print(f"the bar is {o.bar:.0f} MiB: {'met' if worst <= o.bar else 'missed'}")
-    if o.json:
-        with open(o.json, "w") as f:
-            json.dump([dict(zip(("what", "idle_mib", "peak_mib", "seconds"), row)) for row in rows], f)
-    sys.exit(0 if worst <= o.bar else 1)
+    report(ap.parse_args(), measure)
 
 
 def measure(o, work, processes):
@@ -70,8 +38,8 @@ def measure(o, work, processes):
     size = make_repository(os.path.join(root, "big.git"), o)
     print(f"a repository of {size / MB:.0f} MB in {o.commits} commits, made in {time.time() - begin:.0f} s", file=sys.stderr)
     address = serve(root)
-    api = Api(o, work, processes)
-    engine = run_engine(o, work, api, processes)
+    api = Api(o.fluorite, work, processes)
+    engine = run_engine(o.fluorite, work, api, processes)
     time.sleep(3)
 
     rows = []
@@ -79,19 +47,22 @@ def measure(o, work, processes):
     idle, begin = reset_peak(engine.pid), time.time()
     api.request("POST", PATH, {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
                                "metadata": {"name": "big"}, "spec": spec})
-    tip = head(root)
-    wait_for(api, engine, tip, o.timeout)
+    fetched(api, engine, root, o)
     rows.append(("first clone", idle, peak(engine.pid), time.time() - begin))
 
     add_commit(os.path.join(root, "big.git"), o)
-    tip = head(root)
     time.sleep(3)
     idle, begin = reset_peak(engine.pid), time.time()
     api.request("PATCH", f"{PATH}/big", {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "1"}}},
                 "application/merge-patch+json")
-    wait_for(api, engine, tip, o.timeout)
+    fetched(api, engine, root, o)
     rows.append(("one more commit", idle, peak(engine.pid), time.time() - begin))
     return rows
+
+
+def fetched(api, engine, root, o):
+    tip = head(root)
+    wait_for(api, engine, f"{PATH}/big", lambda status: tip in status.get("artifact", {}).get("revision", ""), o.timeout)
 
 
 def make_repository(path, o):
@@ -182,89 +153,6 @@ def serve(root):
     server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_address[1]}"
-
-
-class Api:
-    """The API server of this run, with the definitions of the sources."""
-
-    def __init__(self, o, work, processes):
-        self.kubeconfig = os.path.join(work, "kubeconfig")
-        p = subprocess.Popen([o.fluorite, "apiserver", "--insecure-http", "--listen", "127.0.0.1:0", "--token", TOKEN,
-                              "--kubeconfig-out", self.kubeconfig], stderr=subprocess.PIPE, text=True)
-        processes.append(p)
-        self.url = p.stderr.readline().split()[-1]
-        threading.Thread(target=p.stderr.read, daemon=True).start()
-        for _ in range(1000):
-            try:
-                self.request("GET", "/readyz")
-                break
-            except OSError:
-                time.sleep(0.01)
-        export = subprocess.run([o.fluorite, "install", "--export"], check=True, capture_output=True, text=True).stdout
-        for document in export.split("\n---\n"):
-            if re.search(r"^kind: CustomResourceDefinition$", document, re.M):
-                name = re.search(r"^  name: (\S+)$", document, re.M).group(1)
-                self.request("PATCH", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=bench&force=true",
-                             document.encode(), "application/apply-patch+yaml")
-        while PATH.rsplit("/", 1)[1] not in json.dumps(self.get("/apis/source.toolkit.fluxcd.io/v1")):
-            time.sleep(0.05)
-
-    def request(self, method, path, body=None, kind="application/json"):
-        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, method=method,
-                                         headers={"Authorization": "Bearer " + TOKEN, "Content-Type": kind})
-        try:
-            return urllib.request.urlopen(request, timeout=30).read()
-        except urllib.error.HTTPError as e:
-            if method == "GET":
-                return b"{}"
-            sys.exit(f"{method} {path}: {e.code} {e.read().decode()[:500]}")
-
-    def get(self, path):
-        return json.loads(self.request("GET", path) or b"{}")
-
-
-def run_engine(o, work, api, processes):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        store = f"127.0.0.1:{s.getsockname()[1]}"
-    storage = os.path.join(work, "storage")
-    os.makedirs(storage)
-    log = open(os.path.join(work, "engine.log"), "w")
-    p = subprocess.Popen([o.fluorite, "run", "--components=source", "--kubeconfig", api.kubeconfig, f"--storage-path={storage}",
-                          f"--storage-adv-addr={store}", f"--storage-addr={store}", "--metrics-addr=0", "--health-addr=0"],
-                         stdout=log, stderr=log, env={**os.environ, "TMPDIR": work})
-    processes.append(p)
-    p.log = log.name
-    return p
-
-
-def wait_for(api, engine, commit, timeout):
-    end = time.time() + timeout
-    while time.time() < end:
-        status = api.get(f"{PATH}/big").get("status", {})
-        if commit in status.get("artifact", {}).get("revision", ""):
-            return
-        if engine.poll() is not None:
-            sys.exit("the engine ended:\n" + open(engine.log).read()[-2000:])
-        time.sleep(0.05)
-    sys.exit(f"not fetched within {timeout} s: {json.dumps(status)[:2000]}\n" + open(engine.log).read()[-2000:])
-
-
-def memory(pid, key):
-    with open(f"/proc/{pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith(key + ":")) / 1024
-
-
-def reset_peak(pid):
-    """Starts the peak anew; answers the resident MiB now."""
-    with open(f"/proc/{pid}/clear_refs", "w") as f:
-        f.write("5")
-    return memory(pid, "VmRSS")
-
-
-def peak(pid):
-    return memory(pid, "VmHWM")
 
 
 if __name__ == "__main__":
