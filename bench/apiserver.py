@@ -12,6 +12,8 @@ line per server.
 """
 import argparse, json, os, signal, subprocess, sys, tempfile, time, urllib.request
 
+import cut_off  # noqa: F401
+
 ap = argparse.ArgumentParser()
 ap.add_argument("--fluorite", required=True)
 ap.add_argument("--client", required=True)

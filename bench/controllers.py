@@ -17,6 +17,8 @@ import time
 import types
 import urllib.request
 
+import cut_off  # noqa: F401
+
 PHASES = {
     "kustomizations": ["idle", "ks_install", "ks_reconcile", "ks_change", "ks_steady", "restart", "drift", "chain"],
     "helmreleases": ["idle", "hr_install", "hr_reconcile", "hr_upgrade"],

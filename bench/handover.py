@@ -16,6 +16,8 @@ import sys
 import time
 import types
 
+import cut_off  # noqa: F401
+
 LISTS = [
     "/api/v1/{}/configmaps", "/api/v1/{}/pods", "/api/v1/{}/secrets", "/api/v1/{}/serviceaccounts", "/api/v1/{}/services",
     "/apis/apps/v1/{}/deployments", "/apis/apps/v1/{}/replicasets", "/apis/networking.k8s.io/v1/{}/ingresses",

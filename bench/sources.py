@@ -20,6 +20,8 @@ import tempfile
 import threading
 import time
 
+import cut_off  # noqa: F401
+
 WAKES = 100
 # What fluorite must keep: the row, whether it is a ratio to the rival, the bar.
 BARS = [("CPU s", True, 5.0), ("resident MiB idle", False, 20.0), ("push to fetched, s (worst)", False, 1.0),
