@@ -119,24 +119,23 @@ impl Flag {
     /// # Errors
     /// The value is not what the flag takes; the sentence names both.
     pub(crate) fn read(&self, value: &str) -> Result<Vec<String>, String> {
-        self.parse(value)
-            .map_err(|why| format!("invalid argument {} for {:?} flag: {why}", quoted(value), self.title()))
+        self.parse(value).map_err(|why| {
+            format!("invalid argument {} for {:?} flag: {why}", fl_golang::quote(value), self.title())
+        })
     }
 
     fn parse(&self, value: &str) -> Result<Vec<String>, String> {
         match self.kind {
             Kind::Text | Kind::Repeated => Ok(vec![value.to_owned()]),
-            Kind::Switch => go_bool(value)
-                .map(|b| vec![b.to_string()])
-                .ok_or_else(|| format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(value))),
-            Kind::Number => value
-                .parse::<i64>()
-                .map(|n| vec![n.to_string()])
-                .map_err(|_| format!("strconv.ParseInt: parsing {}: invalid syntax", quoted(value))),
-            Kind::Decimal => value
-                .parse::<f32>()
-                .map(|n| vec![n.to_string()])
-                .map_err(|_| format!("strconv.ParseFloat: parsing {}: invalid syntax", quoted(value))),
+            Kind::Switch => go_bool(value).map(|b| vec![b.to_string()]).ok_or_else(|| {
+                format!("strconv.ParseBool: parsing {}: invalid syntax", fl_golang::quote(value))
+            }),
+            Kind::Number => value.parse::<i64>().map(|n| vec![n.to_string()]).map_err(|_| {
+                format!("strconv.ParseInt: parsing {}: invalid syntax", fl_golang::quote(value))
+            }),
+            Kind::Decimal => value.parse::<f32>().map(|n| vec![n.to_string()]).map_err(|_| {
+                format!("strconv.ParseFloat: parsing {}: invalid syntax", fl_golang::quote(value))
+            }),
             Kind::Duration => {
                 value.parse::<Duration>().map(|d| vec![d.to_string()]).map_err(|error| error.to_string())
             }
@@ -144,11 +143,6 @@ impl Flag {
             Kind::Checked(check) => check(value).map(|v| vec![v]),
         }
     }
-}
-
-/// A text in Go's double quotes.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("{text:?}")
 }
 
 fn go_bool(value: &str) -> Option<bool> {

@@ -10,7 +10,7 @@ use crate::call::{Call, Exit, Outcome};
 use crate::commands;
 use crate::complete::complete;
 use crate::connect::{self, DEFAULT_NAMESPACE, GLOBAL_FLAGS};
-use crate::flag::{Flag, quoted};
+use crate::flag::Flag;
 use crate::node::{Node, Plain, argument};
 use crate::say;
 
@@ -236,8 +236,8 @@ fn check_plain(node: &Node, call: &Call) -> Outcome {
         Plain::None if count > 0 => {
             anyhow::bail!(
                 "unknown command {} for {}",
-                quoted(&call.args[0]),
-                quoted(&format!("flux {}", call.path.join(" ")))
+                fl_golang::quote(&call.args[0]),
+                fl_golang::quote(&format!("flux {}", call.path.join(" ")))
             )
         }
         Plain::Exactly(wanted) if count != wanted => {
@@ -268,7 +268,7 @@ fn prepare(call: &mut Call) -> Outcome {
         call.set("namespace", namespace);
     }
     if fl_types::check_dns1123_label(call.namespace()).is_err() {
-        anyhow::bail!("namespace must be a valid DNS label: {}", quoted(call.namespace()));
+        anyhow::bail!("namespace must be a valid DNS label: {}", fl_golang::quote(call.namespace()));
     }
     Ok(())
 }
@@ -278,7 +278,7 @@ fn environment_namespace() -> String {
         Ok(name) if name.is_empty() => DEFAULT_NAMESPACE.to_owned(),
         Ok(name) if fl_types::check_dns1123_label(&name).is_ok() => name,
         Ok(name) => {
-            say::warning(format!(" ignoring invalid FLUX_SYSTEM_NAMESPACE: {}", quoted(&name)));
+            say::warning(format!(" ignoring invalid FLUX_SYSTEM_NAMESPACE: {}", fl_golang::quote(&name)));
             DEFAULT_NAMESPACE.to_owned()
         }
         Err(_) => DEFAULT_NAMESPACE.to_owned(),
@@ -315,7 +315,7 @@ fn shorthands(letter: char) -> String {
 
 /// Names what was typed, and commands that look like it.
 fn unknown_command(typed: &str, definition: &Command) -> String {
-    let mut text = format!("unknown command {} for \"flux\"", quoted(typed));
+    let mut text = format!("unknown command {} for \"flux\"", fl_golang::quote(typed));
     let lower = typed.to_lowercase();
     let mut close: Vec<&str> = definition
         .get_subcommands()
@@ -386,7 +386,11 @@ fn usage_error(error: &clap::Error, definition: &Command) -> ExitCode {
         ErrorKind::InvalidValue if !context(ContextKind::InvalidValue).is_empty() => {
             let (arg, value) = (context(ContextKind::InvalidArg), context(ContextKind::InvalidValue));
             let name = arg.split([' ', '[', '=']).next().unwrap_or_default();
-            say::failure(format!("invalid argument {} for {} flag", quoted(&value), quoted(name)));
+            say::failure(format!(
+                "invalid argument {} for {} flag",
+                fl_golang::quote(&value),
+                fl_golang::quote(name)
+            ));
             ExitCode::FAILURE
         }
         ErrorKind::InvalidValue | ErrorKind::WrongNumberOfValues | ErrorKind::TooFewValues => {

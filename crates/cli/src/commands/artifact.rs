@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::call::{Call, Outcome, action};
 use crate::commands::create::oci_provider;
-use crate::flag::{Flag, checked, list, quoted, repeated, switch, text};
+use crate::flag::{Flag, checked, list, repeated, switch, text};
 use crate::node::Node;
 use crate::pack::{self, DEFAULT_IGNORE};
 use crate::text::go_io_error;
@@ -368,7 +368,7 @@ async fn list_artifacts(call: &Call) -> Outcome {
     let Some(url) = call.args.first() else { bail!("artifact repository URL is required") };
     let target = artifact_url(url)?;
     let repository = Repository::parse(target)
-        .with_context(|| format!("listing tags failed: parsing repo {}", quoted(target)))?;
+        .with_context(|| format!("listing tags failed: parsing repo {}", fl_golang::quote(target)))?;
     let registry = registry(call)?;
     let mut tags = registry.tags(&repository).await.context("listing tags failed")?;
     let range = match call.text("filter-semver") {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome, action};
 use crate::cluster::{ApiError, Cluster, Select, name_of, namespace_of};
-use crate::flag::{Flag, checked, quoted, switch, text};
+use crate::flag::{Flag, checked, switch, text};
 use crate::kinds::{self, Column, Kind};
 use crate::node::Node;
 use crate::{say, table, text as view};
@@ -198,7 +198,7 @@ fn check_labels(text: &str) -> anyhow::Result<()> {
         let error = error.to_string().replace("a qualified name must", "a valid label key must");
         anyhow::anyhow!(
             "unable to parse label selector: couldn't parse the selector string {}: {error}",
-            quoted(text)
+            fl_golang::quote(text)
         )
     })?;
     for requirement in selector.requirements() {
@@ -232,7 +232,7 @@ fn select(call: &Call) -> anyhow::Result<Select> {
 }
 
 fn place(call: &Call) -> String {
-    if call.on("all-namespaces") { "any".to_owned() } else { quoted(call.namespace()) }
+    if call.on("all-namespaces") { "any".to_owned() } else { fl_golang::quote(call.namespace()) }
 }
 
 async fn one(call: Call, kind: &'static Kind) -> Outcome {

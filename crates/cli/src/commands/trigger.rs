@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 use crate::call::{Call, Outcome, action};
 use crate::commands::create::webhook_path;
-use crate::flag::{duration, number, quoted, text};
+use crate::flag::{duration, number, text};
 use crate::node::{Node, Plain};
 use crate::{VERSION, say, text as view};
 
@@ -134,7 +134,7 @@ async fn send(
     let answer = match request.send().await {
         Ok(answer) => answer,
         Err(error) => {
-            let why = format!("Post {}: {}", quoted(url), causes(url, &error));
+            let why = format!("Post {}: {}", fl_golang::quote(url), causes(url, &error));
             return Err((true, format!("request to {url} failed: {why}")));
         }
     };
@@ -154,7 +154,7 @@ async fn send(
 fn causes(url: &str, error: &(dyn std::error::Error + 'static)) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     if !["http", "https"].contains(&scheme) {
-        return format!("unsupported protocol scheme {}", quoted(scheme));
+        return format!("unsupported protocol scheme {}", fl_golang::quote(scheme));
     }
     let mut last = error;
     while let Some(cause) = last.source() {

@@ -1,11 +1,7 @@
 //! Property names that are no CEL identifiers are escaped in rules.
 
-/// CEL's own words, which a property of that name must be escaped for.
-const KEYWORDS: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
+/// Words that may not name variables.
+pub(crate) const RESERVED: &[&str] = &[
     "as",
     "break",
     "const",
@@ -25,10 +21,15 @@ const KEYWORDS: &[&str] = &[
     "while",
 ];
 
+/// Whether a property of that name must be escaped: it is one of CEL's own words.
+fn is_keyword(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || RESERVED.contains(&word)
+}
+
 /// The property an escaped name stands for.
 pub(crate) fn unescape(name: &str) -> String {
     if let Some(word) = name.strip_prefix("__").and_then(|n| n.strip_suffix("__"))
-        && KEYWORDS.contains(&word)
+        && is_keyword(word)
     {
         return word.to_owned();
     }

@@ -3,6 +3,7 @@
 use crate::ast::{Expr, Kind, Literal, Macro, MacroKind, Position};
 use crate::error::{CompileError, Issue};
 use crate::lexer::{Token, tokens};
+use crate::names::RESERVED;
 
 /// Nesting allowed in an expression, well within the stack.
 const MAX_DEPTH: usize = 100;
@@ -11,27 +12,6 @@ const MAX_SOURCE: usize = 100_000;
 /// What an expression may begin with beside brackets, as the reference's parser lists it.
 const BEGINNINGS: &str =
     "'.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER";
-
-/// Words that may not name variables.
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 pub(crate) fn parse(source: &str) -> Result<Expr, CompileError> {
     let fail = |issue: Issue| CompileError { issues: vec![issue], source: source.to_owned() };

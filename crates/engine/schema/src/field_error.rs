@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use fl_golang::quote as go_quote;
+
 /// What is wrong with a field. The names are those of Kubernetes' `field.ErrorType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
@@ -140,27 +142,4 @@ fn print_value(value: &Value) -> String {
         Value::Number(n) if n.is_f64() => crate::golang::float(n.as_f64().unwrap_or_default()),
         other => crate::golang::escape_html(&other.to_string()),
     }
-}
-
-/// Go's `%q`: quoting that differs from JSON's in a few control characters.
-pub fn go_quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

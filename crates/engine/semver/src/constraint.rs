@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::error::{Error, quoted};
+use crate::error::Error;
 use crate::scan::{self, is_space};
 use crate::version::{Version, compare_prerelease};
 
@@ -21,7 +21,7 @@ impl std::error::Error for Mismatch {}
 
 impl Mismatch {
     pub(crate) fn prerelease(version: &Version) -> Self {
-        let version = quoted(&version.to_string());
+        let version = fl_golang::quote(&version.to_string());
         Self(format!(
             "{version} is a prerelease version and the constraint is only looking for release versions"
         ))
@@ -144,7 +144,11 @@ impl Constraint {
             return Err(Mismatch::prerelease(v));
         }
         self.compare(v).map_err(|Reason(text, rest)| {
-            Mismatch(format!("{} {text} {}{rest}", quoted(&v.to_string()), quoted(&self.spelling.1)))
+            Mismatch(format!(
+                "{} {text} {}{rest}",
+                fl_golang::quote(&v.to_string()),
+                fl_golang::quote(&self.spelling.1)
+            ))
         })
     }
 

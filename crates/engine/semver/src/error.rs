@@ -1,6 +1,6 @@
 //! What can be wrong with a version or a range, in the words of the reference.
 
-use std::fmt::Write;
+use fl_golang::quote;
 
 /// Why a version or range was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum Error {
     #[error("too many constraint groups (max 32)")]
     TooManyGroups,
     /// A part of a range that is not a list of comparisons.
-    #[error("improper constraint: {}", quoted(.0))]
+    #[error("improper constraint: {}", quote(.0))]
     ImproperConstraint(String),
     /// A comparison whose version cannot be read, for example `1x2`.
     #[error("constraint parser error")]
@@ -52,42 +52,5 @@ pub enum Error {
 
 fn number_text(text: &str) -> String {
     let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    format!("strconv.ParseUint: parsing {}: {why}", quoted(text))
-}
-
-/// Quotes as Go's `%q` does, so that messages equal the reference's.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            ' '..='~' => out.push(c),
-            '\0'..='\x7f' => drop(write!(out, "\\x{:02x}", c as u32)),
-            // `escape_debug` of a later character of a string leaves exactly the printable ones alone.
-            _ if ['a', c].iter().collect::<String>().escape_debug().count() == 2 => out.push(c),
-            '\u{80}'..='\u{ffff}' => drop(write!(out, "\\u{:04x}", c as u32)),
-            _ => drop(write!(out, "\\U{:08x}", c as u32)),
-        }
-    }
-    out.push('"');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn quotes_like_go() {
-        assert_eq!(quoted("a\"b\\\n\x01é\u{200b}"), r#""a\"b\\\n\x01é\u200b""#);
-    }
+    format!("strconv.ParseUint: parsing {}: {why}", quote(text))
 }

@@ -8,7 +8,6 @@ mod calendar;
 mod duration;
 mod field_path;
 mod field_selector;
-mod go_plain;
 mod int_or_string;
 mod label_selector;
 mod name;
@@ -27,7 +26,6 @@ pub use field_path::{FieldError, from_json, from_value};
 pub use field_selector::{
     FieldOperator, FieldRequirement, FieldSelector, FieldSelectorError, escape_field_value,
 };
-pub use go_plain::go_plain;
 pub use int_or_string::IntOrString;
 pub use label_selector::{
     LabelSelector, LabelSelectorOperator, LabelSelectorRequirement, Operator, Requirement, Selector,

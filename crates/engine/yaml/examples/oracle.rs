@@ -65,7 +65,7 @@ fn dump(node: &Node, out: &mut String) {
                 Style::Folded => 16,
                 _ => 0,
             };
-            let _ = write!(out, "{tag} {place} {style} {}", go_quote(text));
+            let _ = write!(out, "{tag} {place} {style} {}", fl_golang::quote(text));
         }
         Value::Seq(items) => {
             let _ = write!(out, "{place} [");
@@ -89,37 +89,6 @@ fn dump(node: &Node, out: &mut String) {
     if let Some(extra) = node.extra().filter(|e| !e.anchor.is_empty()) {
         let _ = write!(out, "&{}", extra.anchor);
     }
-}
-
-/// Go's `%q`, as far as the comparison needs it.
-fn go_quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0b' => out.push_str("\\v"),
-            '\x0c' => out.push_str("\\f"),
-            '\0'..='\x1f' | '\x7f' => drop(write!(out, "\\x{:02x}", c as u32)),
-            '\u{80}'..='\u{a0}'
-            | '\u{200b}'
-            | '\u{ad}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{feff}'
-            | '\u{e000}'..='\u{f8ff}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 fn main() {

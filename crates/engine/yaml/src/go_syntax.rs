@@ -55,8 +55,8 @@ fn write(out: &mut String, node: &Node) {
                 out.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
             }
             Ok(Scalar::Float(value)) => number::push_g_float(out, value),
-            Ok(Scalar::Binary(bytes)) => quote(out, &String::from_utf8_lossy(&bytes)),
-            Ok(Scalar::Str(_) | Scalar::Timestamp(_)) | Err(_) => quote(out, text),
+            Ok(Scalar::Binary(bytes)) => out.push_str(&fl_golang::quote(&String::from_utf8_lossy(&bytes))),
+            Ok(Scalar::Str(_) | Scalar::Timestamp(_)) | Err(_) => out.push_str(&fl_golang::quote(text)),
         },
     }
 }
@@ -65,28 +65,4 @@ fn separate(out: &mut String, place: usize) {
     if place > 0 {
         out.push_str(", ");
     }
-}
-
-/// `strconv.Quote`
-fn quote(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x80 && c.is_control() => _ = write!(out, "\\x{:02x}", c as u32),
-            c if c.is_control() || (c.is_whitespace() && c != ' ') => {
-                _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }

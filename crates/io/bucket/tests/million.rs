@@ -4,38 +4,8 @@
 
 mod peer;
 
-use fl_bucket::{Bucket, BucketOptions, Provider};
 use fl_objects::{Index, IndexError};
-use peer::{Asked, start, xml};
-
-fn open(host: &str) -> Bucket {
-    Bucket::new(BucketOptions { insecure: true, ..BucketOptions::new(Provider::S3, host, "apps") }).unwrap()
-}
-
-/// Bytes of memory that this process holds.
-fn memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
-fn page(from: u64, to: u64, next: Option<u64>) -> String {
-    let mut text = String::from("<ListBucketResult>");
-    for n in from..to {
-        // Not in the order of bytes, so that everything must be sorted.
-        let key = n.wrapping_mul(0x9e37_79b9) % 0x1_0000_0000;
-        text.push_str(&format!(
-            "<Contents><Key>apps/{key:08x}/{n}.yaml</Key><ETag>&quot;{n:032x}&quot;</ETag></Contents>"
-        ));
-    }
-    match next {
-        Some(next) => text.push_str(&format!(
-            "<IsTruncated>true</IsTruncated><NextContinuationToken>{next}</NextContinuationToken>"
-        )),
-        None => text.push_str("<IsTruncated>false</IsTruncated>"),
-    }
-    text + "</ListBucketResult>"
-}
+use peer::{Asked, memory, open, page, start, xml};
 
 /// E09: a million keys in the worst order cost little memory, and give the order of an archive.
 #[tokio::test]

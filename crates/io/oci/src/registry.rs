@@ -269,7 +269,7 @@ fn words(status: StatusCode, body: &[u8]) -> String {
         let message = error["message"].as_str().unwrap_or_default();
         match &error["detail"] {
             Value::Null => format!("{code}: {message}"),
-            detail => format!("{code}: {message}; {}", fl_types::go_plain(detail)),
+            detail => format!("{code}: {message}; {}", fl_golang::plain(detail)),
         }
     };
     let listed: Vec<String> = errors.iter().take(10).map(word).collect();

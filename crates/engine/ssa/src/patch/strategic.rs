@@ -1,7 +1,6 @@
 //! Strategic merge patch: lists merge by key, directives delete, replace, retain and order.
 
 use fl_schema::{Patch, Schema};
-use fl_types::go_plain;
 use serde_json::{Map, Value};
 
 use super::PatchError;
@@ -30,7 +29,7 @@ fn failed(text: impl Into<String>) -> PatchError {
 fn no_merge_key(map: &Map<String, Value>, key: &str) -> PatchError {
     failed(format!(
         "map: {} does not contain declared merge key: {key}",
-        go_plain(&Value::Object(map.clone()))
+        fl_golang::plain(&Value::Object(map.clone()))
     ))
 }
 
@@ -67,8 +66,8 @@ fn merge_map(
                 patch.insert(DIRECTIVE.to_owned(), directive.clone());
                 Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    go_plain(&directive),
-                    go_plain(&Value::Object(patch))
+                    fl_golang::plain(&directive),
+                    fl_golang::plain(&Value::Object(patch))
                 )))
             }
         };
@@ -196,8 +195,8 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
         if !found {
             return Err(failed(format!(
                 "The order in patch list:\n{}\n doesn't match {ORDER_LIST} list:\n{}\n",
-                go_plain(&Value::Array(patch.to_vec())),
-                go_plain(&Value::Array(order.to_vec()))
+                fl_golang::plain(&Value::Array(patch.to_vec())),
+                fl_golang::plain(&Value::Array(order.to_vec()))
             )));
         }
     }
@@ -248,8 +247,8 @@ fn merge_list(mut old: Vec<Value>, new: Vec<Value>, how: &Field<'_>) -> Result<V
             _ => {
                 return Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    go_plain(directive),
-                    go_plain(&item)
+                    fl_golang::plain(directive),
+                    fl_golang::plain(&item)
                 )));
             }
         }
@@ -282,8 +281,11 @@ fn same_kind(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
         return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
     }
     if all.any(|v| go_type(v) != go_type(first)) {
-        let shown =
-            format!("[{} {}]", go_plain(&Value::Array(old.to_vec())), go_plain(&Value::Array(new.to_vec())));
+        let shown = format!(
+            "[{} {}]",
+            fl_golang::plain(&Value::Array(old.to_vec())),
+            fl_golang::plain(&Value::Array(new.to_vec()))
+        );
         return Err(failed(format!("list element types are not identical: {shown}")));
     }
     Ok(first.is_object())

@@ -1,6 +1,5 @@
 //! Whether an applied configuration fits the type; nothing is merged that does not.
 
-use fl_types::go_plain;
 use serde_json::Value;
 
 use super::{Items, Kind, Scalar, Ty};
@@ -57,12 +56,12 @@ fn visit(value: &Value, ty: Ty<'_>, path: &mut String, found: &mut Vec<Misfit>) 
                     path.truncate(mark);
                 }
             }
-            other => complain(format!("expected map, got &{{{}}}", go_plain(other))),
+            other => complain(format!("expected map, got &{{{}}}", fl_golang::plain(other))),
         },
         Kind::List { items, element } => match value {
             Value::Null => {}
             Value::Array(list) => check_items(list, items, element, path, found),
-            other => complain(format!("expected list, got &{{{}}}", go_plain(other))),
+            other => complain(format!("expected list, got &{{{}}}", fl_golang::plain(other))),
         },
     }
 }
@@ -113,8 +112,8 @@ fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
         (Scalar::Text, other) => {
             Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other)))
         }
-        (Scalar::Flag, other) => Some(format!("expected boolean, got &{{{}}}", go_plain(other))),
-        (Scalar::Any, other) => Some(format!("expected any scalar, got &{{{}}}", go_plain(other))),
+        (Scalar::Flag, other) => Some(format!("expected boolean, got &{{{}}}", fl_golang::plain(other))),
+        (Scalar::Any, other) => Some(format!("expected any scalar, got &{{{}}}", fl_golang::plain(other))),
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use fl_bucket::{Bucket, BucketOptions, Provider};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -109,4 +110,35 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<Asked> {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     Some(Asked { method, target, headers, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+/// A bucket of S3 that this host serves.
+pub(crate) fn open(host: &str) -> Bucket {
+    Bucket::new(BucketOptions { insecure: true, ..BucketOptions::new(Provider::S3, host, "apps") }).unwrap()
+}
+
+/// Bytes of memory that this process holds.
+pub(crate) fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// A page of a listing.
+pub(crate) fn page(from: u64, to: u64, next: Option<u64>) -> String {
+    let mut text = String::from("<ListBucketResult>");
+    for n in from..to {
+        // Not in the order of bytes, so that everything must be sorted.
+        let key = n.wrapping_mul(0x9e37_79b9) % 0x1_0000_0000;
+        text.push_str(&format!(
+            "<Contents><Key>apps/{key:08x}/{n}.yaml</Key><ETag>&quot;{n:032x}&quot;</ETag></Contents>"
+        ));
+    }
+    match next {
+        Some(next) => text.push_str(&format!(
+            "<IsTruncated>true</IsTruncated><NextContinuationToken>{next}</NextContinuationToken>"
+        )),
+        None => text.push_str("<IsTruncated>false</IsTruncated>"),
+    }
+    text + "</ListBucketResult>"
 }

@@ -1,0 +1,65 @@
+//! How Go writes values inside sentences. The tools whose messages we match are written in it, so its quoting is everywhere.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// Go's `%q` of a text.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            ' '..='~' => out.push(c),
+            '\0'..='\x7f' => drop(write!(out, "\\x{:02x}", c as u32)),
+            // `escape_debug` of a later character of a string leaves exactly the printable ones alone.
+            _ if ['a', c].iter().collect::<String>().escape_debug().count() == 2 => out.push(c),
+            '\u{80}'..='\u{ffff}' => drop(write!(out, "\\u{:04x}", c as u32)),
+            _ => drop(write!(out, "\\U{:08x}", c as u32)),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Go's `%v` of decoded JSON.
+#[must_use]
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let pairs: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect();
+            format!("map[{}]", pairs.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_what_is_not_printable() {
+        assert_eq!(quote("a\"b\\\n\x01é\u{200b}"), r#""a\"b\\\n\x01é\u200b""#);
+        assert_eq!(quote("\u{7f}\u{85}\u{10ffff}"), r#""\x7f\u0085\U0010ffff""#);
+    }
+
+    #[test]
+    fn prints_nested_values_without_quotes() {
+        let value = serde_json::json!({"tag": "v1", "list": [1, true, null], "empty": {}});
+        assert_eq!(plain(&value), "map[empty:map[] list:[1 true <nil>] tag:v1]");
+    }
+}
