@@ -9,7 +9,6 @@ use fl_http::Credentials;
 use fl_oci::{Keychain, Manifest, Reference, Registry, RegistryOptions, Repository, media_type};
 use fl_semver::{Constraints, Version};
 use fl_types::Secret;
-use regex::Regex;
 use serde_json::json;
 
 use crate::call::{Call, Outcome, action};
@@ -377,12 +376,7 @@ async fn list_artifacts(call: &Call) -> Outcome {
     };
     let filter = match call.text("filter-regex") {
         "" => None,
-        // The library draws a picture over several lines; its last one says it all.
-        text => Some(Regex::new(text).map_err(|error| {
-            let why = error.to_string();
-            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            anyhow::anyhow!("regex '{text}' parse error: error parsing regexp: {why}")
-        })?),
+        text => Some(fl_goregex::compile(text).with_context(|| format!("regex '{text}' parse error"))?),
     };
     tags.sort_by(|a, b| b.cmp(a));
     let mut rows = Vec::new();

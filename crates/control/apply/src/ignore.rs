@@ -142,7 +142,8 @@ impl Target {
 
 fn pattern(what: &'static str, text: Option<&str>) -> Result<Option<Regex>, IgnoreError> {
     let Some(text) = text.filter(|t| !t.is_empty()) else { return Ok(None) };
-    Regex::new(&format!("^(?:{text})$")).map(Some).map_err(|e| IgnoreError { what, cause: e.to_string() })
+    let whole = fl_goregex::compile(&format!("^(?:{text})$"));
+    whole.map(Some).map_err(|e| IgnoreError { what, cause: e.to_string() })
 }
 
 fn selector(what: &'static str, text: Option<&str>) -> Result<Option<Selector>, IgnoreError> {

@@ -62,10 +62,7 @@ impl Pattern {
 
 /// Compiles an expression with a bound on its size: hostile ones are refused, all others run in linear time.
 pub(crate) fn compile(expression: &str) -> Result<Regex, String> {
-    regex::RegexBuilder::new(expression)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|e| format!("invalid expression `{expression}`: {e}"))
+    fl_goregex::compile(expression).map_err(|why| format!("invalid expression `{expression}`: {why}"))
 }
 
 /// A compiled selector.

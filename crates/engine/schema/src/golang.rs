@@ -59,27 +59,3 @@ pub(crate) fn escape_html(json: &str) -> String {
     }
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
-
-/// Why a pattern does not compile, in the words of Go's regexp where the two engines see the same fault.
-pub fn pattern_error(pattern: &str, error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-    let why = match last {
-        "unclosed group" => format!("missing closing ): `{pattern}`"),
-        "unopened group" => format!("unexpected ): `{pattern}`"),
-        "unclosed character class" => {
-            let from = pattern.rfind('[').unwrap_or(0);
-            format!("missing closing ]: `{}`", &pattern[from..])
-        }
-        "repetition operator missing expression" => {
-            let at = pattern.find(['*', '+', '?']).unwrap_or(0);
-            format!("missing argument to repetition operator: `{}`", pattern.get(at..=at).unwrap_or_default())
-        }
-        other if other.starts_with("look-around") => {
-            let at = pattern.find("(?").unwrap_or(0);
-            format!("invalid or unsupported Perl syntax: `{}`", pattern.get(at..at + 3).unwrap_or("(?"))
-        }
-        other => other.to_owned(),
-    };
-    format!("error parsing regexp: {why}")
-}

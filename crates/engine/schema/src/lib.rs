@@ -35,7 +35,6 @@ pub use defaulting::default;
 pub use definition::{RuleCheck, RuleVerdict, validate_definition, webhook_url_problems};
 pub use field_error::{FieldError, FieldErrorKind, go_quote};
 pub use go_syntax::go_syntax_error;
-pub use golang::pattern_error;
 pub use lists::check_list_types;
 pub use model::{
     Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,

@@ -166,7 +166,7 @@ pub struct Rules {
 impl Rules {
     /// The compiled pattern; `None` when there is none or it does not compile (refused at creation).
     pub fn regex(&self) -> Option<&Regex> {
-        self.regex.get_or_init(|| self.pattern.as_deref().and_then(|p| Regex::new(p).ok())).as_ref()
+        self.regex.get_or_init(|| self.pattern.as_deref().and_then(|p| fl_goregex::compile(p).ok())).as_ref()
     }
 }
 

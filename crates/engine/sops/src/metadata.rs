@@ -121,7 +121,9 @@ impl Metadata {
         }
         let regex = |key: &str| match text(key).as_str() {
             "" => Ok(None),
-            pattern => Regex::new(pattern).map(Some).map_err(|_| format!("{key} is no regular expression")),
+            pattern => {
+                fl_goregex::compile(pattern).map(Some).map_err(|_| format!("{key} is no regular expression"))
+            }
         };
         const RULES: [&str; 4] =
             ["unencrypted_suffix", "encrypted_suffix", "unencrypted_regex", "encrypted_regex"];

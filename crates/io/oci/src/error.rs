@@ -27,8 +27,8 @@ pub enum Error {
     NoVersion(String),
     #[error("semver '{range}' parse error: {problem}")]
     Range { range: String, problem: String },
-    #[error("error parsing regexp: {0}")]
-    Filter(String),
+    #[error(transparent)]
+    Filter(#[from] fl_goregex::PatternError),
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }

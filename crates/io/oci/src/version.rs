@@ -1,7 +1,6 @@
 //! Which of a repository's tags a range of versions means.
 
 use fl_semver::{Constraints, Version};
-use regex::Regex;
 
 use crate::{Error, media_type};
 
@@ -15,7 +14,7 @@ pub fn select_tag(
     layer_media_type: Option<&str>,
 ) -> Result<String, Error> {
     let filter = match filter.filter(|f| !f.is_empty()) {
-        Some(text) => Some(Regex::new(text).map_err(|e| Error::Filter(e.to_string()))?),
+        Some(text) => Some(fl_goregex::compile(text)?),
         None => None,
     };
     let constraints = Constraints::parse(range)

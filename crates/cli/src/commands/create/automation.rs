@@ -125,7 +125,7 @@ fn filter(call: &Call) -> anyhow::Result<Option<Value>> {
         }
         return Ok(None);
     }
-    let Ok(regex) = regex::Regex::new(pattern) else { bail!("--filter-regex is an invalid regex pattern") };
+    let Ok(regex) = fl_goregex::compile(pattern) else { bail!("--filter-regex is an invalid regex pattern") };
     check_extract(extract, &regex.capture_names().flatten().collect::<Vec<_>>())?;
     Ok(Some(json!({"pattern": pattern, "extract": extract})))
 }

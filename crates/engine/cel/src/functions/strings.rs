@@ -69,10 +69,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, EvalError> {
     if let Some(found) = cache.get(pattern) {
         return Ok(Arc::clone(found));
     }
-    let built = regex::RegexBuilder::new(pattern)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|e| EvalError::new(fl_schema::pattern_error(pattern, &e)))?;
+    let built = fl_goregex::compile(pattern).map_err(|why| EvalError::new(why.to_string()))?;
     if cache.len() >= 256 {
         cache.clear();
     }

@@ -175,9 +175,8 @@ fn check_values(
         check_nested(not, false, &format!("{at}.not"), errors);
     }
     if let Some(pattern) = map.get("pattern").and_then(Value::as_str).filter(|p| !p.is_empty())
-        && let Err(error) = regex::Regex::new(pattern)
+        && let Err(why) = fl_goregex::compile(pattern)
     {
-        let why = crate::golang::pattern_error(pattern, &error);
         errors.push(FieldError::invalid(
             format!("{at}.pattern"),
             &json!(pattern),

@@ -24,8 +24,7 @@ impl Identities {
     /// From pairs of issuer and subject.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, IdentityError> {
         let compile = |text: &str| {
-            let built = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
-            built.map_err(|_| IdentityError(text.chars().take(100).collect()))
+            fl_goregex::compile(text).map_err(|_| IdentityError(text.chars().take(100).collect()))
         };
         let pairs = pairs.into_iter().map(|(issuer, subject)| Ok((compile(issuer)?, compile(subject)?)));
         Ok(Self(pairs.collect::<Result<_, _>>()?))

@@ -1,19 +1,15 @@
 //! Regular expressions with Go's syntax and matching rules.
 
-mod translate;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use fl_goregex::{MAX_NESTING, MAX_PROGRAM, PatternError};
 use fl_gotemplate::{CallError, Context, Functions, List, ListType, Str, Value, runes};
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
 use crate::args::{I, Out, S, bytes, fixed, int, string};
-use translate::translate;
 
-/// Compiled programs larger than this are refused: a hostile pattern must not fill the memory.
-const MAX_PROGRAM: usize = 4 << 20;
 /// Patterns kept compiled per thread.
 const KEPT: usize = 64;
 
@@ -81,17 +77,16 @@ fn compile(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
     if let Some(found) = COMPILED.with_borrow(|kept| kept.get(pattern).cloned()) {
         return Ok(found);
     }
-    let translated = translate(pattern)
+    let translated = fl_goregex::translate(pattern)
         .map_err(|e| CallError::new(format!("error parsing regexp: {}", e.text(pattern))))?;
     let compiled = RegexBuilder::new(&translated)
         .size_limit(MAX_PROGRAM)
         .dfa_size_limit(MAX_PROGRAM)
-        .nest_limit(250)
+        .nest_limit(MAX_NESTING)
         .build()
-        .map_err(|e| match e {
-            regex::Error::CompiledTooBig(_) => CallError::budget("regular expression is too large"),
-            // What the translation let through and the engine refuses: say so with its words.
-            other => CallError::new(format!("error parsing regexp: {other}")),
+        .map_err(|e| match PatternError::of_engine(&e) {
+            large @ PatternError::TooLarge => CallError::budget(large.to_string()),
+            other => CallError::new(other.to_string()),
         })?;
     let compiled = Rc::new(compiled);
     COMPILED.with_borrow_mut(|kept| {
@@ -212,7 +207,7 @@ fn expand_into(out: &mut Vec<u8>, template: &[u8], captures: &Captures<'_>) {
                 // Of groups with the same name the first that took part counts.
                 captures
                     .name(n)
-                    .or_else(|| (1..captures.len()).find_map(|k| captures.name(&translate::again(n, k))))
+                    .or_else(|| (1..captures.len()).find_map(|k| captures.name(&fl_goregex::again(n, k))))
             }),
         };
         if let Some(group) = group {

@@ -6,8 +6,6 @@
 
 use std::fmt::Write;
 
-use fl_gotemplate::runes;
-
 /// The names inside `[[:name:]]`.
 const ASCII_CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
@@ -19,14 +17,16 @@ const MAX_REPEAT: u32 = 1000;
 
 /// A refusal: Go's words and the part of the pattern it names (bytes of the pattern).
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SyntaxError {
+pub struct SyntaxError {
     words: &'static str,
     from: usize,
     to: usize,
 }
 
 impl SyntaxError {
-    pub(super) fn text(&self, pattern: &[u8]) -> String {
+    /// The words, with the part of this pattern that they are about.
+    #[must_use]
+    pub fn text(&self, pattern: &[u8]) -> String {
         format!("{}: `{}`", self.words, String::from_utf8_lossy(&pattern[self.from..self.to]))
     }
 }
@@ -38,6 +38,8 @@ fn error<T>(words: &'static str, from: usize, to: usize) -> Step<T> {
 }
 
 struct Translator<'p> {
+    text: &'p str,
+    /// The bytes of the text.
     pattern: &'p [u8],
     at: usize,
     out: String,
@@ -48,19 +50,22 @@ struct Translator<'p> {
     last_repeat: Option<usize>,
     /// Names of groups so far.
     names: Vec<String>,
+    /// How often counted repetitions make the last element stand.
+    weight: u32,
+    /// The heaviest element of every open group, the whole pattern first.
+    heaviest: Vec<u32>,
 }
 
 /// The name of a group whose name is taken. Go takes names twice; the engine's names may have a dot, Go's not.
-pub(super) fn again(name: &str, before: usize) -> String {
+pub fn again(name: &str, before: usize) -> String {
     format!("{name}.{before}")
 }
 
 /// Translates a pattern.
-pub(super) fn translate(pattern: &[u8]) -> Step<String> {
-    if std::str::from_utf8(pattern).is_err() {
-        return error("invalid UTF-8", 0, pattern.len());
-    }
+pub fn translate(pattern: &[u8]) -> Step<String> {
+    let Ok(text) = std::str::from_utf8(pattern) else { return error("invalid UTF-8", 0, pattern.len()) };
     let mut t = Translator {
+        text,
         pattern,
         at: 0,
         out: String::with_capacity(pattern.len() + 16),
@@ -68,6 +73,8 @@ pub(super) fn translate(pattern: &[u8]) -> Step<String> {
         repeatable: false,
         last_repeat: None,
         names: Vec::new(),
+        weight: 1,
+        heaviest: vec![1],
     };
     while t.at < pattern.len() {
         let repeated = t.step()?;
@@ -110,6 +117,9 @@ impl Translator<'_> {
                 self.at += 1;
                 self.out.push(')');
                 self.repeatable = true;
+                let inside = self.heaviest.pop().unwrap_or(1);
+                self.weigh(inside);
+                return Ok(false);
             }
             b'|' => {
                 self.at += 1;
@@ -143,18 +153,28 @@ impl Translator<'_> {
                 self.literal(c);
             }
         }
+        self.weight = 1;
         Ok(false)
     }
 
+    fn weigh(&mut self, weight: u32) {
+        self.weight = weight;
+        if let Some(heaviest) = self.heaviest.last_mut() {
+            *heaviest = weight.max(*heaviest);
+        }
+    }
+
     fn rune(&mut self) -> char {
-        let (c, width) = runes::decode(self.rest()).unwrap_or((runes::REPLACEMENT, 1));
-        self.at += width;
+        let c = self.text.get(self.at..).and_then(|rest| rest.chars().next());
+        let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+        self.at += c.len_utf8();
         c
     }
 
     fn open(&mut self, text: &str) {
         self.out.push_str(text);
         self.depth += 1;
+        self.heaviest.push(1);
         self.repeatable = false;
     }
 
@@ -197,6 +217,7 @@ impl Translator<'_> {
     fn repeat(&mut self, start: usize) -> Step<()> {
         let operator_end = self.at;
         let operator = &self.pattern[start..operator_end];
+        let mut times = 1;
         // Counts are checked first, whatever they repeat.
         if operator[0] == b'{' {
             let inner = String::from_utf8_lossy(&operator[1..operator.len() - 1]).into_owned();
@@ -207,6 +228,7 @@ impl Translator<'_> {
             if bad {
                 return error("invalid repeat count", start, operator_end);
             }
+            times = read(high.filter(|h| !h.is_empty()).unwrap_or(low));
         }
         if self.peek() == Some(b'?') {
             self.at += 1;
@@ -217,6 +239,12 @@ impl Translator<'_> {
         if !self.repeatable {
             return error("missing argument to repetition operator", start, self.at);
         }
+        // Counts inside of counts multiply.
+        let weight = self.weight.saturating_mul(times);
+        if weight > MAX_REPEAT {
+            return error("invalid repeat count", start, self.at);
+        }
+        self.weigh(weight);
         let text = String::from_utf8_lossy(&self.pattern[start..self.at]);
         self.out.push_str(&text);
         self.last_repeat = Some(start);
