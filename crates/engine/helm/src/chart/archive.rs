@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fl_gotemplate::Str;
 
+use super::ahead::Ahead;
 use super::content::{Content, Packed};
 use super::gzip::Unzipped;
 use super::{BOM, BufferedFile, trim_bom};
@@ -36,12 +37,12 @@ pub(crate) fn is_gzip(data: &[u8]) -> bool {
 }
 
 /// Reads all files of an archive, and says how many bytes they have. Links, devices and the like become ordinary
-/// (usually empty) files, never links. `template` is told of templates when they are found: their whole path and their text.
+/// (usually empty) files, never links. `ahead` is told of templates when they are found.
 pub(crate) fn read(
     data: &[u8],
     owned: Option<&Arc<Vec<u8>>>,
     limits: ArchiveLimits,
-    template: &mut dyn FnMut(&str, &Str),
+    ahead: &mut Ahead,
 ) -> Result<(Vec<BufferedFile>, u64), LoadError> {
     if !is_gzip(data) {
         return Err(LoadError::Archive("gzip: invalid header".into()));
@@ -97,7 +98,7 @@ pub(crate) fn read(
         } else if !is_for_loader(&file.name) && size <= PREPARED {
             let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
             if in_chart(&file.name).starts_with("templates/") {
-                template(&raw_name, &content);
+                ahead.found(&raw_name, &content);
             }
             file.kept = Some(content);
             read
@@ -311,14 +312,16 @@ mod tests {
             append(tar, "c/skipped/", tar::EntryType::Directory, 0);
             append(tar, "c/last", tar::EntryType::Regular, 10);
         });
-        assert_eq!(read(&large, None, limits, &mut |_, _| {}).expect("fine").0.len(), 4);
+        assert_eq!(read(&large, None, limits, &mut Ahead::nobody()).expect("fine").0.len(), 4);
         for kind in [tar::EntryType::XHeader, tar::EntryType::GNULongName] {
             let endless = pack(&|tar| {
                 append(tar, "c/Chart.yaml", tar::EntryType::Regular, 10);
                 append(tar, "c/header", kind, 64 << 20);
             });
-            let error =
-                read(&endless, None, limits, &mut |_, _| {}).map(drop).expect_err("too long").to_string();
+            let error = read(&endless, None, limits, &mut Ahead::nobody())
+                .map(drop)
+                .expect_err("too long")
+                .to_string();
             assert!(error.contains("header field too long"), "{error}");
         }
     }

@@ -1,10 +1,9 @@
 //! From a list of files to a chart with its subcharts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
-use fl_gotemplate::Str;
-
+use super::ahead::{self, Ahead, First, Rest};
 use super::{ArchiveLimits, BufferedFile, Chart, archive, directory};
 use crate::decode;
 use crate::error::LoadError;
@@ -51,49 +50,62 @@ impl Loader {
 
     /// Loads a chart archive.
     pub fn archive(&mut self, data: &[u8]) -> Result<Chart, LoadError> {
-        let (files, _) = archive::read(data, None, self.limits, &mut |_, _| {})?;
+        let (files, _) = archive::read(data, None, self.limits, &mut Ahead::nobody())?;
         self.files(files, 0)
     }
 
     /// Loads a chart archive, which the chart keeps for the files that are not unpacked yet. The templates of a large one are
-    /// parsed while a second thread still unpacks it.
+    /// parsed while a second thread still unpacks it, which then helps with what is left; rendering waits for that.
     pub fn compiled_archive(&mut self, data: Vec<u8>) -> Result<CompiledChart, LoadError> {
-        let data = &Arc::new(data);
+        let data = Arc::new(data);
         if data.len() < WORTH_A_THREAD {
-            return self.shared_archive(data, &mut |_, _| {}).map(CompiledChart::new);
+            return self.shared_archive(&data, Ahead::nobody()).map(CompiledChart::new);
         }
         let (found, texts) = mpsc::channel();
+        let (loaded, chart) = mpsc::channel();
+        let texts = Arc::new(Mutex::new(texts));
+        let mut loader = Self::with_limits(self.limits);
+        let load = {
+            let (data, texts) = (Arc::clone(&data), Arc::clone(&texts));
+            move || {
+                ahead::make_room(data.len());
+                let chart = loader.shared_archive(&data, Ahead::new(found));
+                // Nobody listens when the first thread has panicked.
+                let _ = loaded.send((chart, loader.notices));
+                ahead::parse_rest(&texts)
+            }
+        };
+        let Ok(thread) = std::thread::Builder::new().spawn(load) else {
+            return self.shared_archive(&data, Ahead::nobody()).map(CompiledChart::new);
+        };
         let mut set = empty_set();
-        let loaded = std::thread::scope(|scope| {
-            let load = || {
-                // Told until the chart is there: who waits for texts waits for it, too.
-                let mut tell =
-                    move |name: &str, text: &Str| drop(found.send((Str::from(name), text.clone())));
-                self.shared_archive(data, &mut tell)
-            };
-            let thread = std::thread::Builder::new().spawn_scoped(scope, load)?;
-            // Not the other way round: the many small pieces that parsing makes cost more memory and time on a new thread.
-            set.parse_ahead(texts);
-            Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let mut done = None;
+        let until_loaded = std::iter::from_fn(|| {
+            done = chart.try_recv().ok();
+            if done.is_none() { ahead::next_batch(&texts) } else { None }
         });
-        let no_thread = |_: std::io::Error| self.shared_archive(data, &mut |_, _| {});
-        let chart = loaded.unwrap_or_else(no_thread)?;
-        Ok(CompiledChart::with_set(chart, set))
+        set.parse_ahead(until_loaded.flatten());
+        let Some((chart, notices)) = done.or_else(|| chart.recv().ok()) else {
+            // It cannot end without a chart but by a panic.
+            return Err(thread
+                .join()
+                .map_or_else(|panic| std::panic::resume_unwind(panic), |_| LoadError::NoChartFile));
+        };
+        self.notices.extend(notices);
+        Ok(CompiledChart::with_first(chart?, First::new(set, Rest { texts, thread })))
     }
 
-    fn shared_archive(
-        &mut self,
-        data: &Arc<Vec<u8>>,
-        template: &mut dyn FnMut(&str, &Str),
-    ) -> Result<Chart, LoadError> {
-        let (files, _) = archive::read(data, Some(data), self.limits, template)?;
+    fn shared_archive(&mut self, data: &Arc<Vec<u8>>, mut ahead: Ahead) -> Result<Chart, LoadError> {
+        let (files, _) = archive::read(data, Some(data), self.limits, &mut ahead)?;
+        // No more templates will be found; whoever parses them need not wait for the rest.
+        drop(ahead);
         self.files(files, 0)
     }
 
     fn nested_archive(&mut self, data: &[u8], depth: usize) -> Result<Chart, LoadError> {
         let left = self.nested_bytes.unwrap_or(self.limits.total);
         let limits = ArchiveLimits { total: left, ..self.limits };
-        let (files, used) = archive::read(data, None, limits, &mut |_, _| {})?;
+        let (files, used) = archive::read(data, None, limits, &mut Ahead::nobody())?;
         self.nested_bytes = Some(left.saturating_sub(used));
         self.files(files, depth)
     }

@@ -1,5 +1,6 @@
 //! Charts as they are loaded: files, metadata, default values, subcharts. Immutable and shareable between threads.
 
+pub(crate) mod ahead;
 pub(crate) mod archive;
 mod content;
 mod directory;
