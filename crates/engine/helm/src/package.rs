@@ -3,7 +3,6 @@
 use fl_yaml::{Dialect, JsonStyle, Node};
 use flate2::write::GzEncoder;
 
-use crate::chart::ahead::Ahead;
 use crate::chart::{ArchiveLimits, Chart, Metadata, archive};
 use crate::decode;
 use crate::error::LoadError;
@@ -186,7 +185,7 @@ pub fn chart_metadata(files: &dyn Files) -> Result<Metadata, LoadError> {
 /// The metadata of a chart archive, `requirements.yaml` included, without loading the rest: every path and size is checked,
 /// but what the other files say is not looked at.
 pub fn archive_metadata(data: &[u8], limits: ArchiveLimits) -> Result<Metadata, LoadError> {
-    let (files, _) = archive::read(data, None, limits, &mut Ahead::nobody())?;
+    let (files, _) = archive::read_bytes(data, limits)?;
     let mut metadata = None;
     for file in files {
         let name = match file.name.as_str() {

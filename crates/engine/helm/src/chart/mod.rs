@@ -11,7 +11,7 @@ mod metadata;
 mod pattern;
 
 pub use archive::ArchiveLimits;
-pub use content::Content;
+pub use content::{Content, Source};
 pub use load::Loader;
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use pattern::{BadPattern, Pattern};
