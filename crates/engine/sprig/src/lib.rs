@@ -37,6 +37,7 @@ pub use dates::Time;
 pub use helm::{MESSAGE_END, MESSAGE_START, without_no_value};
 pub use host::{Host, Mode, Outside};
 pub use json::{decode as from_json, encode as to_json};
+pub use regex::regexp;
 pub use yaml::{from_node, from_yaml, to_yaml};
 
 use fl_gotemplate::Functions;

@@ -81,18 +81,7 @@ fn compile(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
     if let Some(found) = COMPILED.with_borrow(|kept| kept.get(pattern).cloned()) {
         return Ok(found);
     }
-    let translated = translate(pattern)
-        .map_err(|e| CallError::new(format!("error parsing regexp: {}", e.text(pattern))))?;
-    let compiled = RegexBuilder::new(&translated)
-        .size_limit(MAX_PROGRAM)
-        .dfa_size_limit(MAX_PROGRAM)
-        .nest_limit(250)
-        .build()
-        .map_err(|e| match e {
-            regex::Error::CompiledTooBig(_) => CallError::budget("regular expression is too large"),
-            // What the translation let through and the engine refuses: say so with its words.
-            other => CallError::new(format!("error parsing regexp: {other}")),
-        })?;
+    let compiled = build(pattern)?;
     let compiled = Rc::new(compiled);
     COMPILED.with_borrow_mut(|kept| {
         if kept.len() >= KEPT {
@@ -101,6 +90,26 @@ fn compile(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
         kept.insert(pattern.clone(), Rc::clone(&compiled));
     });
     Ok(compiled)
+}
+
+fn build(pattern: &[u8]) -> Result<Regex, CallError> {
+    let translated = translate(pattern)
+        .map_err(|e| CallError::new(format!("error parsing regexp: {}", e.text(pattern))))?;
+    RegexBuilder::new(&translated)
+        .size_limit(MAX_PROGRAM)
+        .dfa_size_limit(MAX_PROGRAM)
+        .nest_limit(250)
+        .build()
+        .map_err(|e| match e {
+            regex::Error::CompiledTooBig(_) => CallError::budget("regular expression is too large"),
+            // What the translation let through and the engine refuses: say so with its words.
+            other => CallError::new(format!("error parsing regexp: {other}")),
+        })
+}
+
+/// One of Go's expressions, for those who are no templates; why not, in Go's words.
+pub fn regexp(pattern: &str) -> Result<Regex, String> {
+    build(pattern.as_bytes()).map_err(|error| error.message().to_owned())
 }
 
 /// `regexp.MustCompile`: the panic names the pattern.
