@@ -23,7 +23,7 @@ mod values;
 pub use capabilities::{Capabilities, KubeVersion};
 pub use chart::{
     ArchiveLimits, BadPattern, Chart, Content, Dependency, File, ImportValue, Loader, Maintainer, Metadata,
-    Pattern,
+    Pattern, Source,
 };
 pub use error::{Error, LoadError};
 pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};

@@ -185,7 +185,7 @@ pub fn chart_metadata(files: &dyn Files) -> Result<Metadata, LoadError> {
 /// The metadata of a chart archive, `requirements.yaml` included, without loading the rest: every path and size is checked,
 /// but what the other files say is not looked at.
 pub fn archive_metadata(data: &[u8], limits: ArchiveLimits) -> Result<Metadata, LoadError> {
-    let (files, _) = archive::read(data, None, limits, &mut |_, _| {})?;
+    let (files, _) = archive::read_bytes(data, limits)?;
     let mut metadata = None;
     for file in files {
         let name = match file.name.as_str() {

@@ -92,6 +92,11 @@ impl TemplateSet {
         self.names = work.names;
     }
 
+    /// Takes over what another set of the same functions and delimiters has parsed ahead.
+    pub fn take_ahead(&mut self, other: Self) {
+        self.ahead.extend(other.ahead);
+    }
+
     /// As [`parse`](Self::parse) for each of the texts in turn. Many of them are shared out to a second thread.
     ///
     /// # Errors

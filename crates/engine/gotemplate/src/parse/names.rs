@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::node::{Callee, Word};
+use super::node::{Callee, Number, Word};
 use crate::value::Str;
 
 /// Longer texts are seldom equal; looking them up would cost more than it saves.
@@ -17,6 +17,7 @@ pub(crate) struct Names {
     texts: FxHashSet<Str>,
     chains: FxHashMap<Str, Arc<[Str]>>,
     words: FxHashMap<Str, Arc<Word>>,
+    numbers: FxHashMap<Str, Arc<Number>>,
 }
 
 impl Names {
@@ -58,5 +59,19 @@ impl Names {
         let word = Arc::new(Word { name: self.share(name), callee });
         self.words.insert(word.name.clone(), Arc::clone(&word));
         Some(word)
+    }
+
+    /// The number that a text stands for; `read` tells when it is met for the first time.
+    pub(crate) fn number(
+        &mut self,
+        text: &[u8],
+        read: impl FnOnce() -> Result<Number, String>,
+    ) -> Result<Arc<Number>, String> {
+        if let Some(known) = self.numbers.get(text) {
+            return Ok(Arc::clone(known));
+        }
+        let number = Arc::new(read()?);
+        self.numbers.insert(text.into(), Arc::clone(&number));
+        Ok(number)
     }
 }

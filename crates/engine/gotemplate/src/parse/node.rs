@@ -178,7 +178,7 @@ pub(crate) enum OperandKind {
     Dot,
     Nil,
     Bool(bool),
-    Number(Box<Number>),
+    Number(Arc<Number>),
     /// Text, and where the quoted source ends.
     String(Str, u32),
     Pipe(Box<Pipe>),

@@ -80,8 +80,9 @@ impl Parser<'_> {
             }
             Tok::Bool => self.add_operand(pos, OperandKind::Bool(item.text(self.text) == b"true")),
             Tok::CharConstant | Tok::Complex | Tok::Number => {
-                match number::parse_number(item.text(self.text), item.tok) {
-                    Ok(number) => self.add_operand(pos, OperandKind::Number(Box::new(number))),
+                let text = item.text(self.text);
+                match self.work.names.number(text, || number::parse_number(text, item.tok)) {
+                    Ok(number) => self.add_operand(pos, OperandKind::Number(number)),
                     Err(message) => return self.error(message),
                 }
             }

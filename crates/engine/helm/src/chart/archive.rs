@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use fl_gotemplate::Str;
 
-use super::content::{Content, Packed};
+use super::ahead::Ahead;
+use super::content::{Content, Packed, Source};
 use super::gzip::Unzipped;
 use super::{BOM, BufferedFile, trim_bom};
 use crate::error::LoadError;
@@ -36,25 +37,26 @@ pub(crate) fn is_gzip(data: &[u8]) -> bool {
 }
 
 /// Reads all files of an archive, and says how many bytes they have. Links, devices and the like become ordinary
-/// (usually empty) files, never links. `template` is told of templates when they are found: their whole path and their text.
+/// (usually empty) files, never links. `again` is the archive for those who want to read it
+/// later, `ahead` is told of templates when they are found.
 pub(crate) fn read(
-    data: &[u8],
-    owned: Option<&Arc<Vec<u8>>>,
+    mut packed: impl BufRead,
+    again: impl Fn() -> Source,
     limits: ArchiveLimits,
-    template: &mut dyn FnMut(&str, &Str),
+    ahead: &mut Ahead,
 ) -> Result<(Vec<BufferedFile>, u64), LoadError> {
-    if !is_gzip(data) {
+    let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
+    if !is_gzip(packed.fill_buf().map_err(unreadable)?) {
         return Err(LoadError::Archive("gzip: invalid header".into()));
     }
     // Headers and padding count too: without this a tar of endless empty entries would never reach a limit.
     let allowance = limits.total + limits.entries as u64 * 2048;
     let between = Rc::new(Cell::new(BETWEEN));
-    let bounded = Bounded { inner: Unzipped::new(data).take(allowance), left: Rc::clone(&between) };
+    let bounded = Bounded { inner: Unzipped::new(packed).take(allowance), left: Rc::clone(&between) };
     let mut tar = tar::Archive::new(bounded);
     let mut files = Vec::new();
-    let mut packed = None;
+    let mut deferred = None;
     let mut remaining = limits.total;
-    let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
     for (count, entry) in tar.entries_with_seek().map_err(unreadable)?.enumerate() {
         let mut entry = entry.map_err(unreadable)?;
         // What a skipped entry has is read on the way to the next one.
@@ -90,14 +92,13 @@ pub(crate) fn read(
         let mut content = entry.by_ref().take(remaining);
         let read = if is_deferred(&file.name) {
             // Passed over on the way to the next entry: what cannot be read is refused now and not later.
-            let archive = || owned.cloned().unwrap_or_else(|| Arc::new(data.to_vec()));
-            let packed = packed.get_or_insert_with(|| Arc::new(Packed::new(archive())));
+            let packed = deferred.get_or_insert_with(|| Arc::new(Packed::new(again())));
             file.kept = Some(Content::packed(Arc::clone(packed), count));
             size
         } else if !is_for_loader(&file.name) && size <= PREPARED {
             let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
             if in_chart(&file.name).starts_with("templates/") {
-                template(&raw_name, &content);
+                ahead.found(&raw_name, &content);
             }
             file.kept = Some(content);
             read
@@ -118,6 +119,11 @@ pub(crate) fn read(
         return Err(LoadError::Archive("no files in chart archive".into()));
     }
     Ok((files, limits.total - remaining))
+}
+
+/// As [`read`], for an archive in memory.
+pub(crate) fn read_bytes(data: &[u8], limits: ArchiveLimits) -> Result<(Vec<BufferedFile>, u64), LoadError> {
+    read(data, || Source::Memory(Arc::new(data.to_vec())), limits, &mut Ahead::nobody())
 }
 
 /// Bytes between two entries: headers, padding, long names and records, of which each may have a mebibyte in Go.
@@ -199,8 +205,8 @@ fn in_chart(mut name: &str) -> &str {
 }
 
 /// The deferred files of an archive that [`read`] has accepted, by their number.
-pub(super) fn read_deferred(data: &[u8]) -> HashMap<usize, Str> {
-    let mut tar = tar::Archive::new(Unzipped::new(data));
+pub(super) fn read_deferred(packed: impl BufRead) -> HashMap<usize, Str> {
+    let mut tar = tar::Archive::new(Unzipped::new(packed));
     let mut contents = HashMap::new();
     for (count, entry) in tar.entries_with_seek().into_iter().flatten().enumerate() {
         // The same archive was read to its end before; nothing can be wrong with it now.
@@ -311,14 +317,13 @@ mod tests {
             append(tar, "c/skipped/", tar::EntryType::Directory, 0);
             append(tar, "c/last", tar::EntryType::Regular, 10);
         });
-        assert_eq!(read(&large, None, limits, &mut |_, _| {}).expect("fine").0.len(), 4);
+        assert_eq!(read_bytes(&large, limits).expect("fine").0.len(), 4);
         for kind in [tar::EntryType::XHeader, tar::EntryType::GNULongName] {
             let endless = pack(&|tar| {
                 append(tar, "c/Chart.yaml", tar::EntryType::Regular, 10);
                 append(tar, "c/header", kind, 64 << 20);
             });
-            let error =
-                read(&endless, None, limits, &mut |_, _| {}).map(drop).expect_err("too long").to_string();
+            let error = read_bytes(&endless, limits).map(drop).expect_err("too long").to_string();
             assert!(error.contains("header field too long"), "{error}");
         }
     }

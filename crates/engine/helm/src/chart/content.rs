@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -22,14 +24,48 @@ enum Kept {
     Packed(Arc<Packed>, usize),
 }
 
+/// Where an archive can be read from, more than once but by one reader at a time.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Memory.
+    Memory(Arc<Vec<u8>>),
+    /// An open file: large archives need not be in memory as a whole.
+    File(Arc<File>),
+}
+
+impl Source {
+    /// How many bytes there are, as far as anybody knows.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Memory(data) => data.len(),
+            Self::File(file) => file.metadata().map_or(0, |about| usize::try_from(about.len()).unwrap_or(0)),
+        }
+    }
+
+    /// A reader from the beginning.
+    pub(super) fn open(&self) -> std::io::Result<Box<dyn BufRead + '_>> {
+        Ok(match self {
+            Self::Memory(data) => Box::new(data.as_slice()),
+            Self::File(file) => {
+                let mut file = file.as_ref();
+                file.rewind()?;
+                Box::new(BufReader::with_capacity(PIECE, file))
+            }
+        })
+    }
+}
+
+/// Bytes that are read from a file at once.
+const PIECE: usize = 64 << 10;
+
 /// An archive that was read once already, so that reading it again cannot fail.
 pub(super) struct Packed {
-    archive: Arc<Vec<u8>>,
+    archive: Source,
     unpacked: OnceLock<HashMap<usize, Str>>,
 }
 
 impl Packed {
-    pub(super) fn new(archive: Arc<Vec<u8>>) -> Self {
+    pub(super) fn new(archive: Source) -> Self {
         Self { archive, unpacked: OnceLock::new() }
     }
 }
@@ -49,7 +85,9 @@ impl Deref for Content {
         match &self.0 {
             Kept::Here(data) => data,
             Kept::Packed(packed, entry) => {
-                let unpacked = packed.unpacked.get_or_init(|| archive::read_deferred(&packed.archive));
+                let unpacked = packed
+                    .unpacked
+                    .get_or_init(|| packed.archive.open().map(archive::read_deferred).unwrap_or_default());
                 unpacked.get(entry).unwrap_or_else(|| NOTHING.get_or_init(|| Str::from("")))
             }
         }

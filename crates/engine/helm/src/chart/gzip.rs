@@ -1,6 +1,6 @@
 //! Gzip, decompressed in large pieces: charts are mostly CRDs, and small pieces spend their time on what surrounds them.
 
-use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
+use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -8,9 +8,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 const PIECE: usize = 128 << 10;
 
 /// The content of a gzip file, all members of it.
-pub(super) struct Unzipped<'d> {
+pub(super) struct Unzipped<R> {
     /// What is not decompressed yet.
-    packed: &'d [u8],
+    packed: R,
     inflate: Decompress,
     piece: Vec<u8>,
     start: usize,
@@ -24,8 +24,8 @@ pub(super) struct Unzipped<'d> {
     stopped: Option<Error>,
 }
 
-impl<'d> Unzipped<'d> {
-    pub(super) fn new(packed: &'d [u8]) -> Self {
+impl<R: BufRead> Unzipped<R> {
+    pub(super) fn new(packed: R) -> Self {
         Self {
             packed,
             inflate: Decompress::new(false),
@@ -49,7 +49,7 @@ impl<'d> Unzipped<'d> {
         (self.start, self.end) = (0, 0);
         while self.end == 0 {
             if !self.inside {
-                if self.packed.is_empty() {
+                if self.packed.fill_buf()?.is_empty() {
                     return Ok(());
                 }
                 self.header()?;
@@ -61,15 +61,16 @@ impl<'d> Unzipped<'d> {
 
     fn inflate_some(&mut self) -> Result<()> {
         let (consumed, produced) = (self.inflate.total_in(), self.inflate.total_out());
-        let status = self.inflate.decompress(self.packed, &mut self.piece, FlushDecompress::None);
+        let packed = self.packed.fill_buf()?;
+        let status = self.inflate.decompress(packed, &mut self.piece, FlushDecompress::None);
         self.end = (self.inflate.total_out() - produced) as usize;
-        let (_, rest) = self.packed.split_at((self.inflate.total_in() - consumed) as usize);
-        self.packed = rest;
+        let taken = (self.inflate.total_in() - consumed) as usize;
+        self.packed.consume(taken);
         self.checksum.update(&self.piece[..self.end]);
         self.length = self.length.wrapping_add(self.end as u32);
         let outcome = match status {
             Ok(Status::StreamEnd) => self.trailer(),
-            Ok(_) if self.end > 0 || !self.packed.is_empty() => Ok(()),
+            Ok(_) if self.end > 0 || taken > 0 => Ok(()),
             Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
             Err(_) => Err(broken("flate: corrupt input")),
         };
@@ -93,8 +94,7 @@ impl<'d> Unzipped<'d> {
         }
         for text in [NAME, COMMENT] {
             if flags & text != 0 {
-                let end = memchr::memchr(0, self.packed).ok_or(ErrorKind::UnexpectedEof)?;
-                self.skip(end + 1)?;
+                self.skip_text()?;
             }
         }
         if flags & CHECKSUM != 0 {
@@ -117,15 +117,38 @@ impl<'d> Unzipped<'d> {
         Err(broken("gzip: invalid checksum"))
     }
 
-    fn skip(&mut self, bytes: usize) -> Result<()> {
-        self.packed = self.packed.get(bytes..).ok_or(ErrorKind::UnexpectedEof)?;
+    fn skip(&mut self, mut bytes: usize) -> Result<()> {
+        while bytes > 0 {
+            let ready = self.packed.fill_buf()?.len().min(bytes);
+            if ready == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            self.packed.consume(ready);
+            bytes -= ready;
+        }
         Ok(())
     }
 
+    /// Steps over a text and the zero behind it.
+    fn skip_text(&mut self) -> Result<()> {
+        loop {
+            let ready = self.packed.fill_buf()?;
+            if ready.is_empty() {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            let end = memchr::memchr(0, ready);
+            let taken = end.map_or(ready.len(), |end| end + 1);
+            self.packed.consume(taken);
+            if end.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
     fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (bytes, rest) = self.packed.split_first_chunk().ok_or(ErrorKind::UnexpectedEof)?;
-        self.packed = rest;
-        Ok(*bytes)
+        let mut bytes = [0; N];
+        self.packed.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -133,7 +156,7 @@ fn broken(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
-impl Read for Unzipped<'_> {
+impl<R: BufRead> Read for Unzipped<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.start == self.end {
             self.refill()?;
@@ -147,7 +170,7 @@ impl Read for Unzipped<'_> {
 }
 
 /// Steps over content without a copy of it; there is no way back, and none beyond the end.
-impl Seek for Unzipped<'_> {
+impl<R: BufRead> Seek for Unzipped<R> {
     fn seek(&mut self, to: SeekFrom) -> Result<u64> {
         let SeekFrom::Current(bytes) = to else { return Err(ErrorKind::Unsupported.into()) };
         let mut left = u64::try_from(bytes).map_err(|_| ErrorKind::Unsupported)?;
@@ -186,7 +209,12 @@ mod tests {
 
     fn unpacked(data: &[u8]) -> Result<Vec<u8>> {
         let mut all = Vec::new();
-        Unzipped::new(data).read_to_end(&mut all).map(|_| all)
+        Unzipped::new(data).read_to_end(&mut all)?;
+        // A file comes in pieces, which may end anywhere.
+        let mut pieces = Vec::new();
+        let source = std::io::BufReader::with_capacity(7, data);
+        Unzipped::new(source).read_to_end(&mut pieces).map(|_| assert!(pieces == all))?;
+        Ok(all)
     }
 
     #[test]
@@ -205,7 +233,7 @@ mod tests {
     fn content_can_be_passed_over() {
         let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
         let data = packed(&content);
-        let mut reader = Unzipped::new(&data);
+        let mut reader = Unzipped::new(&data[..]);
         let mut four = [0; 4];
         assert_eq!(reader.seek(SeekFrom::Current(4 * 150_000)).expect("inside"), 600_000);
         reader.read_exact(&mut four).expect("inside");
@@ -221,7 +249,7 @@ mod tests {
         let mut wrong = good.clone();
         let at = wrong.len() - 6;
         wrong[at] ^= 1;
-        let mut reader = Unzipped::new(&wrong);
+        let mut reader = Unzipped::new(&wrong[..]);
         let mut content = vec![0; 600_000];
         reader.read_exact(&mut content).expect("the content is all there");
         assert!(reader.read(&mut [0]).expect_err("the checksum is wrong").to_string().contains("checksum"));

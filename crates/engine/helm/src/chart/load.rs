@@ -1,11 +1,10 @@
 //! From a list of files to a chart with its subcharts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
-use fl_gotemplate::Str;
-
-use super::{ArchiveLimits, BufferedFile, Chart, archive, directory};
+use super::ahead::{self, Ahead, First, Rest};
+use super::{ArchiveLimits, BufferedFile, Chart, Source, archive, directory};
 use crate::decode;
 use crate::error::LoadError;
 use crate::files::Files;
@@ -51,49 +50,63 @@ impl Loader {
 
     /// Loads a chart archive.
     pub fn archive(&mut self, data: &[u8]) -> Result<Chart, LoadError> {
-        let (files, _) = archive::read(data, None, self.limits, &mut |_, _| {})?;
+        let (files, _) = archive::read_bytes(data, self.limits)?;
         self.files(files, 0)
     }
 
-    /// Loads a chart archive, which the chart keeps for the files that are not unpacked yet. The templates of a large one are
-    /// parsed while a second thread still unpacks it.
-    pub fn compiled_archive(&mut self, data: Vec<u8>) -> Result<CompiledChart, LoadError> {
-        let data = &Arc::new(data);
-        if data.len() < WORTH_A_THREAD {
-            return self.shared_archive(data, &mut |_, _| {}).map(CompiledChart::new);
+    /// Loads a chart archive, which the chart reads again when somebody wants the files that are not unpacked yet. The templates of a large one are
+    /// parsed while a second thread still unpacks it, which then helps with what is left; rendering waits for that.
+    pub fn compiled_archive(&mut self, source: &Source) -> Result<CompiledChart, LoadError> {
+        let bytes = source.len();
+        if bytes < WORTH_A_THREAD {
+            return self.source(source, Ahead::nobody()).map(CompiledChart::new);
         }
         let (found, texts) = mpsc::channel();
+        let (loaded, chart) = mpsc::channel();
+        let texts = Arc::new(Mutex::new(texts));
+        let mut loader = Self::with_limits(self.limits);
+        let load = {
+            let (source, texts) = (source.clone(), Arc::clone(&texts));
+            move || {
+                ahead::make_room(bytes);
+                let chart = loader.source(&source, Ahead::new(found));
+                // Nobody listens when the first thread has panicked.
+                let _ = loaded.send((chart, loader.notices));
+                ahead::parse_rest(&texts)
+            }
+        };
+        let Ok(thread) = std::thread::Builder::new().spawn(load) else {
+            return self.source(source, Ahead::nobody()).map(CompiledChart::new);
+        };
         let mut set = empty_set();
-        let loaded = std::thread::scope(|scope| {
-            let load = || {
-                // Told until the chart is there: who waits for texts waits for it, too.
-                let mut tell =
-                    move |name: &str, text: &Str| drop(found.send((Str::from(name), text.clone())));
-                self.shared_archive(data, &mut tell)
-            };
-            let thread = std::thread::Builder::new().spawn_scoped(scope, load)?;
-            // Not the other way round: the many small pieces that parsing makes cost more memory and time on a new thread.
-            set.parse_ahead(texts);
-            Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let mut done = None;
+        let until_loaded = std::iter::from_fn(|| {
+            done = chart.try_recv().ok();
+            if done.is_none() { ahead::next_batch(&texts) } else { None }
         });
-        let no_thread = |_: std::io::Error| self.shared_archive(data, &mut |_, _| {});
-        let chart = loaded.unwrap_or_else(no_thread)?;
-        Ok(CompiledChart::with_set(chart, set))
+        set.parse_ahead(until_loaded.flatten());
+        let Some((chart, notices)) = done.or_else(|| chart.recv().ok()) else {
+            // It cannot end without a chart but by a panic.
+            return Err(thread
+                .join()
+                .map_or_else(|panic| std::panic::resume_unwind(panic), |_| LoadError::NoChartFile));
+        };
+        self.notices.extend(notices);
+        Ok(CompiledChart::with_first(chart?, First::new(set, Rest { texts, thread })))
     }
 
-    fn shared_archive(
-        &mut self,
-        data: &Arc<Vec<u8>>,
-        template: &mut dyn FnMut(&str, &Str),
-    ) -> Result<Chart, LoadError> {
-        let (files, _) = archive::read(data, Some(data), self.limits, template)?;
+    fn source(&mut self, source: &Source, mut ahead: Ahead) -> Result<Chart, LoadError> {
+        let packed = source.open().map_err(|error| LoadError::Archive(error.to_string()))?;
+        let (files, _) = archive::read(packed, || source.clone(), self.limits, &mut ahead)?;
+        // No more templates will be found; whoever parses them need not wait for the rest.
+        drop(ahead);
         self.files(files, 0)
     }
 
     fn nested_archive(&mut self, data: &[u8], depth: usize) -> Result<Chart, LoadError> {
         let left = self.nested_bytes.unwrap_or(self.limits.total);
         let limits = ArchiveLimits { total: left, ..self.limits };
-        let (files, used) = archive::read(data, None, limits, &mut |_, _| {})?;
+        let (files, used) = archive::read_bytes(data, limits)?;
         self.nested_bytes = Some(left.saturating_sub(used));
         self.files(files, depth)
     }
@@ -230,4 +243,80 @@ fn read_metadata(chart: &mut Chart, file: &'static str, data: &[u8]) -> Result<(
         Some(rule) => LoadError::Validation(rule.to_owned()),
         None => LoadError::File { file, why },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek, Write};
+
+    use super::*;
+
+    /// A chart that is large however it is packed.
+    fn large() -> Vec<u8> {
+        let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        let mut tar = tar::Builder::new(gzip);
+        let mut add = |name: &str, text: &str| {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(text.len() as u64);
+            tar.append_data(&mut header, name, text.as_bytes()).expect("written");
+        };
+        add("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+        let filler = "# filler\n".repeat(1000);
+        add("c/crds/a.yaml", &filler);
+        for n in 0..60 {
+            let text = format!(
+                "{filler}kind: K{n}\n{{{{ define \"t{n}\" }}}}{n}{{{{ end }}}}t: {{{{ include \"t{}\" . }}}}\n",
+                59 - n
+            );
+            add(&format!("c/templates/{n:02}.yaml"), &text);
+        }
+        tar.into_inner().and_then(flate2::write::GzEncoder::finish).expect("written")
+    }
+
+    /// Two threads and a file give what one thread and memory give.
+    #[test]
+    fn large_archives_are_loaded_as_small_ones_are() {
+        let data = large();
+        assert!(data.len() > WORTH_A_THREAD);
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&data).and_then(|()| file.rewind()).expect("written");
+        let one = CompiledChart::new(Loader::new().archive(&data).expect("a chart"));
+        let options = || crate::RenderOptions {
+            release: crate::ReleaseOptions {
+                name: "r".into(),
+                namespace: "n".into(),
+                revision: 1,
+                is_upgrade: false,
+            },
+            capabilities: crate::Capabilities::default(),
+            limits: fl_gotemplate::Limits::default(),
+            outside: std::rc::Rc::new(Nowhere),
+            skip_schema: false,
+            subchart_notes: false,
+        };
+        let expected = one.render(&crate::Overrides::new(), &options(), None).expect("a release");
+        assert_eq!(expected.manifests.len(), 60);
+        for source in [Source::Memory(Arc::new(data)), Source::File(Arc::new(file))] {
+            let chart = Loader::new().compiled_archive(&source).expect("a chart");
+            for _ in 0..2 {
+                assert_eq!(
+                    chart.render(&crate::Overrides::new(), &options(), None).expect("a release"),
+                    expected
+                );
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl fl_sprig::Outside for Nowhere {
+        fn now(&self) -> (i64, u32) {
+            (0, 0)
+        }
+        fn random(&self, _: &mut [u8]) {}
+        fn local_zone(&self) -> &str {
+            "UTC"
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Charts as they are loaded: files, metadata, default values, subcharts. Immutable and shareable between threads.
 
+pub(crate) mod ahead;
 pub(crate) mod archive;
 mod content;
 mod directory;
@@ -10,7 +11,7 @@ mod metadata;
 mod pattern;
 
 pub use archive::ArchiveLimits;
-pub use content::Content;
+pub use content::{Content, Source};
 pub use load::Loader;
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use pattern::{BadPattern, Pattern};

@@ -17,6 +17,7 @@ use fl_sprig::{Host, Mode, Outside};
 
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
+use crate::chart::ahead::First;
 use crate::error::Error;
 use crate::plan::{Plan, in_range};
 use crate::release::{Crd, PostRender, Reader, Release, Split};
@@ -94,8 +95,8 @@ const KEPT_SETS: usize = 8;
 pub struct CompiledChart {
     chart: Chart,
     sets: Mutex<HashMap<SetKey, Arc<TemplateSet>>>,
-    /// Where the first set begins: templates that were parsed while the chart was loaded.
-    first: Mutex<Option<TemplateSet>>,
+    /// Where the first set begins: templates that are parsed while the chart is loaded.
+    first: Mutex<Option<First>>,
 }
 
 /// The names of the templates of a set, and for whom they are parsed.
@@ -124,11 +125,11 @@ fn set_of(helm: Generation) -> TemplateSet {
 impl CompiledChart {
     /// Takes a loaded chart. Templates are parsed when they are first needed: which ones are depends on the values.
     pub fn new(chart: Chart) -> Self {
-        Self::with_set(chart, empty_set())
+        Self::with_first(chart, First::nothing())
     }
 
-    /// Takes a chart with a set that has parsed templates of it ahead.
-    pub(crate) fn with_set(chart: Chart, first: TemplateSet) -> Self {
+    /// Takes a chart whose templates were parsed ahead.
+    pub(crate) fn with_first(chart: Chart, first: First) -> Self {
         Self { chart, sets: Mutex::default(), first: Mutex::new(Some(first)) }
     }
 
@@ -289,7 +290,7 @@ impl CompiledChart {
         let mut set = match helm {
             Generation::Helm3 => {
                 let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-                first.unwrap_or_else(empty_set)
+                first.map_or_else(empty_set, First::finish)
             }
             Generation::Helm4 => set_of(helm),
         };

@@ -150,20 +150,15 @@ impl Reader<'_> {
         let mut key = Key::new();
         loop {
             self.lex.blanks()?;
-            let part = match self.lex.peek()? {
+            match self.lex.peek()? {
                 None | Some(']') => {
                     return self.lex.fail("unexpected end of table name (table names cannot be empty)");
                 }
                 Some('.') => {
                     return self.lex.fail("unexpected table separator (table names cannot be empty)");
                 }
-                c => self.name(c)?,
-            };
-            if key.is_empty() {
-                self.key_line = self.lex.line;
+                c => self.part(c, &mut key)?,
             }
-            key.push(part);
-            self.lex.blanks()?;
             match self.lex.next()? {
                 Some('.') => {}
                 Some(']') => break,
@@ -187,6 +182,16 @@ impl Reader<'_> {
         self.enter(&key, array)?;
         self.arrays.remove(&self.context);
         Ok(())
+    }
+
+    /// Reads one part of a dotted key, and the blanks behind it.
+    fn part(&mut self, first: Option<char>, key: &mut Key) -> Lex<()> {
+        let part = self.name(first)?;
+        if key.is_empty() {
+            self.key_line = self.lex.line;
+        }
+        key.push(part);
+        self.lex.blanks()
     }
 
     /// One part of a key that begins with this character.
@@ -216,16 +221,11 @@ impl Reader<'_> {
         let mut key = Key::new();
         loop {
             self.lex.blanks()?;
-            let part = match self.lex.peek()? {
+            match self.lex.peek()? {
                 None | Some('=') => return self.lex.fail("unexpected '='"),
                 Some('.') => return self.lex.fail("unexpected '.'"),
-                c => self.name(c)?,
-            };
-            if key.is_empty() {
-                self.key_line = self.lex.line;
+                c => self.part(c, &mut key)?,
             }
-            key.push(part);
-            self.lex.blanks()?;
             match self.lex.next()? {
                 None => return self.lex.fail("unexpected EOF; expected key separator '='"),
                 Some('.') => {}

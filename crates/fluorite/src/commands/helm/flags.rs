@@ -29,6 +29,29 @@ fn go_bool() -> impl TypedValueParser<Value = bool> {
         .map(|text| matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "True" | "true"))
 }
 
+/// The items of a flag that takes a list: commas stand between them unless quotes are around, and nothing at all has none.
+pub(super) fn items<'t>(texts: impl IntoIterator<Item = &'t String>) -> Vec<String> {
+    texts.into_iter().filter(|text| !text.is_empty()).flat_map(|text| items_of(text)).collect()
+}
+
+fn items_of(text: &str) -> Vec<String> {
+    let mut items = vec![String::new()];
+    let mut inside = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let item = items.last_mut().expect("one is there from the start");
+        match c {
+            // Two quotes stand for one.
+            '"' if inside && chars.next_if_eq(&'"').is_some() => item.push('"'),
+            '"' if inside => inside = false,
+            '"' if item.is_empty() => inside = true,
+            ',' if !inside => items.push(String::new()),
+            c => item.push(c),
+        }
+    }
+    items
+}
+
 fn key_and_value(text: &str) -> Result<String, String> {
     match text.split(',').find(|pair| !pair.contains('=')) {
         Some(pair) => Err(format!("{pair} must be formatted as key=value")),
@@ -200,6 +223,15 @@ may read them; download the archive and name it",
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_split_as_helm_splits_them() {
+        let items = |texts: &[&str]| items(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert_eq!(items(&["a/v1,b/v1", "", "c"]), ["a/v1", "b/v1", "c"]);
+        assert_eq!(items(&[""]), Vec::<String>::new());
+        assert_eq!(items(&[",a,"]), ["", "a", ""]);
+        assert_eq!(items(&["\"a,b\",c", "\"a\"\"b\""]), ["a,b", "c", "a\"b"]);
+    }
 
     #[test]
     fn switches_take_the_values_that_go_takes() {

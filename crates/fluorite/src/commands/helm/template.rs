@@ -1,19 +1,20 @@
 //! `fluorite helm template NAME CHART`: what the chart would install, printed as `helm template` prints it.
 
+use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, bail};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
     Capabilities, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, PrintOptions, Release,
-    ReleaseOptions, RenderOptions, SetKind, push_document,
+    ReleaseOptions, RenderOptions, SetKind, Source, push_document,
 };
 
-use super::flags::{Refused, WithoutEffect};
+use super::flags::{Refused, WithoutEffect, items};
 use super::output_dir::OutputDir;
 use super::outside::LocalWorld;
 use super::source;
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     devel: bool,
 
     /// Values in a YAML file, `-` for standard input (can be repeated or separated by commas)
-    #[arg(short = 'f', long = "values", value_name = "FILE", value_delimiter = ',')]
+    #[arg(short = 'f', long = "values", value_name = "FILE")]
     values: Vec<String>,
     /// Set values: key1=val1,key2=val2 (can be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
@@ -71,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
     /// More API versions for .Capabilities.APIVersions (can be repeated or separated by commas)
-    #[arg(short, long, value_name = "VERSIONS", value_delimiter = ',')]
+    #[arg(short, long, value_name = "VERSIONS")]
     api_versions: Vec<String>,
     /// A template that makes the release name
     #[arg(long, value_name = "TEMPLATE")]
@@ -136,7 +137,7 @@ impl Args {
         let overrides = self.overrides()?;
         // The process ends right after this: taking a large chart apart again would only cost time.
         let chart = ManuallyDrop::new(match archive {
-            Some(archive) => load_archive(archive.to_vec(), say),
+            Some(archive) => load_archive(&Source::Memory(Arc::new(archive.to_vec())), say),
             None => load(Path::new(path), say),
         }?);
         if chart.chart().metadata.deprecated {
@@ -145,7 +146,7 @@ impl Args {
         let options = RenderOptions {
             release: ReleaseOptions {
                 name: name.clone(),
-                namespace: self.namespace.clone(),
+                namespace: self.namespace().to_owned(),
                 revision: 1,
                 is_upgrade: self.is_upgrade,
             },
@@ -238,12 +239,17 @@ impl Args {
         wanted.fetch()
     }
 
+    /// An empty name is as good as none.
+    fn namespace(&self) -> &str {
+        if self.namespace.is_empty() { "default" } else { &self.namespace }
+    }
+
     fn capabilities(&self) -> anyhow::Result<Capabilities> {
         let mut capabilities = Capabilities::default();
         if let Some(version) = self.kube_version.as_deref().filter(|version| !version.is_empty()) {
             capabilities.kube_version = KubeVersion::parse(version)?;
         }
-        capabilities.api_versions.extend(self.api_versions.iter().cloned());
+        capabilities.api_versions.extend(items(&self.api_versions));
         Ok(capabilities)
     }
 
@@ -269,9 +275,9 @@ impl Args {
 
     fn overrides(&self) -> anyhow::Result<Overrides> {
         let mut overrides = Overrides::new();
-        for file in &self.values {
-            let data = read_input(file).map_err(anyhow::Error::msg)?;
-            overrides.add_file(file, &data)?;
+        for file in items(&self.values) {
+            let data = read_input(&file).map_err(anyhow::Error::msg)?;
+            overrides.add_file(&file, &data)?;
         }
         let arguments = [
             (SetKind::Json, &self.set_json),
@@ -305,10 +311,16 @@ pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Com
         _ => anyhow::anyhow!("cannot read {}: {error}", path.display()),
     })?;
     if !meta.is_dir() {
-        let data =
-            std::fs::read(path).with_context(|| format!("file '{}' cannot be read", path.display()))?;
-        check_archive(path, &data)?;
-        return load_archive(data, say);
+        let unreadable = || format!("file '{}' cannot be read", path.display());
+        let mut file = File::open(path).with_context(unreadable)?;
+        let mut start = Vec::new();
+        // A pipe can be read only once.
+        let most = if meta.is_file() { 2 } else { u64::MAX };
+        Read::by_ref(&mut file).take(most).read_to_end(&mut start).with_context(unreadable)?;
+        check_archive(path, &start)?;
+        let source =
+            if meta.is_file() { Source::File(Arc::new(file)) } else { Source::Memory(Arc::new(start)) };
+        return load_archive(&source, say);
     }
     let mut loader = Loader::new();
     let chart = loader.directory(&DiskFiles::open(path)?)?;
@@ -316,9 +328,9 @@ pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Com
     Ok(CompiledChart::new(chart))
 }
 
-fn load_archive(data: Vec<u8>, say: &mut dyn FnMut(&str)) -> anyhow::Result<CompiledChart> {
+fn load_archive(source: &Source, say: &mut dyn FnMut(&str)) -> anyhow::Result<CompiledChart> {
     let mut loader = Loader::new();
-    let chart = loader.compiled_archive(data)?;
+    let chart = loader.compiled_archive(source)?;
     loader.notices().iter().for_each(|notice| say(notice));
     Ok(chart)
 }

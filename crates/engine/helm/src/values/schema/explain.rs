@@ -1,0 +1,533 @@
+//! Why a value does not fit a schema, in the order and the nesting of the validator that Helm uses.
+//!
+//! Whether it fits is decided elsewhere, and fast; this walk is only made for the text of an error.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ptr;
+
+use serde_json::{Map as Object, Value as Json};
+
+use super::documents::{Documents, Place};
+use super::failure::{Failure, below, listed, quoted, shown, type_name};
+use super::format;
+use super::rules::{bounds, count, equal, equal_items, has_type, sized};
+
+/// Schemas inside schemas: more than any real one has.
+const DEEPEST: usize = 200;
+
+/// Walks through a schema and a value together.
+pub(super) struct Explainer<'d, 's> {
+    documents: &'d Documents<'s>,
+    /// Something was met that cannot be told here.
+    lost: Cell<bool>,
+}
+
+/// The schemas on the way to here, innermost first.
+struct Scope<'p, 's> {
+    place: Place<'s>,
+    value: *const Json,
+    depth: usize,
+    parent: Option<&'p Scope<'p, 's>>,
+}
+
+/// What no schema has looked at yet.
+#[derive(Default)]
+struct Unseen {
+    names: BTreeSet<String>,
+    items: BTreeSet<usize>,
+}
+
+impl Unseen {
+    fn of(value: &Json) -> Self {
+        Self {
+            names: value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
+            items: (0..value.as_array().map_or(0, Vec::len)).collect(),
+        }
+    }
+
+    fn also(&mut self, other: &Self) {
+        self.names.retain(|name| other.names.contains(name));
+        self.items.retain(|item| other.items.contains(item));
+    }
+}
+
+impl<'d, 's> Explainer<'d, 's> {
+    pub(super) fn new(documents: &'d Documents<'s>) -> Self {
+        Self { documents, lost: Cell::new(false) }
+    }
+
+    /// The lines that say why a value does not fit; nothing when that cannot be told.
+    pub(super) fn explain(&self, place: &Place<'s>, value: &Json) -> Option<String> {
+        let scope = Scope { place: place.clone(), value, depth: 0, parent: None };
+        let failure = self.check(&scope, value, "").err()?;
+        let mut text = String::new();
+        failure.ungrouped().iter().for_each(|failure| failure.print(0, &mut text));
+        (!self.lost.get()).then_some(text)
+    }
+
+    /// A value inside the one that a scope is about.
+    fn inside(&self, scope: &Scope<'_, 's>, schema: &'s Json, value: &Json, at: &str) -> Result<(), Failure> {
+        let place = scope.place.inner(schema);
+        let scope = Scope { place, value, depth: scope.depth + 1, parent: Some(scope) };
+        self.check(&scope, value, at).map(drop)
+    }
+
+    /// The same value against another schema.
+    fn same(
+        &self,
+        scope: &Scope<'_, 's>,
+        place: Place<'s>,
+        value: &Json,
+        at: &str,
+        unseen: &mut Unseen,
+    ) -> Result<(), Failure> {
+        let scope = Scope { place, value, depth: scope.depth + 1, parent: Some(scope) };
+        self.check(&scope, value, at).map(|left| unseen.also(&left))
+    }
+
+    fn check(&self, scope: &Scope<'_, 's>, value: &Json, at: &str) -> Result<Unseen, Failure> {
+        let mut unseen = Unseen::of(value);
+        let schema = match scope.place.schema {
+            Json::Bool(true) => return Ok(unseen),
+            Json::Bool(false) => return Err(Failure::new(at, "false schema")),
+            Json::Object(schema) => schema,
+            _ => return self.give_up(unseen),
+        };
+        if scope.depth > DEEPEST || scope.goes_in_circles() {
+            return self.give_up(unseen);
+        }
+        let draft = scope.place.draft;
+        let reference = schema.get("$ref").and_then(Json::as_str);
+        if draft < 2019 && reference.is_some() {
+            // A reference hides all that stands beside it.
+            return self.follow(scope, reference, value, at, &mut unseen).map(|()| unseen);
+        }
+        self.check_alone(scope, schema, value, at)?;
+        let mut failures = Vec::new();
+        failures.extend(self.follow(scope, reference, value, at, &mut unseen).err());
+        match value {
+            Json::Object(entries) => {
+                self.object(scope, schema, value, entries, at, &mut unseen, &mut failures)
+            }
+            Json::Array(items) => self.array(scope, schema, items, at, &mut unseen, &mut failures),
+            Json::String(text) => self.text(schema, text, at, &mut failures),
+            Json::Number(_) => bounds(schema, value, draft, at, &mut failures),
+            _ => {}
+        }
+        if draft >= 2019 {
+            let dynamic = self.dynamic_target(scope, schema);
+            if let Some(place) = dynamic {
+                let failed = self.same(scope, place, value, at, &mut unseen).err();
+                failures.extend(failed.map(|failure| failure.referenced(at)));
+            }
+        }
+        self.conditions(scope, schema, value, at, &mut unseen, &mut failures);
+        if draft >= 2019 {
+            self.unevaluated(scope, schema, value, at, &mut unseen, &mut failures);
+        }
+        Failure::of(at, failures).map(|()| unseen)
+    }
+
+    fn give_up(&self, unseen: Unseen) -> Result<Unseen, Failure> {
+        self.lost.set(true);
+        Ok(unseen)
+    }
+
+    /// The first of these that fails is all that is told.
+    fn check_alone(
+        &self,
+        scope: &Scope<'_, 's>,
+        schema: &Object<String, Json>,
+        value: &Json,
+        at: &str,
+    ) -> Result<(), Failure> {
+        if let Some(wanted) = schema.get("type") {
+            let wanted: Vec<&str> = match wanted {
+                Json::Array(names) => names.iter().filter_map(Json::as_str).collect(),
+                one => one.as_str().into_iter().collect(),
+            };
+            if !wanted.is_empty() && !wanted.iter().any(|wanted| has_type(value, wanted)) {
+                let order = ["null", "boolean", "number", "integer", "string", "array", "object"];
+                let wanted: Vec<_> = order.into_iter().filter(|name| wanted.contains(name)).collect();
+                let words = format!("got {}, want {}", type_name(value), wanted.join(" or "));
+                return Err(Failure::new(at, words));
+            }
+        }
+        let draft = scope.place.draft;
+        if let Some(wanted) = schema.get("const").filter(|wanted| draft > 4 && !equal(wanted, value)) {
+            return Err(Failure::new(
+                at,
+                match wanted {
+                    Json::Array(_) | Json::Object(_) => "'const' failed".to_owned(),
+                    wanted => format!("value must be {}", shown(wanted)),
+                },
+            ));
+        }
+        if let Some(Json::Array(wanted)) = schema.get("enum")
+            && !wanted.iter().any(|wanted| equal(wanted, value))
+        {
+            let words = match wanted.as_slice() {
+                many if many.iter().any(|one| one.is_array() || one.is_object()) => {
+                    "'enum' failed".to_owned()
+                }
+                [one] => format!("value must be {}", shown(one)),
+                many => {
+                    let many: Vec<_> = many.iter().map(shown).collect();
+                    format!("value must be one of {}", many.join(", "))
+                }
+            };
+            return Err(Failure::new(at, words));
+        }
+        let format = schema.get("format").and_then(Json::as_str).filter(|_| scope.place.formats);
+        if let (Some(format), Some(text)) = (format, value.as_str())
+            && let Err(why) = format::check(format, text)
+        {
+            return Err(Failure::new(at, format!("{} is not valid {format}: {why}", quoted(text))));
+        }
+        Ok(())
+    }
+
+    fn follow(
+        &self,
+        scope: &Scope<'_, 's>,
+        reference: Option<&str>,
+        value: &Json,
+        at: &str,
+        unseen: &mut Unseen,
+    ) -> Result<(), Failure> {
+        let Some(reference) = reference else { return Ok(()) };
+        // Helm lets names that nobody resolves pass.
+        if reference.starts_with("urn:") && self.documents.find(&scope.place, reference).is_err() {
+            return Ok(());
+        }
+        let Ok(place) = self.documents.find(&scope.place, reference) else {
+            self.lost.set(true);
+            return Ok(());
+        };
+        self.same(scope, place, value, at, unseen).map_err(|failure| failure.referenced(at))
+    }
+
+    /// Where `$recursiveRef` and `$dynamicRef` lead: the outermost schema of that name on the way to here.
+    fn dynamic_target(&self, scope: &Scope<'_, 's>, schema: &Object<String, Json>) -> Option<Place<'s>> {
+        let outermost = |found: &dyn Fn(&Place<'s>) -> Option<Place<'s>>| {
+            let scopes = std::iter::successors(Some(scope), |scope| scope.parent);
+            scopes.filter_map(|scope| found(&scope.place)).last()
+        };
+        let document = |place: &Place<'s>| self.documents.at(&place.base).cloned();
+        if let Some(reference) = schema.get("$recursiveRef").and_then(Json::as_str) {
+            let target = self.documents.find(&scope.place, reference).ok()?;
+            let anchored =
+                |place: &Place<'s>| place.schema.get("$recursiveAnchor") == Some(&Json::Bool(true));
+            if !anchored(&target) {
+                return Some(target);
+            }
+            return outermost(&|place| document(place).filter(anchored)).or(Some(target));
+        }
+        let reference = schema.get("$dynamicRef").and_then(Json::as_str)?;
+        let Ok(target) = self.documents.find(&scope.place, reference) else {
+            self.lost.set(true);
+            return None;
+        };
+        let name = reference.split_once('#').map_or("", |(_, name)| name);
+        let anchored =
+            |place: &Place<'s>| place.schema.get("$dynamicAnchor").and_then(Json::as_str) == Some(name);
+        if name.is_empty() || !anchored(&target) {
+            return Some(target);
+        }
+        outermost(&|place| self.documents.anchor(&place.base, name).filter(|place| anchored(place)).cloned())
+            .or(Some(target))
+    }
+
+    #[allow(clippy::too_many_arguments)] // the state of one check
+    fn object(
+        &self,
+        scope: &Scope<'_, 's>,
+        schema: &'s Object<String, Json>,
+        value: &Json,
+        entries: &Object<String, Json>,
+        at: &str,
+        unseen: &mut Unseen,
+        failures: &mut Vec<Failure>,
+    ) {
+        let draft = scope.place.draft;
+        sized(schema, "minProperties", entries.len(), |size, limit| size < limit, at, failures);
+        sized(schema, "maxProperties", entries.len(), |size, limit| size > limit, at, failures);
+        let missing = |names: &'s Json| -> Vec<&'s str> {
+            let names = names.as_array().into_iter().flatten().filter_map(Json::as_str);
+            names.filter(|name| !entries.contains_key(*name)).collect()
+        };
+        match schema.get("required").map(missing).unwrap_or_default().as_slice() {
+            [] => {}
+            [one] => failures.push(Failure::new(at, format!("missing property {}", quoted(one)))),
+            many => {
+                let many = listed(many.iter().copied());
+                failures.push(Failure::new(at, format!("missing properties {many}")));
+            }
+        }
+        let wants = |keyword: &str| -> Vec<(&'s String, &'s Json)> {
+            let wants = schema.get(keyword).and_then(Json::as_object).into_iter().flatten();
+            wants.filter(|(name, _)| entries.contains_key(name.as_str())).collect()
+        };
+        let mut depends = |keyword: &str, failures: &mut Vec<Failure>| {
+            for (name, wanted) in wants(keyword) {
+                if wanted.is_array() {
+                    let missing = missing(wanted);
+                    if !missing.is_empty() {
+                        let words =
+                            format!("properties {} required, if {} exists", listed(missing), quoted(name));
+                        failures.push(Failure::new(at, words));
+                    }
+                } else {
+                    let place = scope.place.inner(wanted);
+                    failures.extend(self.same(scope, place, value, at, unseen).err());
+                }
+            }
+        };
+        depends("dependencies", failures);
+        if draft >= 2019 {
+            depends("dependentSchemas", failures);
+            depends("dependentRequired", failures);
+        }
+        let mut unexpected = Vec::new();
+        for (name, value) in entries {
+            let at = &below(at, name);
+            let mut seen = false;
+            if let Some(schema) = schema.get("properties").and_then(|known| known.get(name)) {
+                seen = true;
+                failures.extend(self.inside(scope, schema, value, at).err());
+            }
+            for (pattern, schema) in
+                schema.get("patternProperties").and_then(Json::as_object).into_iter().flatten()
+            {
+                if self.matches(pattern, name) {
+                    seen = true;
+                    failures.extend(self.inside(scope, schema, value, at).err());
+                }
+            }
+            match schema.get("additionalProperties") {
+                Some(Json::Bool(false)) if !seen => unexpected.push(name.as_str()),
+                Some(schema) if !seen => failures.extend(self.inside(scope, schema, value, at).err()),
+                _ if !seen => continue,
+                _ => {}
+            }
+            unseen.names.remove(name);
+        }
+        if !unexpected.is_empty() {
+            let words = format!("additional properties {} not allowed", listed(unexpected));
+            failures.push(Failure::new(at, words));
+        }
+        if let Some(schema) = schema.get("propertyNames").filter(|_| draft > 4) {
+            for name in entries.keys() {
+                let place = scope.place.inner(schema);
+                let text = Json::String(name.clone());
+                let scope = Scope { place, value: &text, depth: scope.depth + 1, parent: Some(scope) };
+                if let Err(failure) = self.check(&scope, &text, "") {
+                    let words = format!("invalid propertyName {}", quoted(name));
+                    failures.push(Failure::new(at, words).because(failure.ungrouped()));
+                }
+            }
+        }
+    }
+
+    fn array(
+        &self,
+        scope: &Scope<'_, 's>,
+        schema: &'s Object<String, Json>,
+        items: &[Json],
+        at: &str,
+        unseen: &mut Unseen,
+        failures: &mut Vec<Failure>,
+    ) {
+        let draft = scope.place.draft;
+        sized(schema, "minItems", items.len(), |size, limit| size < limit, at, failures);
+        sized(schema, "maxItems", items.len(), |size, limit| size > limit, at, failures);
+        if schema.get("uniqueItems") == Some(&Json::Bool(true))
+            && let Some((first, second)) = equal_items(items)
+        {
+            failures.push(Failure::new(at, format!("items at {first} and {second} are equal")));
+        }
+        let (first, rest) =
+            if draft < 2020 { ("items", "additionalItems") } else { ("prefixItems", "items") };
+        let mut told = 0;
+        let mut check = |schema: &'s Json, item: usize, failures: &mut Vec<Failure>| {
+            unseen.items.remove(&item);
+            failures.extend(self.inside(scope, schema, &items[item], &below(at, &item.to_string())).err());
+        };
+        match schema.get(first) {
+            Some(Json::Array(schemas)) => {
+                told = schemas.len().min(items.len());
+                (0..told).for_each(|item| check(&schemas[item], item, failures));
+            }
+            Some(schema) if draft < 2020 => {
+                told = items.len();
+                (0..told).for_each(|item| check(schema, item, failures));
+            }
+            _ => {}
+        }
+        match schema.get(rest) {
+            Some(Json::Bool(false)) if draft < 2020 => {
+                if told < items.len() {
+                    let words = format!("last {} additionalItem(s) not allowed", items.len() - told);
+                    failures.push(Failure::new(at, words));
+                }
+            }
+            Some(schema) => (told..items.len()).for_each(|item| check(schema, item, failures)),
+            None => {}
+        }
+        if let Some(schema_of_one) = schema.get("contains").filter(|_| draft > 4) {
+            self.contains(scope, schema, schema_of_one, items, at, unseen, failures);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // the state of one check
+    fn contains(
+        &self,
+        scope: &Scope<'_, 's>,
+        schema: &Object<String, Json>,
+        wanted: &'s Json,
+        items: &[Json],
+        at: &str,
+        unseen: &mut Unseen,
+        failures: &mut Vec<Failure>,
+    ) {
+        let limit = |keyword: &str| schema.get(keyword).filter(|_| scope.place.draft >= 2019).and_then(count);
+        let mut causes = Vec::new();
+        let mut found = Vec::new();
+        for (number, item) in items.iter().enumerate() {
+            match self.inside(scope, wanted, item, &below(at, &number.to_string())) {
+                Err(failure) => causes.push(failure),
+                Ok(()) => {
+                    found.push(number.to_string());
+                    if scope.place.draft >= 2020 {
+                        unseen.items.remove(&number);
+                    }
+                }
+            }
+        }
+        let places = found.join(" ");
+        let say = |most: &str, limit: usize| {
+            let needed = format!("{most} {limit} items required to match contains schema");
+            match found.len() {
+                0 => format!("{needed}, but none matched"),
+                found => format!("{needed}, but matched {found} items at {places}"),
+            }
+        };
+        match limit("minContains") {
+            Some(least) if found.len() < least => {
+                failures.push(Failure::new(at, say("min", least)).because(causes));
+            }
+            None if found.is_empty() => {
+                failures.push(Failure::new(at, "no items match contains schema").because(causes));
+            }
+            _ => {}
+        }
+        if let Some(most) = limit("maxContains").filter(|most| found.len() > *most) {
+            failures.push(Failure::new(at, say("max", most)));
+        }
+    }
+
+    fn text(&self, schema: &Object<String, Json>, text: &str, at: &str, failures: &mut Vec<Failure>) {
+        let size = text.chars().count();
+        sized(schema, "minLength", size, |size, limit| size < limit, at, failures);
+        sized(schema, "maxLength", size, |size, limit| size > limit, at, failures);
+        if let Some(pattern) = schema.get("pattern").and_then(Json::as_str)
+            && !self.matches(pattern, text)
+        {
+            let words = format!("{} does not match pattern {}", quoted(text), quoted(pattern));
+            failures.push(Failure::new(at, words));
+        }
+    }
+
+    fn matches(&self, pattern: &str, text: &str) -> bool {
+        fl_goregex::compile(pattern).map(|found| found.is_match(text)).unwrap_or_else(|_| {
+            self.lost.set(true);
+            true
+        })
+    }
+
+    fn conditions(
+        &self,
+        scope: &Scope<'_, 's>,
+        schema: &'s Object<String, Json>,
+        value: &Json,
+        at: &str,
+        unseen: &mut Unseen,
+        failures: &mut Vec<Failure>,
+    ) {
+        let branches =
+            |keyword: &str| schema.get(keyword).and_then(Json::as_array).filter(|all| !all.is_empty());
+        let mut check =
+            |schema: &'s Json| self.same(scope, scope.place.inner(schema), value, at, &mut *unseen);
+        if let Some(schema) = schema.get("not")
+            && check(schema).is_ok()
+        {
+            failures.push(Failure::new(at, "'not' failed"));
+        }
+        if let Some(all) = branches("allOf") {
+            let causes: Vec<_> = all.iter().filter_map(|schema| check(schema).err()).collect();
+            if !causes.is_empty() {
+                failures.push(Failure::new(at, "'allOf' failed").because(causes));
+            }
+        }
+        if let Some(any) = branches("anyOf") {
+            let causes: Vec<_> = any.iter().filter_map(|schema| check(schema).err()).collect();
+            if causes.len() == any.len() {
+                failures.push(Failure::new(at, "'anyOf' failed").because(causes));
+            }
+        }
+        if let Some(one) = branches("oneOf") {
+            let results: Vec<_> = one.iter().map(|schema| check(schema).err()).collect();
+            let fit: Vec<usize> = (0..results.len()).filter(|number| results[*number].is_none()).collect();
+            match fit.as_slice() {
+                [] => {
+                    let causes = results.into_iter().flatten().collect();
+                    failures.push(Failure::new(at, "'oneOf' failed, none matched").because(causes));
+                }
+                [first, second, ..] => {
+                    let words = format!("'oneOf' failed, subschemas {first}, {second} matched");
+                    failures.push(Failure::new(at, words));
+                }
+                _ => {}
+            }
+        }
+        if let Some(condition) = schema.get("if").filter(|_| scope.place.draft >= 7) {
+            let then = if check(condition).is_ok() { "then" } else { "else" };
+            failures.extend(schema.get(then).and_then(|schema| check(schema).err()));
+        }
+    }
+
+    fn unevaluated(
+        &self,
+        scope: &Scope<'_, 's>,
+        schema: &'s Object<String, Json>,
+        value: &Json,
+        at: &str,
+        unseen: &mut Unseen,
+        failures: &mut Vec<Failure>,
+    ) {
+        if let (Some(schema), Some(entries)) = (schema.get("unevaluatedProperties"), value.as_object()) {
+            for name in std::mem::take(&mut unseen.names) {
+                let failed =
+                    entries.get(&name).map(|value| self.inside(scope, schema, value, &below(at, &name)));
+                failures.extend(failed.and_then(Result::err));
+            }
+        }
+        if let (Some(schema), Some(items)) = (schema.get("unevaluatedItems"), value.as_array()) {
+            for number in std::mem::take(&mut unseen.items) {
+                let at = below(at, &number.to_string());
+                failures.extend(self.inside(scope, schema, &items[number], &at).err());
+            }
+        }
+    }
+}
+
+impl Scope<'_, '_> {
+    /// Whether this schema asks itself about the same value.
+    fn goes_in_circles(&self) -> bool {
+        let outer = std::iter::successors(self.parent, |scope| scope.parent);
+        outer
+            .take_while(|scope| ptr::eq(scope.value, self.value))
+            .any(|scope| ptr::eq(scope.place.schema, self.place.schema))
+    }
+}
