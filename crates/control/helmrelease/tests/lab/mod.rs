@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const CHART: &[(&str, &str)] = &[
     ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: \"7\"\n"),
-    ("values.yaml", "color: red\nbad: false\nhook: false\nextra: false\n"),
+    ("values.yaml", "color: red\nbad: false\nhook: false\nextra: false\nstay: false\n"),
     (
         "templates/cm.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-cfg\ndata:\n  color: {{ .Values.color | quote }}\n",
@@ -29,6 +29,10 @@ const CHART: &[(&str, &str)] = &[
     (
         "templates/bad.yaml",
         "{{- if .Values.bad }}\napiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 99999}]}\n{{- end }}\n",
+    ),
+    (
+        "templates/stay.yaml",
+        "{{- if .Values.stay }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: stay\n  annotations: {\"helm.sh/hook\": pre-delete}\nspec: {ports: [{port: 99999}]}\n{{- end }}\n",
     ),
     (
         "templates/hook.yaml",
