@@ -67,6 +67,13 @@ pub(crate) struct Installed {
     pub(crate) version: String,
 }
 
+impl Installed {
+    /// Whether the engine is a `fluorite up` beside the cluster, which has no Deployments to look for.
+    fn is_delivered_by_up(&self) -> bool {
+        self.managed_by == UP_MANAGER
+    }
+}
+
 /// # Errors
 /// The CRD does not exist, or cannot be read.
 pub(crate) async fn installed(cluster: &Cluster) -> Result<Installed, ApiError> {
@@ -80,11 +87,6 @@ pub(crate) async fn installed(cluster: &Cluster) -> Result<Installed, ApiError> 
         distribution: if part_of.is_empty() { version.clone() } else { format!("{part_of}-{version}") },
         version,
     })
-}
-
-/// Whether the engine is a `fluorite up` beside the cluster, which has no Deployments to look for.
-async fn delivered_by_up(cluster: &Cluster) -> bool {
-    installed(cluster).await.is_ok_and(|info| info.managed_by == UP_MANAGER)
 }
 
 async fn check(call: &Call) -> Outcome {
@@ -104,7 +106,8 @@ async fn check(call: &Call) -> Outcome {
         return Ok(());
     }
     say::action("checking version in cluster");
-    match installed(&cluster).await {
+    let installed = installed(&cluster).await;
+    match &installed {
         Ok(info) => {
             if !info.distribution.is_empty() {
                 say::success(format!("distribution: {}", info.distribution));
@@ -117,7 +120,8 @@ async fn check(call: &Call) -> Outcome {
         }
     }
     say::action("checking controllers");
-    good &= check_controllers(call, &cluster).await;
+    let beside = installed.is_ok_and(|info| info.is_delivered_by_up());
+    good &= check_controllers(call, &cluster, beside).await;
     say::action("checking crds");
     good &= check_crds(&cluster).await;
     if !good {
@@ -148,13 +152,14 @@ async fn check_kubernetes(cluster: &Cluster) -> bool {
     true
 }
 
-async fn check_controllers(call: &Call, cluster: &Cluster) -> bool {
+/// `beside`: the engine runs outside the cluster.
+async fn check_controllers(call: &Call, cluster: &Cluster, beside: bool) -> bool {
     let namespace = call.namespace();
     let Ok(found) = cluster.list(&deployments(), &Select::in_namespace(namespace).labelled(PART_OF)).await
     else {
         return true;
     };
-    if found.is_empty() && delivered_by_up(cluster).await {
+    if found.is_empty() && beside {
         say::success(format!("the controllers run outside the cluster, in `{UP}`"));
         return true;
     }
@@ -227,16 +232,17 @@ async fn version(call: &Call) -> Outcome {
     let (mut distribution, mut controllers) = (String::new(), BTreeMap::new());
     if !call.on("client") {
         let cluster = Cluster::connect(call).await?;
-        match installed(&cluster).await {
-            Ok(info) => distribution = info.distribution,
-            Err(error) if error.is_not_found() || error.is_no_match() => {}
+        let installed = match installed(&cluster).await {
+            Ok(info) => info,
+            Err(error) if error.is_not_found() || error.is_no_match() => Installed::default(),
             Err(error) => return Err(error.into()),
-        }
+        };
         let found =
             cluster.list(&deployments(), &Select::in_namespace(call.namespace()).labelled(PART_OF)).await?;
-        if found.is_empty() && !delivered_by_up(&cluster).await {
+        if found.is_empty() && !installed.is_delivered_by_up() {
             bail!("no deployments found in {} namespace", call.namespace());
         }
+        distribution = installed.distribution;
         for container in found.iter().flat_map(containers) {
             let (name, tag) = name_and_tag(text_at(container, "/image"))?;
             controllers.insert(name, tag);

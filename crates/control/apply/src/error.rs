@@ -124,6 +124,9 @@ pub enum Error {
         /// What broke.
         cause: String,
     },
+    /// No answer to the question which kinds there are.
+    #[error("failed to get server groups: {0}")]
+    Groups(String),
     /// An answer that is not JSON.
     #[error("cannot read the answer of the API server to {request}: {cause}")]
     Answer {
@@ -170,7 +173,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Api(error) => error.is_transient(),
-            Error::Transport { .. } | Error::Answer { .. } => true,
+            Error::Transport { .. } | Error::Groups(_) | Error::Answer { .. } => true,
             _ => false,
         }
     }

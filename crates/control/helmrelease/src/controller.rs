@@ -296,7 +296,9 @@ impl HelmReleaseController {
             capabilities: &self.shared.capabilities,
             object: &object,
             defaults: self.shared.defaults,
-            namespace: &current.namespace,
+            // Where the release would be made now: of a release that moved, Helm looks there for objects that name no namespace
+            // themselves, and leaves those of the old namespace behind.
+            namespace: object.release_namespace(),
             owner: owner_labels(&object),
             listener: &|_: &str| {},
         };

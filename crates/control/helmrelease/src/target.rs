@@ -163,10 +163,11 @@ impl Targets {
 fn connected(runtime: &Runtime, connection: &Connection) -> Result<Cluster, ConnectError> {
     let client = connection.cluster(&Identity::Own)?.client().clone();
     // Who lost the right to write here has lost it there.
-    Ok(Cluster::new(match runtime.cluster().fence() {
+    let client = match runtime.cluster().fence() {
         Some(fence) => fence.around(client),
         None => client,
-    }))
+    };
+    Ok(Cluster::new(client).at(&connection.address()))
 }
 
 fn unreadable(error: &ApiError, text: String) -> TargetError {

@@ -140,3 +140,39 @@ async fn definitions_of_disabled_subcharts_are_not_listed() {
     assert!(listed(&object), "{}", object["status"]["inventory"]);
     world.end();
 }
+
+/// A release that moves is uninstalled from its new place: objects that name no namespace stay behind in the old one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_moves_leaves_its_objects_behind() {
+    let world = World::new().await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "two"}});
+    world.cluster.create(&namespace, &MANAGER).await.expect("made");
+    world.apply(json!({}), "1").await;
+    world.settled("1").await;
+    world.apply(json!({"targetNamespace": "two", "releaseName": "app"}), "2").await;
+    let object = world.until(|object| object["status"]["history"][0]["namespace"] == "two").await;
+    assert_eq!(ready(&object), ("True", "InstallSucceeded"), "{}", object["status"]);
+    assert_eq!(history(&object), releases(&[(1, "deployed")]));
+    assert_eq!(world.history().await.releases.len(), 1, "the record of the old release is gone");
+    assert!(world.get("v1", "ConfigMap", "app-cfg").await.is_some());
+    let moved = fl_apply::ObjectRef::new("v1", "ConfigMap", "two", "app-cfg");
+    assert!(world.cluster.get(&moved).await.expect("an answer").is_some());
+    world.end();
+}
+
+/// An uninstall that failed as a remedy is not answered with yet another upgrade.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_uninstall_is_no_reason_to_release() {
+    let world = World::new().await;
+    let remedy =
+        json!({"remediation": {"retries": 0, "strategy": "uninstall", "remediateLastFailure": true}});
+    world.apply(json!({"values": {"stay": true}, "upgrade": remedy}), "1").await;
+    world.settled("1").await;
+    world.apply(json!({"values": {"stay": true, "bad": true}, "upgrade": remedy}), "2").await;
+    let object = world.until(|object| ready(object).1 == "StateError").await;
+    let unknown =
+        "Could not determine release state: unable to determine state for release with status 'uninstalling'";
+    assert_eq!(message(&object), unknown);
+    assert_eq!(history(&object), releases(&[(2, "uninstalling"), (1, "deployed")]));
+    world.end();
+}

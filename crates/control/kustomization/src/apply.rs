@@ -295,6 +295,9 @@ impl KustomizationController {
             jobs_with_ttl: jobs,
         };
         let waiter = Waiter::new(target.cluster.clone(), plan.health.clone());
+        if let Some(problem) = waiter.unplaced(&targets).await {
+            return Err(unhealthy(pass, &problem, started));
+        }
         let wait = waiter.wait(&targets, applied.live(), &options);
         let cancels = gates.enabled("CancelHealthCheckOnNewRevision");
         let result = fl_runtime::idle(async {
@@ -304,12 +307,10 @@ impl KustomizationController {
             }
         });
         let result = result.await?;
-        if let Err(unhealthy) = result {
-            let text = unhealthy.to_string();
-            pass.log.error(&text, &format!("{} of {} objects are healthy", unhealthy.ready, unhealthy.total));
-            pass.object.mark_false(types::HEALTHY, reasons::HEALTH_CHECK_FAILED, &text);
-            let message = format!("health check failed after {}: {text}", go(started.elapsed()));
-            return Err(error(reasons::HEALTH_CHECK_FAILED, message));
+        if let Err(found) = result {
+            let text = found.to_string();
+            pass.log.error(&text, &format!("{} of {} objects are healthy", found.ready, found.total));
+            return Err(unhealthy(pass, &text, started));
         }
         let message = format!("Health check passed in {}", go(started.elapsed()));
         if !was_healthy || (is_new && drifted) {
@@ -336,6 +337,13 @@ impl KustomizationController {
             news.heard().await;
         }
     }
+}
+
+/// Says why the objects are not healthy, and gives the failure back.
+fn unhealthy(pass: &mut Pass<Kustomization>, problem: &str, started: Instant) -> Failure {
+    pass.object.mark_false(types::HEALTHY, reasons::HEALTH_CHECK_FAILED, problem);
+    let message = format!("health check failed after {}: {problem}", go(started.elapsed()));
+    error(reasons::HEALTH_CHECK_FAILED, message)
 }
 
 /// What the status remembers.

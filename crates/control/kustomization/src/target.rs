@@ -103,7 +103,7 @@ impl Targets {
             Some(fence) => fence.around(cluster.client().clone()),
             None => cluster.client().clone(),
         };
-        Ok(Cluster::new(client))
+        Ok(Cluster::new(client).at(&connection.address()))
     }
 
     fn kept(&self, id: &[u8; 32]) -> Option<Cluster> {

@@ -158,3 +158,19 @@ fn requests_may_be_any_text() {
         assert!(!events.iter().any(|e| e.contains("bug") || e.contains("panic")), "{events:#?}");
     });
 }
+
+/// A health check of an object in no namespace, where its kind lives in one, fails at once; recorded from Flux.
+#[test]
+fn a_health_check_without_its_namespace_fails_at_once() {
+    run(async {
+        let world = world(44, &[("a.yaml", map("a", "1"))]).await;
+        let spec = json!({"interval": "10m", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "app"},
+            "healthChecks": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a"}]});
+        world.source("Kustomization", "app", spec).await;
+        let failed = world.failed("Kustomization", "app").await;
+        let problem = "resource ConfigMap a is namespace scoped, but namespace is not set";
+        assert_eq!(condition(&failed, "Healthy")["message"], problem);
+        assert!(message(&failed).ends_with(problem), "{}", message(&failed));
+        assert!(message(&failed).starts_with("health check failed after "), "{}", message(&failed));
+    });
+}

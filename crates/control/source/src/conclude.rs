@@ -2,7 +2,7 @@
 
 use fl_api::condition::{reasons, types};
 use fl_runtime::conditions::{Summary, summarize};
-use fl_runtime::{Conditions, EventKind, Failure, FailureKind, Outcome, Pass, Reconciled};
+use fl_runtime::{Conditions, End, EventKind, Failure, FailureKind, Outcome, Pass, Reconciled};
 
 /// The conditions of a kind of source.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,48 @@ pub struct SourceConditions {
     /// Those whose disappearance is a recovery.
     pub failures: &'static [&'static str],
 }
+
+/// The conditions of a kind of source: what all of them have, with the failures and findings of its own in their places.
+macro_rules! source_conditions {
+    (failures: [$($failure:expr),*], findings: [$($finding:expr),*]) => {{
+        use fl_api::condition::types;
+        $crate::conclude::SourceConditions {
+            summary: fl_runtime::conditions::Summary {
+                of: &[
+                    types::STORAGE_OPERATION_FAILED,
+                    types::FETCH_FAILED,
+                    $($failure,)*
+                    types::ARTIFACT_OUTDATED,
+                    types::ARTIFACT_IN_STORAGE,
+                    $($finding,)*
+                    types::STALLED,
+                    types::RECONCILING,
+                ],
+                negative: &[
+                    types::STORAGE_OPERATION_FAILED,
+                    types::FETCH_FAILED,
+                    $($failure,)*
+                    types::ARTIFACT_OUTDATED,
+                    types::STALLED,
+                    types::RECONCILING,
+                ],
+            },
+            owned: &[
+                types::STORAGE_OPERATION_FAILED,
+                types::FETCH_FAILED,
+                $($failure,)*
+                types::ARTIFACT_OUTDATED,
+                types::ARTIFACT_IN_STORAGE,
+                $($finding,)*
+                types::READY,
+                types::RECONCILING,
+                types::STALLED,
+            ],
+            failures: &[types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED, $($failure),*],
+        }
+    }};
+}
+pub(crate) use source_conditions;
 
 /// What a pass came to.
 #[derive(Clone, Debug)]
@@ -106,6 +148,13 @@ pub fn conclude<T: Reconciled>(
         return Outcome::backoff(message);
     }
     outcome
+}
+
+/// Ends a pass that did nothing, for the object is suspended.
+pub fn finish<T: Reconciled>(pass: &mut Pass<T>, end: End, conditions: &SourceConditions) {
+    if end == End::Suspended {
+        conclude(pass, &Verdict::Nothing, conditions);
+    }
 }
 
 fn observe<T: Reconciled>(object: &mut T) {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
+use fl_api::meta::references::LocalObjectReference;
 use fl_http::{ClientCertificate, Proxy};
-use fl_runtime::{ApiError, Cluster, Kind};
+use fl_runtime::{ApiError, Cluster, Edge, Kind};
 use fl_types::Secret;
 use serde_json::Value;
 
@@ -48,6 +49,15 @@ impl SecretData {
     fn place(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
+}
+
+/// The Secrets that a source in a namespace uses; a change of one of them wakes it.
+pub fn edges<'a>(
+    namespace: &str,
+    used: impl IntoIterator<Item = Option<&'a LocalObjectReference>>,
+) -> Vec<Edge> {
+    let edge = |secret: &LocalObjectReference| Edge::change(Kind::secret().key(namespace, &secret.name));
+    used.into_iter().flatten().map(edge).collect()
 }
 
 /// Reads a Secret; the error is the server's.

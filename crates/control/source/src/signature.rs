@@ -7,6 +7,11 @@ use fl_oci::{CosignKeys, Error, Signatures};
 use fl_verify::keyless::{Identities, TrustRoot};
 use fl_verify::{GitKeys, verify_git};
 
+use crate::secrets::SecretData;
+
+/// Where notation keeps whom it trusts.
+const TRUST_POLICY: &str = "trustpolicy.json";
+
 /// Public keys of a Secret: `*.sshpub` are SSH authorized keys, everything else PGP key rings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys(GitKeys);
@@ -30,6 +35,18 @@ impl Keys {
 pub(crate) fn verify(what: &str, payload: &[u8], signature: &str, keys: &Keys) -> Result<String, String> {
     let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
     verify_git(what, signature, payload, &keys.0, now).map_err(|e| e.to_string())
+}
+
+/// Why a signature of notation is not verified: what its Secret lacks comes first.
+pub(crate) fn notation_problem(secret: &SecretData) -> String {
+    let place = format!("{}/{}", secret.namespace, secret.name);
+    if !secret.data.contains_key(TRUST_POLICY) {
+        return format!("'{TRUST_POLICY}' not found in secret '{place}'");
+    }
+    if !secret.data.keys().any(|key| key.ends_with(".crt") || key.ends_with(".pem")) {
+        return format!("no certificates found in secret '{place}'");
+    }
+    NOTATION.to_owned()
 }
 
 /// The keys `*.pub` of a Secret, with which cosign may have signed.

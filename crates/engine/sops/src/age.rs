@@ -63,18 +63,31 @@ impl AgeIdentities {
         self.keys.is_empty()
     }
 
-    fn open(&self, armored: &str) -> Result<Vec<u8>, &'static str> {
+    fn open(&self, armored: &str) -> Result<Vec<u8>, String> {
         let file = dearmor(armored).ok_or("the age file cannot be read")?;
-        let header = Header::read(&file).ok_or("the header of the age file cannot be read")?;
+        if let Some(line) = file
+            .split_inclusive(|b| *b == b'\n')
+            .next()
+            .filter(|line| line.strip_suffix(b"\n") != Some(VERSION.as_bytes()))
+        {
+            let line = String::from_utf8_lossy(line);
+            return Err(format!("failed to read header: parsing age header: unexpected intro: {line:?}"));
+        }
+        let header = Header::read(&file).ok_or("failed to read header: it is none of age")?;
         for stanza in &header.stanzas {
             for key in &self.keys {
                 if let Some(file_key) = unwrap(stanza, key.expose()) {
                     header.check(&file, &file_key).ok_or("the header of the age file was changed")?;
-                    return payload(&file[header.end..], &file_key).ok_or("the age file cannot be decrypted");
+                    let plain = payload(&file[header.end..], &file_key);
+                    return plain.ok_or_else(|| "the age file cannot be decrypted".to_owned());
                 }
             }
         }
-        Err("no identity matched any of the recipients")
+        Err(match self.keys.len() {
+            1 => "identity did not match any of the recipients: incorrect identity for recipient block"
+                .to_owned(),
+            _ => "no identity matched any of the recipients".to_owned(),
+        })
     }
 }
 
@@ -82,7 +95,10 @@ impl KeyService for AgeIdentities {
     fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>> {
         let MasterKey::Age { encrypted, .. } = key else { return None };
         Some(self.open(encrypted).map(Secret::new).map_err(|problem| {
-            if self.is_empty() { "no age identity is configured".to_owned() } else { problem.to_owned() }
+            if self.is_empty() {
+                return "no age identity is configured".to_owned();
+            }
+            format!("failed to create reader for decrypting sops data key with age: {problem}")
         }))
     }
 }

@@ -12,11 +12,12 @@ use crate::tree::Item;
 const PREFIX: &str = "ENC[AES256_GCM,data:";
 
 /// Opens a value. The path of keys is authenticated with it, so values cannot be moved.
-pub(crate) fn open(value: &str, key: &[u8], path: &str) -> Result<Item, &'static str> {
+pub(crate) fn open(value: &str, key: &[u8], path: &str) -> Result<Item, String> {
     if value.is_empty() {
         return Ok(Item::Text(String::new()));
     }
-    let foreign = "the value does not match sops' data format";
+    // What it is instead is not shown: it may be the plain value.
+    let foreign = "Input string <redacted> does not match sops' data format";
     let inner = value.strip_prefix(PREFIX).and_then(|v| v.split_once(']').map(|(v, _)| v)).ok_or(foreign)?;
     let (rest, kind) = inner.rsplit_once(",type:").ok_or(foreign)?;
     let (rest, tag) = rest.rsplit_once(",tag:").ok_or(foreign)?;
@@ -25,7 +26,7 @@ pub(crate) fn open(value: &str, key: &[u8], path: &str) -> Result<Item, &'static
     let (mut sealed, iv, tag) = (decode(data)?, decode(iv)?, decode(tag)?);
     sealed.extend_from_slice(&tag);
     let payload = Payload { msg: &sealed, aad: path.as_bytes() };
-    let wrong = "the value cannot be decrypted with the data key";
+    let wrong = "Could not decrypt with AES_GCM: cipher: message authentication failed";
     let key: &[u8; 32] = key.try_into().map_err(|_| "the data key has the wrong length")?;
     let plain = match iv.len() {
         32 => AesGcm::<Aes256, U32>::new(key.into())
@@ -34,13 +35,13 @@ pub(crate) fn open(value: &str, key: &[u8], path: &str) -> Result<Item, &'static
             .decrypt(iv.as_slice().try_into().map_err(|_| wrong)?, payload),
         12 => AesGcm::<Aes256, U12>::new(key.into())
             .decrypt(iv.as_slice().try_into().map_err(|_| wrong)?, payload),
-        _ => return Err("the value has an unusual nonce"),
+        _ => return Err("the value has an unusual nonce".to_owned()),
     }
     .map_err(|_| wrong)?;
     typed(plain, kind)
 }
 
-fn typed(plain: Vec<u8>, kind: &str) -> Result<Item, &'static str> {
+fn typed(plain: Vec<u8>, kind: &str) -> Result<Item, String> {
     // Texts of SOPS are bytes: files in the binary format are of that kind.
     if matches!(kind, "bytes" | "str") {
         return Ok(String::from_utf8(plain).map_or_else(|e| Item::Bytes(e.into_bytes()), Item::Text));
@@ -53,8 +54,8 @@ fn typed(plain: Vec<u8>, kind: &str) -> Result<Item, &'static str> {
         "bool" => match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Item::Bool(true),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Item::Bool(false),
-            _ => return Err("the value is no truth value"),
+            _ => return Err("the value is no truth value".to_owned()),
         },
-        _ => return Err("the value has an unknown type"),
+        _ => return Err(format!("Unknown datatype: {kind}")),
     })
 }

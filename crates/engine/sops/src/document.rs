@@ -3,6 +3,7 @@
 use fl_types::Secret;
 use sha2::{Digest as _, Sha512};
 
+use crate::report::{Tried, report};
 use crate::tree::Item;
 use crate::{Error, Format, MasterKey, Metadata, cipher, read, shamir, write};
 
@@ -63,12 +64,11 @@ impl Document {
     /// # Errors
     /// Why nobody has it.
     pub fn data_key(&self, services: &[&dyn KeyService]) -> Result<Secret<Vec<u8>>, Error> {
-        let (mut shares, mut problems) = (Vec::new(), Vec::new());
+        let (mut shares, mut tried) = (Vec::new(), Vec::new());
         for group in &self.metadata.groups {
-            match from_group(group, services) {
-                Ok(share) => shares.push(share),
-                Err(mut why) => problems.append(&mut why),
-            }
+            let (share, keys) = from_group(group, services);
+            shares.extend(share);
+            tried.push(keys);
         }
         let threshold = self.metadata.threshold;
         match (self.metadata.groups.len(), shares.len()) {
@@ -77,13 +77,10 @@ impl Document {
                 let combined = shamir::combine(&shares).map_err(|e| Error::DataKey(e.to_owned()))?;
                 return Ok(combined);
             }
-            (2.., found) => {
-                problems.insert(0, format!("{found} of the {threshold} key groups needed can be opened"));
-            }
-            _ if problems.is_empty() => problems.push("no key service can open it".to_owned()),
             _ => {}
         }
-        Err(Error::DataKey(problems.join("; ")))
+        let needed = if self.metadata.groups.len() > 1 { threshold.max(2) } else { 0 };
+        Err(Error::DataKey(report(&tried, needed)))
     }
 
     /// Opens all values and writes the plain file.
@@ -147,9 +144,9 @@ impl Document {
         }
         let encrypted = self.metadata.is_encrypted(path);
         if encrypted {
-            let wrong = |problem| Error::Value { path: path.join("."), problem };
+            let wrong = |problem: String| Error::Value { path: path.join("."), problem };
             let Item::Text(text) = &*item else {
-                return Err(wrong("an encrypted value was expected"));
+                return Err(wrong("an encrypted value was expected".to_owned()));
             };
             *item = cipher::open(text, key, &format!("{}:", path.join(":"))).map_err(wrong)?;
         }
@@ -160,23 +157,29 @@ impl Document {
     }
 }
 
-/// What the first key of a group opens that can be opened; local keys are asked first, as they need no network.
-fn from_group(group: &[MasterKey], services: &[&dyn KeyService]) -> Result<Secret<Vec<u8>>, Vec<String>> {
+/// What the first key of a group opens that can be opened, and what came of those that were asked; local keys are asked first, as
+/// they need no network.
+fn from_group(group: &[MasterKey], services: &[&dyn KeyService]) -> (Option<Secret<Vec<u8>>>, Vec<Tried>) {
     let mut keys: Vec<&MasterKey> = group.iter().collect();
     keys.sort_by_key(|key| match key {
         MasterKey::Age { .. } => 0,
         MasterKey::Pgp { .. } => 1,
         _ => 2,
     });
-    let mut problems = Vec::new();
+    let mut tried = Vec::new();
     for key in keys {
+        let mut problem = "no key service can open it".to_owned();
         for service in services {
             match service.data_key(key) {
-                Some(Ok(data_key)) => return Ok(data_key),
-                Some(Err(problem)) => problems.push(format!("{}: {problem}", key.name())),
+                Some(Ok(data_key)) => {
+                    tried.push((key.name(), None));
+                    return (Some(data_key), tried);
+                }
+                Some(Err(why)) => problem = why,
                 None => {}
             }
         }
+        tried.push((key.name(), Some(problem)));
     }
-    Err(problems)
+    (None, tried)
 }

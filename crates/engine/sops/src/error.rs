@@ -21,13 +21,13 @@ pub enum Error {
     /// Nobody could open the data key.
     #[error("cannot get sops data key: {0}")]
     DataKey(String),
-    /// A value that is not what the metadata says.
-    #[error("error decrypting sops tree: {path}: {problem}")]
+    /// A value that is not what the metadata says. Where it is stands beside the text, which is that of SOPS.
+    #[error("error decrypting sops tree: Error walking tree: Could not decrypt value: {problem}")]
     Value {
         /// The keys that lead to it.
         path: String,
         /// What is wrong.
-        problem: &'static str,
+        problem: String,
     },
     /// The file was changed after it was encrypted.
     #[error("failed to verify sops data integrity: the MAC does not match")]

@@ -15,6 +15,7 @@ mod format;
 mod metadata;
 mod pgp;
 mod read;
+mod report;
 pub mod service;
 mod shamir;
 mod tree;

@@ -111,6 +111,18 @@ struct Rules {
     encrypted_regex: Option<Regex>,
 }
 
+/// Whether a text has the form of a time, `2024-01-01T00:00:00Z`, as SOPS reads it.
+fn is_time(text: &str) -> bool {
+    let form = "0000-00-00T00:00:00";
+    let digit = |shown: char, found: char| if shown == '0' { found.is_ascii_digit() } else { found == shown };
+    let Some((date, zone)) = text.split_at_checked(form.len()) else { return false };
+    let fits = form.chars().zip(date.chars()).all(|(shown, found)| digit(shown, found));
+    let fraction = zone.strip_prefix('.').map(|z| z.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let zone = fraction.unwrap_or(zone);
+    let offset = |z: &str| z.len() == 6 && "+00:00".chars().zip(z.chars()).skip(1).all(|(s, f)| digit(s, f));
+    fits && (zone == "Z" || (zone.starts_with(['+', '-']) && offset(zone)))
+}
+
 impl Metadata {
     pub(crate) fn read(sops: &Item) -> Result<Self, String> {
         let text = |key: &str| sops.get(key).and_then(Item::text).unwrap_or_default().to_owned();
@@ -143,7 +155,13 @@ impl Metadata {
                 .collect();
         }
         if groups.is_empty() {
-            return Err("no keys found in file".to_owned());
+            return Err("No keys found in file".to_owned());
+        }
+        let modified = text("lastmodified");
+        if !is_time(&modified) {
+            return Err(format!(
+                "parsing time {modified:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {modified:?} as \"2006\""
+            ));
         }
         let threshold = match sops.get("shamir_threshold") {
             Some(Item::Int(number)) => usize::try_from(*number).ok(),
@@ -154,7 +172,7 @@ impl Metadata {
             groups,
             threshold: threshold.ok_or("shamir_threshold is no number")?,
             mac: text("mac"),
-            last_modified: text("lastmodified"),
+            last_modified: modified,
             mac_only_encrypted: matches!(sops.get("mac_only_encrypted"), Some(Item::Bool(true)))
                 || text("mac_only_encrypted") == "true",
             rules: Rules {

@@ -28,11 +28,18 @@ pub(crate) struct S3 {
 impl S3 {
     pub(crate) fn new(options: BucketOptions) -> Result<Self, Error> {
         let bad = |text: String| Error::Settings(text);
+        let scheme = if options.insecure { "http" } else { "https" };
+        if let Some(odd) = unfit_for_a_host(&options.endpoint) {
+            let address = format!("{scheme}://{}", options.endpoint);
+            return Err(bad(format!(
+                "parse {address:?}: invalid character {:?} in host name",
+                odd.to_string()
+            )));
+        }
         let (host, path) = options.endpoint.split_once('/').unwrap_or((&options.endpoint, ""));
         if !path.is_empty() {
             return Err(bad("Endpoint url cannot have fully qualified paths.".to_owned()));
         }
-        let scheme = if options.insecure { "http" } else { "https" };
         let usual = if options.insecure { ":80" } else { ":443" };
         // As it is sent, and so as it is signed.
         let host = host.strip_suffix(usual).unwrap_or(host).to_ascii_lowercase();
@@ -115,40 +122,34 @@ impl S3 {
         if let Some(region) = known {
             return Ok(region);
         }
-        let region = match keys {
-            // Nothing is signed; only AWS itself has other hosts elsewhere, and says so.
-            None => USUAL_REGION.to_owned(),
-            Some(keys) => {
-                let mut call = Call::get(format!("{}?location=", self.base(USUAL_REGION)));
-                sign(Some(keys), &mut call, USUAL_REGION)?;
-                match bucket.send(&call, false).await {
-                    Ok(answer) => {
-                        let body = answer.bytes(64 << 10).await?;
-                        match Refusal::read_region(&body).unwrap_or_default().as_str() {
-                            "" => USUAL_REGION.to_owned(),
-                            "EU" => "eu-west-1".to_owned(),
-                            region => region.to_owned(),
-                        }
-                    }
-                    // Not everybody may ask. The question itself will tell.
-                    Err(Error::Refused { code, region, .. })
-                        if matches!(
-                            code.as_str(),
-                            "AccessDenied"
-                                | "InvalidRegion"
-                                | "AuthorizationHeaderMalformed"
-                                | "NotImplemented"
-                        ) =>
-                    {
-                        if region.is_empty() {
-                            USUAL_REGION.to_owned()
-                        } else {
-                            region
-                        }
-                    }
-                    Err(error) => return Err(error),
+        // Asked for without keys too: its answer tells more of what is wrong than that to a question about the bucket's existence,
+        // which has no body.
+        let mut call = Call::get(format!("{}?location=", self.base(USUAL_REGION)));
+        sign(keys, &mut call, USUAL_REGION)?;
+        let region = match bucket.send(&call, false).await {
+            Ok(answer) => {
+                // A store that knows no such question may answer anything.
+                let body = answer.bytes(64 << 10).await.unwrap_or_default();
+                match Refusal::read_region(&body).unwrap_or_default().as_str() {
+                    "" => USUAL_REGION.to_owned(),
+                    "EU" => "eu-west-1".to_owned(),
+                    region => region.to_owned(),
                 }
             }
+            // Not everybody may ask. The question itself will tell.
+            Err(Error::Refused { code, region, .. })
+                if matches!(
+                    code.as_str(),
+                    "AccessDenied" | "InvalidRegion" | "AuthorizationHeaderMalformed" | "NotImplemented"
+                ) =>
+            {
+                if region.is_empty() {
+                    USUAL_REGION.to_owned()
+                } else {
+                    region
+                }
+            }
+            Err(error) => return Err(error),
         };
         *self.region.lock().unwrap_or_else(PoisonError::into_inner) = Some(region.clone());
         Ok(region)
@@ -192,6 +193,13 @@ impl S3 {
             _ => Ok(None),
         }
     }
+}
+
+/// The first character of an address without a scheme that Go does not read in a host.
+fn unfit_for_a_host(address: &str) -> Option<char> {
+    let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    host.chars().find(|c| matches!(c, ' ' | '\\' | '^' | '`' | '{' | '|' | '}'))
 }
 
 fn sign(keys: Option<&AwsKeys>, call: &mut Call, region: &str) -> Result<(), Error> {
@@ -304,6 +312,11 @@ mod tests {
         for bad in ["http://x", "x/y", "", "a b", "user@host", "host?x", "host#x", ":9000", "h%2e"] {
             assert!(s3(bad, "apps", true).is_err(), "{bad}");
         }
+        // As minio's client says it, which has Go read the address first.
+        assert_eq!(
+            s3("a b", "apps", true).err().map(|e| e.to_string()).as_deref(),
+            Some("parse \"http://a b\": invalid character \" \" in host name")
+        );
         for bad in
             ["", "ab", "a/b/c", "..", "...", "a..b", "-ab", "ab-", "1.2.3.4", "a?b", "a%2fb", &"x".repeat(64)]
         {

@@ -34,6 +34,6 @@ pub use error::{Error, Failure};
 pub use github::{GithubApp, GithubAppError};
 pub use known_hosts::KnownHosts;
 pub use reference::{Reference, Resolved};
-pub use remote::{Checkout, Commit, FetchOptions, Remote, RemoteOptions, Tag};
+pub use remote::{Branches, Checkout, Commit, FetchOptions, Remote, RemoteOptions, Tag};
 pub use snapshot::{Entry, Kind, Snapshot};
 pub use ssh_algorithms::{SshAlgorithmError, SshAlgorithms};

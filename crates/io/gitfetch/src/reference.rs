@@ -64,6 +64,11 @@ impl Resolved {
         Resolved { commit, reference: "HEAD".to_owned(), tag: None, absolute: false }
     }
 
+    /// Whether it was found by a name that is neither a branch nor a tag.
+    pub(crate) fn is_beside_branches(&self) -> bool {
+        !["refs/heads/", "refs/tags/"].iter().any(|prefix| self.reference.starts_with(prefix))
+    }
+
     /// `main@sha1:…`, `refs/heads/main@sha1:…` or `sha1:…`.
     pub fn revision(&self) -> String {
         let digest = format!("{}:{}", self.commit.kind().as_str(), self.commit);

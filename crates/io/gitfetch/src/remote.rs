@@ -7,7 +7,7 @@ use fl_git::{FetchRequest, Limits, ObjectId, ObjectKind};
 use fl_http::{AddressPolicy, Proxy};
 
 use crate::http::HttpSession;
-use crate::resolve::{Wording, resolve};
+use crate::resolve::{Wording, check_commit, resolve};
 use crate::session::{Scratch, Session};
 use crate::snapshot::{self, Snapshot, Store};
 use crate::ssh::SshSession;
@@ -50,6 +50,16 @@ pub struct FetchOptions {
     pub recurse_submodules: bool,
     /// Only paths that begin with one of these; everything when empty. A leading `./` is dropped.
     pub sparse: Vec<String>,
+    /// Only a commit that a clone of the branches has, where it was found by a name beside branches and tags
+    /// (`refs/pull/1/head`, `HEAD`): Flux looks for it in such a clone.
+    pub only_on: Option<Branches>,
+}
+
+/// Which branches a clone has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Branches {
+    All,
+    One(String),
 }
 
 /// A repository and the credentials for it.
@@ -152,6 +162,22 @@ impl Remote {
     async fn fetch_all(&self, resolved: &Resolved, options: &FetchOptions) -> Result<Checkout, Error> {
         let sparse: Vec<String> =
             options.sparse.iter().map(|p| p.strip_prefix("./").unwrap_or(p).to_owned()).collect();
+        if let Some(branches) = &options.only_on
+            && resolved.is_beside_branches()
+        {
+            // A name for another name has no commit of its own there.
+            if resolved.reference == "HEAD" {
+                return Err(Error::NoCommit("0".repeat(40)));
+            }
+            let wording = Wording { url: self.address.shown(), listing: false };
+            let mut session = self.open().await.map_err(|f| wording.failed(f))?;
+            let branch = match branches {
+                Branches::All => None,
+                Branches::One(name) => Some(name.as_str()),
+            };
+            check_commit(&mut session, &resolved.commit.to_string(), branch, wording, &self.scratch())
+                .await?;
+        }
         let mut store = self.fetch_commit(resolved, !sparse.is_empty()).await?;
         let commit = describe(&mut store, resolved).map_err(|e| self.tree_error(resolved, &e))?;
         let mut snapshot =

@@ -183,7 +183,7 @@ async fn by_time(session: &mut Session, tied: &mut [Resolved], scratch: &Scratch
 }
 
 /// A commit counts only when it is on the branch, or on any branch when none is named, as in a clone.
-async fn check_commit(
+pub(crate) async fn check_commit(
     session: &mut Session,
     commit: &str,
     branch: Option<&str>,

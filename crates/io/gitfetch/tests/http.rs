@@ -6,7 +6,9 @@ mod peer;
 
 use std::collections::BTreeMap;
 
-use fl_gitfetch::{Address, Auth, Checkout, Error, FetchOptions, Kind, Reference, Remote, RemoteOptions};
+use fl_gitfetch::{
+    Address, Auth, Branches, Checkout, Error, FetchOptions, Kind, Reference, Remote, RemoteOptions,
+};
 use peer::{Repositories, Web, commit, git};
 
 fn remote(url: &str, secret: &[(&str, &str)]) -> Remote {
@@ -117,6 +119,34 @@ async fn every_kind_of_reference() {
             format!("unable to resolve commit object for '{side}': object not found")
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_beside_branches_may_be_asked_to_be_on_one() {
+    let all = Repositories::new();
+    let tree = all.make("app");
+    commit(&tree, &[("x", "1")], "one");
+    git(&tree, &["push", "-q", "origin", "HEAD:refs/pull/1/head"]);
+    commit(&tree, &[("x", "2")], "two");
+    git(&tree, &["checkout", "-q", "-b", "gone"]);
+    let alone = commit(&tree, &[("x", "3")], "three");
+    git(&tree, &["push", "-q", "origin", "HEAD:refs/pull/2/head", "HEAD:refs/tags/v1"]);
+    git(&tree, &["push", "-q", "origin", "--delete", "gone"]);
+    let web = Web::serve(all.root.path(), None, true).await;
+    let remote = remote(&format!("{}/app.git", web.address), &[]);
+    let name = |n: &str| Reference::Name(n.to_owned());
+    let missing = format!("unable to resolve commit object for '{alone}': object not found");
+    for branches in [Branches::All, Branches::One("main".to_owned())] {
+        let options = FetchOptions { only_on: Some(branches), ..FetchOptions::default() };
+        assert!(fetch(&remote, name("refs/pull/1/head"), &options).await.is_ok());
+        let error = fetch(&remote, name("refs/pull/2/head"), &options).await.unwrap_err();
+        assert_eq!(error.to_string(), missing);
+        let error = fetch(&remote, name("HEAD"), &options).await.unwrap_err();
+        assert!(error.to_string().contains("'0000000000000000000000000000000000000000'"), "{error}");
+        // Tags are cloned by their name.
+        assert!(fetch(&remote, name("refs/tags/v1"), &options).await.is_ok());
+    }
+    assert!(fetch(&remote, name("refs/pull/2/head"), &FetchOptions::default()).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,6 +160,12 @@ async fn ask(cluster: &Cluster, group: &str, version: &str) -> Result<Kinds, Err
     let answer = match own.request(Method::GET, &path, &[], None, "").await {
         Ok(answer) => answer.body,
         Err(error) if error.is_not_found() => return Ok(Kinds::new()),
+        Err(Error::Transport { cause, .. }) if cluster.address.is_empty() => {
+            return Err(Error::Groups(cause));
+        }
+        Err(Error::Transport { cause, .. }) => {
+            return Err(Error::Groups(format!("Get \"{}/api\": {cause}", cluster.address)));
+        }
         Err(error) => return Err(error),
     };
     let mut kinds = Kinds::new();

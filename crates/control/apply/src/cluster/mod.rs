@@ -26,6 +26,8 @@ const DEFAULT_BUDGET: usize = 32;
 pub struct Cluster {
     client: Client,
     user: Option<Arc<str>>,
+    /// Of the server, for errors; empty where it is our own.
+    address: Arc<str>,
     shared: Arc<Shared>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -142,7 +144,13 @@ impl Cluster {
             budget: Semaphore::new(requests.max(1)),
             watches: Watches::default(),
         };
-        Cluster { client, user: None, shared: Arc::new(shared), observer: None }
+        Cluster { client, user: None, address: "".into(), shared: Arc::new(shared), observer: None }
+    }
+
+    /// The same, with the address that errors of its connection name.
+    #[must_use]
+    pub fn at(self, address: &str) -> Self {
+        Cluster { address: address.trim_end_matches('/').into(), ..self }
     }
 
     /// Tells an observer of all requests, also of clones made later.

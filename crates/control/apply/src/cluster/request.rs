@@ -81,7 +81,7 @@ impl Cluster {
         if let Some(observer) = &self.observer {
             observer.answered(asked.as_str(), answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
         }
-        let answer = answer.map_err(|e| broken(causes(&e)))?;
+        let answer = answer.map_err(|e| broken(self.cause(&e)))?;
         let status = answer.status();
         let body = answer.into_body().collect_bytes().await.map_err(|e| broken(causes(&e)))?;
         if !status.is_success() {
@@ -96,6 +96,20 @@ impl Cluster {
             observer.wrote(&body);
         }
         Ok(Answer { body, created: status == http::StatusCode::CREATED })
+    }
+
+    /// Why there is no connection; one that was refused is told in the words that operators search for.
+    fn cause(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        let refused = |e: &(dyn std::error::Error + 'static)| {
+            let io = e.downcast_ref::<std::io::Error>();
+            io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused)
+        };
+        let host = self.address.split_once("://").map_or("", |(_, rest)| rest);
+        if !host.is_empty() && std::iter::successors(Some(error), |e| e.source()).any(refused) {
+            let host = host.split('/').next().unwrap_or_default();
+            return format!("dial tcp {host}: connect: connection refused");
+        }
+        causes(error)
     }
 
     pub(super) async fn events(&self, path: &str, query: &[(&'static str, String)]) -> Result<Events, Error> {

@@ -97,6 +97,18 @@ impl Waiter {
         Waiter { cluster, rules }
     }
 
+    /// What is wrong with the first target that lives in a namespace and names none: it can never be found.
+    pub async fn unplaced(&self, targets: &[ObjectRef]) -> Option<String> {
+        for target in targets.iter().filter(|t| t.id.namespace.is_empty()) {
+            // A kind that is not served (yet) is for the wait to tell.
+            if self.cluster.resource(target).await.is_ok_and(|resource| resource.namespaced) {
+                let (kind, name) = (&target.id.kind, &target.id.name);
+                return Some(format!("resource {kind} {name} is namespace scoped, but namespace is not set"));
+            }
+        }
+        None
+    }
+
     /// Waits until all objects are healthy. `known` holds live objects that were just seen: when they suffice, nothing is asked.
     ///
     /// # Errors

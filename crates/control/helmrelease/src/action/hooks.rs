@@ -93,7 +93,7 @@ impl Action<'_> {
         self.progress(&format!("Running {} hook {}/{}", run.event, hook.kind, hook.name));
         self.delete_hook(release, &hook, BEFORE_CREATION, run).await.map_err(early)?;
         let targets =
-            build(self.cluster, &hook.manifest, &release.namespace).await.map_err(|error| {
+            build(self.cluster, &hook.manifest, self.namespace).await.map_err(|error| {
                 early(error.within(&format!(
                     "unable to build kubernetes object for {} hook {}",
                     run.event, hook.path
@@ -124,7 +124,7 @@ impl Action<'_> {
             }
             Err(error) => {
                 finish(&mut release.hooks[at], HookPhase::FAILED);
-                self.show_logs(release, &hook, FAILED).await;
+                self.show_logs(&hook, FAILED).await;
                 Err((error, true))
             }
         }
@@ -151,7 +151,7 @@ impl Action<'_> {
         for at in backwards {
             let hook = release.hooks[at].clone();
             if aftermath.failed.is_none() {
-                self.show_logs(release, &hook, SUCCEEDED).await;
+                self.show_logs(&hook, SUCCEEDED).await;
             }
             self.delete_hook(release, &hook, SUCCEEDED, run).await?;
         }
@@ -169,7 +169,7 @@ impl Action<'_> {
         if hook.kind == "CustomResourceDefinition" || !hook.delete_policies.iter().any(|p| p == policy) {
             return Ok(());
         }
-        let targets = build(self.cluster, &hook.manifest, &release.namespace).await.map_err(|error| {
+        let targets = build(self.cluster, &hook.manifest, self.namespace).await.map_err(|error| {
             error.within(&format!("unable to build kubernetes object for deleting hook {}", hook.path))
         })?;
         let deleted = self.writer(release).delete(&targets, Propagation::Background).await;
@@ -177,18 +177,18 @@ impl Action<'_> {
         wait::gone(self.cluster, &self.health, &targets, run.wait, run.timeout).await
     }
 
-    async fn show_logs(&self, release: &Release, hook: &Hook, policy: &str) {
+    async fn show_logs(&self, hook: &Hook, policy: &str) {
         if !hook.output_log_policies.iter().any(|p| p == policy) {
             return;
         }
-        let namespace = build(self.cluster, &hook.manifest, &release.namespace)
+        let namespace = build(self.cluster, &hook.manifest, self.namespace)
             .await
             .ok()
             .and_then(|mut targets| {
                 let metadata = metadata(&mut targets.first_mut()?.object).clone();
                 metadata.get("namespace")?.as_str().map(str::to_owned)
             })
-            .unwrap_or_else(|| release.namespace.clone());
+            .unwrap_or_else(|| self.namespace.to_owned());
         for (container, text) in wait::pod_logs(self.cluster, &hook.kind, &namespace, &hook.name).await {
             for line in text.lines() {
                 self.log.note("hook output", &[("container", &container), ("line", &line)]);

@@ -92,7 +92,7 @@ impl Action<'_> {
         propagation: Propagation,
     ) -> Result<Vec<Target>, ActionError> {
         let failed = || ActionError::failed(format!("failed to delete release: {}", release.name));
-        let mut targets = match build(self.cluster, &release.manifest, &release.namespace).await {
+        let mut targets = match build(self.cluster, &release.manifest, self.namespace).await {
             Ok(targets) => targets,
             Err(error) => {
                 self.log.note("uninstall: Failed to delete release", &[("error", &error)]);

@@ -63,7 +63,8 @@ impl Machine<'_> {
         if known.is_none() && release.info.status == Status::Uninstalled {
             return Ok(State::Absent("found uninstalled release in storage"));
         }
-        if !known.is_some_and(|latest| snapshot_verifies(latest, &release)) {
+        let recorded = known.is_some_and(|latest| snapshot_verifies(latest, &release));
+        if !recorded {
             let reason = match known {
                 None => "found existing release in storage",
                 Some(_) => "release not observed to be made for object",
@@ -87,10 +88,10 @@ impl Machine<'_> {
             Status::Deployed => {}
             Status::Failed => return Ok(State::Failed("")),
             Status::Uninstalled => return Ok(State::Absent("found uninstalled release in storage")),
-            // An uninstall was cut off, or the newest revision lost its place: what is wanted is released anew.
-            Status::Uninstalling | Status::Superseded => {
-                return Ok(State::Unmanaged("release is not deployed"));
-            }
+            // An uninstall was cut off, or the newest revision lost its place: what is wanted is released anew. One that failed is
+            // in the history, and would only fail again.
+            Status::Uninstalling if !recorded => return Ok(State::Unmanaged("release is not deployed")),
+            Status::Superseded => return Ok(State::Unmanaged("release is not deployed")),
             other => {
                 return Err(ActionError::failed(format!(
                     "unable to determine state for release with status '{other}'"

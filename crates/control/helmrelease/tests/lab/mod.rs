@@ -20,7 +20,10 @@ const CHART: &[(&str, &str)] = &[
         "Chart.yaml",
         "apiVersion: v2\nname: app\nversion: 1.0.0\nappVersion: \"7\"\ndependencies: [{name: types, version: 1.0.0, condition: types.enabled}]\n",
     ),
-    ("values.yaml", "color: red\nbad: false\nhook: false\nextra: false\ntypes: {enabled: false}\n"),
+    (
+        "values.yaml",
+        "color: red\nbad: false\nhook: false\nextra: false\nstay: false\ntypes: {enabled: false}\n",
+    ),
     ("charts/types/Chart.yaml", "apiVersion: v2\nname: types\nversion: 1.0.0\n"),
     (
         "charts/types/crds/mug.yaml",
@@ -37,6 +40,10 @@ const CHART: &[(&str, &str)] = &[
     (
         "templates/bad.yaml",
         "{{- if .Values.bad }}\napiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 99999}]}\n{{- end }}\n",
+    ),
+    (
+        "templates/stay.yaml",
+        "{{- if .Values.stay }}\napiVersion: v1\nkind: Service\nmetadata:\n  name: stay\n  annotations: {\"helm.sh/hook\": pre-delete}\nspec: {ports: [{port: 99999}]}\n{{- end }}\n",
     ),
     (
         "templates/hook.yaml",

@@ -11,49 +11,21 @@ use std::sync::Arc;
 
 use fl_api::condition::{reasons, types};
 use fl_api::source::Bucket;
-use fl_runtime::conditions::Summary;
 use fl_runtime::{
-    Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass, Reconciled, Reconciler, Source,
+    Conditions, Edge, End, EventKind, Failure, Names, Outcome, Pass, Reconciled, Reconciler, Source,
 };
 use fl_store::Store;
 use tokio::time::Instant;
 
 pub use client::{BucketClient, NetworkBucket, ObjectStore, Visit};
 
-use crate::conclude::{self, SourceConditions, Verdict, failed};
+use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use fetch::{Ended, Listing, Published, Wanted};
 
 /// The conditions of a Bucket, most important first.
-pub const CONDITIONS: SourceConditions = SourceConditions {
-    summary: Summary {
-        of: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::ARTIFACT_IN_STORAGE,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-        negative: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-    },
-    owned: &[
-        types::STORAGE_OPERATION_FAILED,
-        types::FETCH_FAILED,
-        types::ARTIFACT_OUTDATED,
-        types::ARTIFACT_IN_STORAGE,
-        types::READY,
-        types::RECONCILING,
-        types::STALLED,
-    ],
-    failures: &[types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED],
-};
+pub const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: []);
 
 const LATEST: &str = "latest.tar.gz";
 
@@ -217,8 +189,7 @@ impl Reconciler for Buckets {
             sts.and_then(|s| s.secret_ref.as_ref()),
             sts.and_then(|s| s.cert_secret_ref.as_ref()),
         ];
-        let key = |name: &str| Kind::secret().key(object.namespace(), name);
-        secrets.into_iter().flatten().map(|secret| Edge::change(key(&secret.name))).collect()
+        secrets::edges(object.namespace(), secrets)
     }
 
     async fn reconcile(&self, pass: &mut Pass<Bucket>) -> Outcome {
@@ -231,8 +202,6 @@ impl Reconciler for Buckets {
     }
 
     fn finish(&self, pass: &mut Pass<Bucket>, end: End, _outcome: &mut Outcome) {
-        if end == End::Suspended {
-            conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
-        }
+        conclude::finish(pass, end, &CONDITIONS);
     }
 }

@@ -12,55 +12,23 @@ use std::sync::Arc;
 use fl_api::condition::{reasons, types};
 use fl_api::meta::artifact::Artifact;
 use fl_api::source::GitRepository;
-use fl_api::source::git_repository::GitVerificationMode;
-use fl_gitfetch::{FetchOptions, Reference};
-use fl_runtime::conditions::Summary;
+use fl_api::source::git_repository::{GitRepositoryInclude, GitVerificationMode};
+use fl_gitfetch::{Branches, FetchOptions, Reference};
 use fl_runtime::{
-    Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass, Reconciled, Reconciler, Source,
+    Conditions, Edge, End, EventKind, Failure, Names, Outcome, Pass, Reconciled, Reconciler, Source,
 };
 use fl_store::Store;
 
 pub use client::{Fetched, Found, GitClient, GitRemote, GitRequest, NetworkGit};
 
-use crate::conclude::{self, SourceConditions, Verdict, failed};
+use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::{ArchiveError, Tree, write_archive};
 
 /// The conditions of a GitRepository, most important first.
-pub const CONDITIONS: SourceConditions = SourceConditions {
-    summary: Summary {
-        of: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::INCLUDE_UNAVAILABLE,
-            types::ARTIFACT_OUTDATED,
-            types::ARTIFACT_IN_STORAGE,
-            types::SOURCE_VERIFIED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-        negative: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::INCLUDE_UNAVAILABLE,
-            types::ARTIFACT_OUTDATED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-    },
-    owned: &[
-        types::STORAGE_OPERATION_FAILED,
-        types::FETCH_FAILED,
-        types::INCLUDE_UNAVAILABLE,
-        types::ARTIFACT_OUTDATED,
-        types::ARTIFACT_IN_STORAGE,
-        types::SOURCE_VERIFIED,
-        types::READY,
-        types::RECONCILING,
-        types::STALLED,
-    ],
-    failures: &[types::FETCH_FAILED, types::INCLUDE_UNAVAILABLE, types::STORAGE_OPERATION_FAILED],
-};
+pub const CONDITIONS: SourceConditions =
+    source_conditions!(failures: [types::INCLUDE_UNAVAILABLE], findings: [types::SOURCE_VERIFIED]);
 
 /// The controller of GitRepositories.
 pub struct GitRepositories {
@@ -165,6 +133,7 @@ impl GitRepositories {
         let options = FetchOptions {
             recurse_submodules: pass.object.spec.recurse_submodules.unwrap_or_default(),
             sparse: pass.object.spec.sparse_checkout.clone().unwrap_or_default(),
+            only_on: matches!(reference, Reference::Name(_)).then(|| branches(&pass.object)),
         };
         let fetched = match remote.fetch(&options).await {
             Ok(fetched) => fetched,
@@ -250,7 +219,7 @@ impl GitRepositories {
         status.included_artifacts = Some(includes).filter(|i| !i.is_empty());
         status.observed_ignore = spec.ignore;
         status.observed_recurse_submodules = spec.recurse_submodules.filter(|r| *r);
-        status.observed_include = spec.include.filter(|i| !i.is_empty());
+        status.observed_include = spec.include.map(without_empty_paths).filter(|i| !i.is_empty());
         status.observed_sparse_checkout = filled(spec.sparse_checkout);
         pass.object.remove_condition(types::STORAGE_OPERATION_FAILED);
         self.stored(pass, &revision);
@@ -293,15 +262,9 @@ fn included(object: &GitRepository) -> &[Artifact] {
 /// The Secrets an object uses. Included repositories are looked at when the object itself is, as in Flux; only one that is
 /// waited for wakes it.
 fn edges(object: &GitRepository) -> Vec<Edge> {
-    let namespace = object.namespace();
     let spec = &object.spec;
     let verify = spec.verify.as_ref().map(|v| &v.secret_ref);
-    let secrets = [spec.secret_ref.as_ref(), spec.proxy_secret_ref.as_ref(), verify];
-    secrets
-        .into_iter()
-        .flatten()
-        .map(|secret| Edge::change(Kind::secret().key(namespace, &secret.name)))
-        .collect()
+    secrets::edges(object.namespace(), [spec.secret_ref.as_ref(), spec.proxy_secret_ref.as_ref(), verify])
 }
 
 /// What the spec asks for.
@@ -314,6 +277,21 @@ fn reference(object: &GitRepository) -> Reference {
         reference.name.as_deref(),
         reference.commit.as_deref(),
     )
+}
+
+/// As Flux writes them down: a path that is empty is none.
+fn without_empty_paths(mut includes: Vec<GitRepositoryInclude>) -> Vec<GitRepositoryInclude> {
+    for include in &mut includes {
+        include.from_path = include.from_path.take().filter(|p| !p.is_empty());
+        include.to_path = include.to_path.take().filter(|p| !p.is_empty());
+    }
+    includes
+}
+
+/// The branches that the clone of a named reference has.
+fn branches(object: &GitRepository) -> Branches {
+    let branch = object.spec.r#ref.as_ref().and_then(|r| r.branch.clone());
+    branch.filter(|b| !b.is_empty()).map_or(Branches::All, Branches::One)
 }
 
 /// The mode without its old spelling.
@@ -398,8 +376,6 @@ impl Reconciler for GitRepositories {
     }
 
     fn finish(&self, pass: &mut Pass<GitRepository>, end: End, _outcome: &mut Outcome) {
-        if end == End::Suspended {
-            conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
-        }
+        conclude::finish(pass, end, &CONDITIONS);
     }
 }

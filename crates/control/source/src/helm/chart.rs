@@ -5,7 +5,6 @@ use fl_api::meta::artifact::Artifact;
 use fl_api::source::helm_chart::ReconcileStrategy;
 use fl_api::source::{Bucket, GitRepository, HelmChart, HelmRepository};
 use fl_archive::ReadLimits;
-use fl_runtime::conditions::Summary;
 use fl_runtime::{
     ApiError, ArtifactFetcher, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
     Reconciled, Reconciler, Resolver, Source, WatchSpec,
@@ -21,45 +20,13 @@ use super::local::{self, Local, SourceTree};
 use super::oci::OciCharts;
 use super::remote::{self, Charts, HttpCharts};
 use super::verify;
-use crate::conclude::{self, SourceConditions, Verdict, failed, recovered};
+use crate::conclude::{self, SourceConditions, Verdict, failed, recovered, source_conditions};
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::TarTree;
 
 /// The conditions of a HelmChart, most important first.
-const CONDITIONS: SourceConditions = SourceConditions {
-    summary: Summary {
-        of: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::BUILD_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::ARTIFACT_IN_STORAGE,
-            types::SOURCE_VERIFIED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-        negative: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::BUILD_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-    },
-    owned: &[
-        types::STORAGE_OPERATION_FAILED,
-        types::FETCH_FAILED,
-        types::BUILD_FAILED,
-        types::ARTIFACT_OUTDATED,
-        types::ARTIFACT_IN_STORAGE,
-        types::SOURCE_VERIFIED,
-        types::READY,
-        types::RECONCILING,
-        types::STALLED,
-    ],
-    failures: &[types::BUILD_FAILED, types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED],
-};
+const CONDITIONS: SourceConditions =
+    source_conditions!(failures: [types::BUILD_FAILED], findings: [types::SOURCE_VERIFIED]);
 
 /// The controller of HelmCharts.
 #[derive(Debug)]
@@ -533,9 +500,7 @@ impl Reconciler for HelmCharts {
     }
 
     fn finish(&self, pass: &mut Pass<HelmChart>, end: End, _outcome: &mut Outcome) {
-        if end == End::Suspended {
-            conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
-        }
+        conclude::finish(pass, end, &CONDITIONS);
     }
 }
 

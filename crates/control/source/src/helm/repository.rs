@@ -4,10 +4,9 @@ use std::io::{Read, Seek, Write};
 
 use fl_api::condition::{reasons, types};
 use fl_api::source::HelmRepository;
-use fl_helm::RepositoryIndex;
-use fl_runtime::conditions::Summary;
+use fl_helm::{IndexError, RepositoryIndex};
 use fl_runtime::{
-    Conditions, Edge, End, EventKind, FINALIZER, Failure, Kind, Names, Outcome, Pass, Reconciled, Reconciler,
+    Conditions, Edge, End, EventKind, FINALIZER, Failure, Names, Outcome, Pass, Reconciled, Reconciler,
     Source,
 };
 use fl_store::{DigestWriter, Store};
@@ -15,39 +14,12 @@ use fl_types::Algorithm;
 
 use super::HelmLimits;
 use super::access::{self, Access};
-use crate::conclude::{self, SourceConditions, Verdict, failed};
+use crate::conclude::{self, SourceConditions, Verdict, failed, source_conditions};
+use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 
 /// The conditions of a HelmRepository, most important first.
-const CONDITIONS: SourceConditions = SourceConditions {
-    summary: Summary {
-        of: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::ARTIFACT_IN_STORAGE,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-        negative: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-    },
-    owned: &[
-        types::STORAGE_OPERATION_FAILED,
-        types::FETCH_FAILED,
-        types::ARTIFACT_OUTDATED,
-        types::ARTIFACT_IN_STORAGE,
-        types::READY,
-        types::RECONCILING,
-        types::STALLED,
-    ],
-    failures: &[types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED],
-};
+const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: []);
 
 /// The controller of HelmRepositories.
 #[derive(Debug)]
@@ -68,7 +40,7 @@ impl HelmRepositories {
         Self { store, limits }
     }
 
-    async fn run(&self, pass: &mut Pass<HelmRepository>) -> Result<(), Failure> {
+    async fn run(&self, pass: &mut Pass<HelmRepository>) -> Result<(), Stop> {
         conclude::begin(pass);
         storage::check(pass, &self.store).await?;
         self.refresh_link(pass);
@@ -138,11 +110,7 @@ impl HelmRepositories {
     }
 
     /// Reads the index, which checks it, and publishes it as JSON.
-    async fn store_index(
-        &self,
-        pass: &mut Pass<HelmRepository>,
-        fetched: FetchedIndex,
-    ) -> Result<(), Failure> {
+    async fn store_index(&self, pass: &mut Pass<HelmRepository>, fetched: FetchedIndex) -> Result<(), Stop> {
         let FetchedIndex { file, revision } = fetched;
         let loaded = blocking(move || {
             let spool = tempfile::tempfile()?;
@@ -151,11 +119,12 @@ impl HelmRepositories {
         .await?;
         let mut index = match loaded {
             Ok(index) => index,
+            Err(error @ IndexError::NullVersion(_)) => return Err(Stop::Unsaid(error.to_string())),
             Err(error) => {
                 let message =
                     format!("failed to load Helm repository from index YAML: failed to load index: {error}");
                 let failure = Failure::retry(reasons::source::INDEXATION_FAILED, message);
-                return Err(failed(pass, types::FETCH_FAILED, failure));
+                return Err(failed(pass, types::FETCH_FAILED, failure).into());
             }
         };
         pass.object.remove_condition(types::FETCH_FAILED);
@@ -186,7 +155,7 @@ impl HelmRepositories {
             Err(error) => {
                 let message = format!("unable to save artifact to storage: {error}");
                 let failure = Failure::retry(reasons::source::ARCHIVE_OPERATION_FAILED, message);
-                return Err(failed(pass, types::STORAGE_OPERATION_FAILED, failure));
+                return Err(failed(pass, types::STORAGE_OPERATION_FAILED, failure).into());
             }
         };
         pass.object.set_artifact(Some(storage::artifact(published, &revision)));
@@ -214,6 +183,19 @@ impl HelmRepositories {
         }
         pass.object.status = None;
         Outcome::never()
+    }
+}
+
+/// Why a pass ended early.
+enum Stop {
+    Failed(Failure),
+    /// Tried again without a word in the status, which stays at "building artifact", as Flux does; the log has the reason.
+    Unsaid(String),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(failure)
     }
 }
 
@@ -293,8 +275,7 @@ impl Reconciler for HelmRepositories {
 
     fn edges(&self, object: &HelmRepository) -> Vec<Edge> {
         let secrets = [object.spec.secret_ref.as_ref(), object.spec.cert_secret_ref.as_ref()];
-        let edge = |name: &str| Edge::change(Kind::secret().key(object.namespace(), name));
-        secrets.into_iter().flatten().map(|secret| edge(&secret.name)).collect()
+        secrets::edges(object.namespace(), secrets)
     }
 
     fn finalizer(&self, object: &HelmRepository) -> Option<&'static str> {
@@ -305,7 +286,14 @@ impl Reconciler for HelmRepositories {
         if access::is_oci(&pass.object) {
             return self.retire(pass).await;
         }
-        let verdict = Verdict::from(self.run(pass).await);
+        let verdict = match self.run(pass).await {
+            Ok(()) => Verdict::Success,
+            Err(Stop::Failed(failure)) => Verdict::Failed(failure),
+            Err(Stop::Unsaid(problem)) => {
+                conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
+                return Outcome::backoff(format!("failed to load Helm repository index: {problem}"));
+            }
+        };
         conclude::conclude(pass, &verdict, &CONDITIONS)
     }
 
@@ -313,9 +301,9 @@ impl Reconciler for HelmRepositories {
         storage::remove(pass, &self.store).await
     }
 
-    fn finish(&self, pass: &mut Pass<HelmRepository>, end: End, outcome: &mut Outcome) {
-        if end == End::Suspended && !access::is_oci(&pass.object) {
-            *outcome = conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
+    fn finish(&self, pass: &mut Pass<HelmRepository>, end: End, _outcome: &mut Outcome) {
+        if !access::is_oci(&pass.object) {
+            conclude::finish(pass, end, &CONDITIONS);
         }
     }
 }

@@ -39,7 +39,12 @@ pub(super) async fn prepare(pass: &mut Pass<HelmChart>, charts: &Charts) -> Resu
             }
         }
         (VerificationProvider::Cosign, None) => ("cosign keyless", signature::KEYLESS.to_owned()),
-        (VerificationProvider::Notation, _) => ("notation", signature::NOTATION.to_owned()),
+        (VerificationProvider::Notation, Some(reference)) => {
+            let read = secrets::read(pass.cluster(), &namespace, &reference.name).await;
+            let problem = read.map_or_else(|e| e.to_string(), |secret| signature::notation_problem(&secret));
+            ("notation", problem)
+        }
+        (VerificationProvider::Notation, None) => ("notation", signature::NOTATION.to_owned()),
     };
     let message = format!("failed to verify the signature using provider '{provider}': {problem}");
     pass.object.mark_false(types::SOURCE_VERIFIED, reasons::source::VERIFICATION_ERROR, &message);

@@ -13,50 +13,20 @@ use fl_api::source::OCIRepository;
 use fl_api::source::oci_repository::LayerOperation;
 use fl_archive::ReadLimits;
 use fl_oci::{Reference, Repository, select_tag};
-use fl_runtime::conditions::Summary;
 use fl_runtime::{
-    Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass, Reconciled, Reconciler, Source,
+    Conditions, Edge, End, EventKind, Failure, Names, Outcome, Pass, Reconciled, Reconciler, Source,
 };
 use fl_store::Store;
 
 pub use client::{NetworkOci, OciClient, OciRegistry};
 
-use crate::conclude::{self, SourceConditions, Verdict, failed};
+use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::{ArchiveError, TarTree, UnpackError, write_archive};
 
 /// The conditions of an OCIRepository, most important first.
-pub const CONDITIONS: SourceConditions = SourceConditions {
-    summary: Summary {
-        of: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::ARTIFACT_IN_STORAGE,
-            types::SOURCE_VERIFIED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-        negative: &[
-            types::STORAGE_OPERATION_FAILED,
-            types::FETCH_FAILED,
-            types::ARTIFACT_OUTDATED,
-            types::STALLED,
-            types::RECONCILING,
-        ],
-    },
-    owned: &[
-        types::STORAGE_OPERATION_FAILED,
-        types::FETCH_FAILED,
-        types::ARTIFACT_OUTDATED,
-        types::ARTIFACT_IN_STORAGE,
-        types::SOURCE_VERIFIED,
-        types::READY,
-        types::RECONCILING,
-        types::STALLED,
-    ],
-    failures: &[types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED],
-};
+pub const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: [types::SOURCE_VERIFIED]);
 
 const SOURCE_ANNOTATION: &str = "org.opencontainers.image.source";
 const REVISION_ANNOTATION: &str = "org.opencontainers.image.revision";
@@ -420,8 +390,7 @@ impl Reconciler for OciRepositories {
             verify.and_then(|v| v.secret_ref.as_ref()),
             verify.and_then(|v| v.trusted_root_secret_ref.as_ref()),
         ];
-        let key = |name: &str| Kind::secret().key(object.namespace(), name);
-        secrets.into_iter().flatten().map(|secret| Edge::change(key(&secret.name))).collect()
+        secrets::edges(object.namespace(), secrets)
     }
 
     async fn reconcile(&self, pass: &mut Pass<OCIRepository>) -> Outcome {
@@ -434,8 +403,6 @@ impl Reconciler for OciRepositories {
     }
 
     fn finish(&self, pass: &mut Pass<OCIRepository>, end: End, _outcome: &mut Outcome) {
-        if end == End::Suspended {
-            conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
-        }
+        conclude::finish(pass, end, &CONDITIONS);
     }
 }

@@ -12,7 +12,6 @@ use crate::signature;
 use crate::storage::has_revision;
 
 const TRUSTED_ROOT: &str = "trusted_root.json";
-const TRUST_POLICY: &str = "trustpolicy.json";
 
 /// Checks what the spec demands, when the revision or the spec is new or the last check failed. Nothing is pulled unless it
 /// holds.
@@ -89,15 +88,7 @@ async fn judge(
             let Some(reference) = &verify.secret_ref else {
                 return Err(format!("verification secret cannot be empty: '{at}'"));
             };
-            let place = format!("{namespace}/{}", reference.name);
-            let secret = read(pass, &reference.name).await?;
-            if !secret.data.contains_key(TRUST_POLICY) {
-                return Err(format!("'{TRUST_POLICY}' not found in secret '{place}'"));
-            }
-            if !secret.data.keys().any(|key| key.ends_with(".crt") || key.ends_with(".pem")) {
-                return Err(format!("no certificates found in secret '{place}'"));
-            }
-            Err(signature::NOTATION.to_owned())
+            Err(signature::notation_problem(&read(pass, &reference.name).await?))
         }
     }
 }

@@ -19,9 +19,6 @@ pub(super) struct Found {
 
 /// Reads a chart version; `None` for one that Helm leaves out.
 pub(super) fn read(node: &Node) -> Result<Option<Found>, IndexError> {
-    if node.is_null(Dialect::Sigs) {
-        return Ok(None);
-    }
     let Some(map) = node.as_map() else {
         return Err(IndexError::Shape(
             "cannot unmarshal value into Go value of type repo.ChartVersion".to_owned(),

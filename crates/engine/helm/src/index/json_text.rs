@@ -122,6 +122,7 @@ impl<'de, F: Read + Write + Seek> Visitor<'de> for Versions<'_, F> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.index.versions(self.chart);
         while let Some(raw) = list.next_element::<Value>()? {
             let done = node(&raw).and_then(|node| self.index.add(self.chart, &node));
             keep(done, self.failure)?;

@@ -80,7 +80,8 @@ impl<'de> Visitor<'de> for Charts<'_> {
         let mut found = None;
         while let Some(name) = map.next_key::<String>()? {
             if name == self.0 {
-                found = Some(map.next_value::<Option<Vec<ListedVersion>>>()?.unwrap_or_default());
+                let versions = map.next_value::<Option<Vec<Option<ListedVersion>>>>()?.unwrap_or_default();
+                found = Some(versions.into_iter().flatten().collect());
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

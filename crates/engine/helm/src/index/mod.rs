@@ -39,6 +39,9 @@ pub enum IndexError {
     /// The text is JSON, which Helm reads without the way over YAML.
     #[error("json: {0}")]
     JsonShape(String),
+    /// Flux falls over one beside others, and says nothing of it.
+    #[error("chart {0:?} has a version that is null beside others")]
+    NullVersion(String),
     #[error("the index is of an unusual form and larger than {UNUSUAL} bytes")]
     Unusual,
     #[error("{0}")]
@@ -62,7 +65,10 @@ pub struct RepositoryIndex<F> {
     spooled: u64,
     head: Vec<(&'static str, Node)>,
     tail: Vec<(&'static str, Node)>,
-    entries: Option<BTreeMap<String, Vec<Slot>>>,
+    /// A chart without a list of versions is `None`: it is written as null.
+    entries: Option<BTreeMap<String, Option<Vec<Slot>>>>,
+    /// How many versions of a chart are null.
+    nulls: BTreeMap<String, usize>,
 }
 
 impl<F: Read + Write + Seek> RepositoryIndex<F> {
@@ -76,7 +82,14 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         let mut buffered = io::BufReader::with_capacity(64 * 1024, input);
         let first = first_character(&mut buffered)?;
         buffered.rewind()?;
-        let mut index = Self { spool, spooled: 0, head: Vec::new(), tail: Vec::new(), entries: None };
+        let mut index = Self {
+            spool,
+            spooled: 0,
+            head: Vec::new(),
+            tail: Vec::new(),
+            entries: None,
+            nulls: BTreeMap::new(),
+        };
         if first == Some(b'{') && json_text::read(&mut buffered, &mut index)? {
             return index.checked();
         }
@@ -106,6 +119,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         self.head.clear();
         self.tail.clear();
         self.entries = None;
+        self.nulls.clear();
         Ok(())
     }
 
@@ -144,7 +158,9 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
                 let chart_name = chart.name().unwrap_or_default();
                 fits(&chart.value, chart.value.as_seq().is_some(), "repo.ChartVersions")?;
                 self.begin_chart(chart_name);
-                for version in chart.value.as_seq().unwrap_or_default() {
+                let Some(versions) = chart.value.as_seq() else { continue };
+                self.versions(chart_name);
+                for version in versions {
                     self.add(chart_name, version)?;
                 }
             }
@@ -188,12 +204,22 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
     fn begin_chart(&mut self, name: &str) {
         let entries = self.entries.get_or_insert_default();
         if !entries.contains_key(name) {
-            entries.insert(name.to_owned(), Vec::new());
+            entries.insert(name.to_owned(), None);
         }
+    }
+
+    /// The versions of a chart that has a list of them, even when it is empty.
+    fn versions(&mut self, chart: &str) -> Option<&mut Vec<Slot>> {
+        self.entries.get_or_insert_default().get_mut(chart).map(Option::get_or_insert_default)
     }
 
     /// Takes in one chart version. One that Helm would not accept is left out, as in Helm.
     fn add(&mut self, chart: &str, node: &Node) -> Result<(), IndexError> {
+        self.versions(chart);
+        if node.is_null(Dialect::Sigs) {
+            *self.nulls.entry(chart.to_owned()).or_default() += 1;
+            return Ok(());
+        }
         let Some(found) = entry::read(node)? else { return Ok(()) };
         let compact = fl_yaml::to_json(&found.json, Dialect::Sigs, STYLE)
             .map_err(|e| IndexError::Yaml(e.go_text(Dialect::Sigs)))?;
@@ -207,7 +233,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
             length: u32::try_from(text.len()).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?,
         };
         self.spooled += u64::from(slot.length);
-        if let Some(slots) = self.entries.get_or_insert_default().get_mut(chart) {
+        if let Some(slots) = self.versions(chart) {
             slots.push(slot);
         }
         Ok(())
@@ -220,7 +246,14 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         if !has_version {
             return Err(IndexError::NoApiVersion);
         }
-        for slots in self.entries.iter_mut().flat_map(BTreeMap::values_mut) {
+        let others = |chart: &String| {
+            let slots = self.entries.as_ref().and_then(|e| e.get(chart)).and_then(Option::as_ref);
+            slots.map_or(0, Vec::len)
+        };
+        if let Some((chart, _)) = self.nulls.iter().find(|(chart, nulls)| *nulls + others(chart) > 1) {
+            return Err(IndexError::NullVersion(chart.clone()));
+        }
+        for slots in self.entries.iter_mut().flat_map(BTreeMap::values_mut).flatten() {
             slots.sort_by(|a, b| compare(b, a));
         }
         Ok(self)
@@ -244,7 +277,12 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
                 write!(out, "{{")?;
                 for (at, (name, slots)) in entries.iter().enumerate() {
                     write!(out, "{}\n    {}: ", comma(at), printed(&Node::string(name.as_str()))?)?;
-                    write_slots(&mut self.spool, slots, out)?;
+                    match slots {
+                        // One that is null stands alone.
+                        Some(_) if self.nulls.contains_key(name) => write!(out, "[\n      null\n    ]")?,
+                        Some(slots) => write_slots(&mut self.spool, slots, out)?,
+                        None => write!(out, "null")?,
+                    }
                 }
                 write!(out, "\n  }}")?;
             }

@@ -90,8 +90,34 @@ fn what_is_no_index() {
     assert!(
         read("apiVersion: v1\nentries:\n  a: []\n  b:\n  - null\n")
             .unwrap()
-            .contains("\"a\": [],\n    \"b\": []")
+            .contains("\"a\": [],\n    \"b\": [\n      null\n    ]")
     );
+    // Recorded: a chart without a list stays without one.
+    for text in [
+        "apiVersion: v1\nentries:\n  a: null\n  b:\n  c: []\n",
+        r#"{"apiVersion":"v1","entries":{"a":null,"b":null,"c":[]}}"#,
+    ] {
+        let written = read(text).unwrap();
+        assert!(written.contains("\"a\": null,\n    \"b\": null,\n    \"c\": []"), "{written}");
+    }
+}
+
+/// Recorded from source-controller, which sorts the versions of a chart and cannot compare one that is null.
+#[test]
+fn a_null_version_is_refused_beside_others() {
+    let version = "  - {apiVersion: v2, name: app, version: 1.0.0, urls: [x.tgz]}\n";
+    for versions in
+        [format!("  - null\n{version}"), format!("{version}  -\n"), "  - ~\n  - null\n".to_owned()]
+    {
+        let error = read(&format!("apiVersion: v1\nentries:\n  app:\n{versions}")).unwrap_err();
+        assert_eq!(error, "chart \"app\" has a version that is null beside others");
+    }
+    // One that Helm leaves out is none to compare with.
+    let alone = read("apiVersion: v1\nentries:\n  app:\n  - null\n  - {version: 1.0.0}\n").unwrap();
+    assert_eq!(find_versions(alone.as_bytes(), "app").unwrap(), Some(Vec::new()));
+    let json =
+        r#"{"apiVersion":"v1","entries":{"app":[null,{"apiVersion":"v2","name":"app","version":"1.0.0"}]}}"#;
+    assert!(read(json).unwrap_err().contains("null beside others"));
 }
 
 #[test]

@@ -180,6 +180,9 @@ impl Entries {
         }
         let name = entry.name().unwrap_or_default().to_owned();
         index.begin_chart(&name);
+        if entry.value.as_seq().is_some() {
+            index.versions(&name);
+        }
         self.chart = Some(name);
         self.item_margin = None;
         Ok(())

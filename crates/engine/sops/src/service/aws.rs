@@ -26,7 +26,10 @@ impl AwsCredentials {
     /// # Errors
     /// When it is no YAML, or has no keys.
     pub fn from_yaml(bytes: &[u8]) -> Result<Self, Error> {
-        let fields = Fields::read(bytes, "the AWS credentials cannot be read")?;
+        let fields = Fields::read(
+            bytes,
+            "failed to unmarshal AWS credentials file: error unmarshaling JSON: it is no map of texts",
+        )?;
         let credentials = AwsCredentials {
             access_key_id: fields.text("aws_access_key_id"),
             secret_access_key: fields.secret("aws_secret_access_key"),

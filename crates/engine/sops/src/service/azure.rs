@@ -19,7 +19,10 @@ impl AzureCredentials {
     /// # Errors
     /// When it is no YAML, or names no identity.
     pub fn from_yaml(bytes: &[u8]) -> Result<Self, Error> {
-        let fields = Fields::read(bytes, "the Azure credentials cannot be read")?;
+        let fields = Fields::read(
+            bytes,
+            "failed to unmarshal Azure authentication file: error unmarshaling JSON: it is no map of texts",
+        )?;
         let text = |key: &str| Some(fields.text(key)).filter(|t| !t.is_empty());
         let authority = text("authorityHost").unwrap_or_else(|| AUTHORITY.to_owned());
         let kind = match (text("tenantId"), text("clientId")) {

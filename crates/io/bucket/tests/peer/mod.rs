@@ -112,9 +112,10 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<Asked> {
     Some(Asked { method, target, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
-/// A bucket of S3 that this host serves.
+/// A bucket of S3 that this host serves; with a region, so that nothing but listings is asked for.
 pub(crate) fn open(host: &str) -> Bucket {
-    Bucket::new(BucketOptions { insecure: true, ..BucketOptions::new(Provider::S3, host, "apps") }).unwrap()
+    let options = BucketOptions::new(Provider::S3, host, "apps");
+    Bucket::new(BucketOptions { insecure: true, region: "one".to_owned(), ..options }).unwrap()
 }
 
 /// Bytes of memory that this process holds.
