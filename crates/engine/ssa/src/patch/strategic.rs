@@ -67,7 +67,7 @@ fn merge_map(
                 patch.insert(DIRECTIVE.to_owned(), directive.clone());
                 Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    go(&directive),
+                    go_text(&directive),
                     go(&Value::Object(patch))
                 )))
             }
@@ -138,6 +138,12 @@ fn order_lists(
             return Err(failed(format!("expected a []interface {{}}, but received a {}", go_type(&order))));
         };
         let key = name.strip_prefix(ORDER_LIST).and_then(|n| n.strip_prefix('/')).ok_or_else(wrong)?;
+        if let Some(schema) = schema.filter(|s| s.property(key).is_none() && s.map_values().is_none()) {
+            let owner = schema.name.as_deref().and_then(|n| n.rsplit('.').next()).unwrap_or_default();
+            return Err(failed(format!(
+                "unable to find api field in struct {owner} for the json field {key:?}"
+            )));
+        }
         let how = field(schema, key);
         let list_of = |value: Option<Value>| match value {
             None => Ok(None),
@@ -164,6 +170,14 @@ fn order_lists(
         original.insert(key.to_owned(), Value::Array(ordered));
     }
     Ok(())
+}
+
+/// Go's `%s`: what is no text is shown with its type.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Number(_) | Value::Bool(_) => format!("%!s({}={})", go_type(value), go(value)),
+        other => go(other),
+    }
 }
 
 fn go_type(value: &Value) -> &'static str {
@@ -245,7 +259,13 @@ fn merge_list(mut old: Vec<Value>, new: Vec<Value>, how: &Field<'_>) -> Result<V
             }
             Some("replace") => replace = true,
             Some("merge") => return Err(failed("merging lists cannot yet be specified in the patch")),
-            _ => return Err(failed(format!("unknown patch type: {} in map: {}", go(directive), go(&item)))),
+            _ => {
+                return Err(failed(format!(
+                    "unknown patch type: {} in map: {}",
+                    go_text(directive),
+                    go(&item)
+                )));
+            }
         }
     }
     if replace {

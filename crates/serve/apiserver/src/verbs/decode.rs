@@ -100,6 +100,9 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
         let shown = String::from_utf8_lossy(&call.body);
         return Err(unrecognized(&format!("Object 'Kind' is missing in '{shown}'")));
     }
+    if rt.is_custom() && kind == rt.kind {
+        report_unknown_version(call, rt, &api_version, validation, text)?;
+    }
     check_type(kinds, &kind, &api_version, text)?;
     let schema = rt.behaviour.schema();
     let shape = match (&schema, rt.is_custom()) {
@@ -121,6 +124,33 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     stamp_type(&mut value, rt);
     rt.behaviour.normalize(&mut value);
     Ok(value)
+}
+
+/// A version of a custom resource that is not there has no fields: all of them are unknown.
+fn report_unknown_version(
+    call: &Call,
+    rt: &ResourceType,
+    api_version: &str,
+    validation: FieldValidation,
+    text: &[u8],
+) -> Outcome<()> {
+    let (group, version) = object::split_api_version(api_version);
+    if group != rt.group || version == rt.version {
+        return Ok(());
+    }
+    let Ok(mut value) = serde_json::from_slice::<Value>(text) else { return Ok(()) };
+    let bare = fl_schema::Schema {
+        ty: fl_schema::Type::Object,
+        embedded_resource: true,
+        ..fl_schema::Schema::default()
+    };
+    let Ok(mut unknown) = fl_schema::coerce(&mut value, &bare) else { return Ok(()) };
+    unknown.sort();
+    let strict: Vec<String> = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    report(call, rt, validation, &strict, |why| {
+        let kind = &rt.kind;
+        ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    })
 }
 
 /// Go's name for a document that is whole but no object.

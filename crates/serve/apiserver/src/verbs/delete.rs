@@ -165,6 +165,9 @@ pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
         return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
     }
+    if let Some(why) = crate::special::undeletable(target) {
+        return Err(ApiError::forbidden(rt, &target.name, why));
+    }
     if rt.behaviour.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch"
     {
         call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
