@@ -199,7 +199,38 @@ impl<'s> Checker<'s> {
             self.expect_bool(right.at, &second);
             return BOOL;
         }
+        if let (
+            "format",
+            Some(Expr { kind: Kind::Literal(Literal::Text(text)), .. }),
+            [Expr { kind: Kind::List(items), .. }],
+        ) = (name, target, args)
+        {
+            self.check_clauses(at, text, items);
+        }
         self.resolve(at, name, target.is_some(), &types)
+    }
+
+    /// Clauses that cannot print what they are given; told when nothing else is wrong.
+    fn check_clauses(&mut self, at: Position, text: &str, items: &[(Expr, bool)]) {
+        let known = (self.issues.len(), self.mixed.len());
+        let types: Vec<Type<'s>> = items.iter().map(|(item, _)| self.visit(item)).collect();
+        // What is wrong with the items themselves was told already.
+        self.issues.truncate(known.0);
+        self.mixed.truncate(known.1);
+        let names: Vec<Option<&str>> = types
+            .iter()
+            .map(|ty| match ty {
+                Type::Named("!error!") => None,
+                Type::Named(name) => Some(*name),
+                Type::List(_) => Some("list"),
+                Type::Map(..) => Some("map"),
+                _ => None,
+            })
+            .collect();
+        if let Some(fault) = crate::printing::check(text, &names) {
+            let at = fault.argument.map_or(at, |index| items[index].0.at);
+            self.mixed.push(Issue { message: fault.message, at });
+        }
     }
 
     fn resolve(&mut self, at: Position, name: &str, member: bool, types: &[Type<'s>]) -> Type<'s> {

@@ -96,6 +96,22 @@ impl<'s> Known<'s> {
         }
     }
 
+    fn is_list(&self) -> bool {
+        match self {
+            Known::Schema(schema) => schema.ty == SchemaType::Array,
+            Known::Sized(_, element) => element.is_some(),
+            Known::Scalar => false,
+        }
+    }
+
+    fn is_text(&self) -> bool {
+        match self {
+            Known::Schema(schema) => schema.ty == SchemaType::String && !schema.int_or_string,
+            Known::Sized(_, element) => element.is_none(),
+            Known::Scalar => false,
+        }
+    }
+
     fn field(&self, name: &str) -> Known<'s> {
         let Known::Schema(schema) = self else { return Known::Sized(REQUEST, None) };
         match schema.property(&crate::names::unescape(name)) {
@@ -211,9 +227,22 @@ impl<'s> Estimator<'s> {
             }
             "startsWith" | "endsWith" => (tenth(size(1)).max(1), Known::Scalar),
             "string" | "bytes" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
-            "lowerAscii" | "upperAscii" | "trim" | "replace" | "split" | "substring" | "join" | "charAt"
+            "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf"
+                if known.first().is_some_and(Known::is_list) =>
+            {
+                // Texts are looked at whole to compare them.
+                let element = known.first().map(Known::element).filter(Known::is_text);
+                let each = element.map_or(1, |text| 1 + tenth(text.size()));
+                (size(0).saturating_mul(each), Known::Scalar)
+            }
+            "join" => {
+                let element = known.first().map_or(1, |list| list.element().size());
+                let between = known.get(1).map_or(0, Known::size);
+                let total = size(0).saturating_mul(element.saturating_add(between));
+                (tenth(total).max(1), Known::Sized(total, None))
+            }
+            "lowerAscii" | "upperAscii" | "trim" | "replace" | "split" | "substring" | "charAt"
             | "indexOf" | "lastIndexOf" | "reverse" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
-            "isSorted" | "sum" | "min" | "max" => (size(0), Known::Scalar),
             "quantity" | "isQuantity" | "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "semver"
             | "isSemver" => (tenth(size(0)).max(1), Known::Scalar),
             "size" | "timestamp" | "duration" => (1, Known::Scalar),
@@ -247,6 +276,7 @@ impl<'s> Estimator<'s> {
             MacroKind::All => 3,
             MacroKind::Exists => 4,
             MacroKind::ExistsOne => 3,
+            MacroKind::Map | MacroKind::TransformList if call.args.len() == 1 => 12,
             _ => 13,
         };
         let times =

@@ -20,6 +20,7 @@ mod lexer;
 mod literals;
 mod names;
 mod parser;
+mod printing;
 mod rules;
 mod types;
 mod value;

@@ -47,6 +47,20 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
+/// Go's `%T` of decoded JSON.
+#[must_use]
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

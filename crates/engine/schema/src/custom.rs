@@ -113,49 +113,80 @@ fn coerce_embedded(
     Ok(())
 }
 
-/// Errors about embedded resources: they need a type, and a kind that can be a resource's.
-pub fn check_embedded(value: &Value, schema: &Schema) -> Vec<FieldError> {
+/// Errors about embedded resources: they need a type, a kind that can be a resource's, and metadata that `check_meta` has
+/// nothing against. It is given the resource and speaks of `metadata` as if there were nothing around.
+pub fn check_embedded(
+    value: &Value,
+    schema: &Schema,
+    check_meta: &dyn Fn(&Value) -> Vec<FieldError>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    visit_embedded(value, schema, "", &mut errors);
+    visit_embedded(value, schema, "", check_meta, &mut errors);
     errors
 }
 
-fn visit_embedded(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+fn check_type(map: &serde_json::Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let join = |name: &str| format!("{path}.{name}");
+    for name in ["apiVersion", "kind"] {
+        if !map.contains_key(name) {
+            errors.push(FieldError::required(join(name), ""));
+        }
+    }
+    for name in ["apiVersion", "kind"] {
+        let detail = match map.get(name) {
+            None => continue,
+            Some(Value::String(text)) if text.is_empty() => "must not be empty".to_owned(),
+            Some(Value::String(text)) if name == "apiVersion" && text.matches('/').count() > 1 => {
+                format!("unexpected GroupVersion string: {text}")
+            }
+            Some(Value::String(text)) if name == "kind" && !is_label(text) => {
+                format!("may have mixed case, but should otherwise match: {LABEL_1035}")
+            }
+            Some(Value::String(_)) => continue,
+            Some(_) => "must be a string".to_owned(),
+        };
+        errors.push(FieldError::invalid(join(name), &map[name], detail));
+    }
+}
+
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// Whether a text in lower case would be a label that begins with a letter.
+fn is_label(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !text.ends_with('-')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+fn visit_embedded(
+    value: &Value,
+    schema: &Schema,
+    path: &str,
+    check_meta: &dyn Fn(&Value) -> Vec<FieldError>,
+    errors: &mut Vec<FieldError>,
+) {
     let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Object(map) => {
             if schema.embedded_resource {
-                for name in ["apiVersion", "kind"] {
-                    match map.get(name) {
-                        None => errors.push(FieldError::required(join(name), "")),
-                        Some(Value::String(text)) if text.is_empty() => {
-                            errors.push(FieldError::invalid(join(name), &map[name], "must not be empty"));
-                        }
-                        Some(Value::String(text))
-                            if name == "apiVersion" && text.matches('/').count() > 1 =>
-                        {
-                            let detail = format!("unexpected GroupVersion string: {text}");
-                            errors.push(FieldError::invalid(join(name), &map[name], detail));
-                        }
-                        Some(Value::String(_)) => {}
-                        Some(other) => {
-                            errors.push(FieldError::invalid(join(name), other, "must be a string"));
-                        }
-                    }
-                }
+                check_type(map, path, errors);
+                errors.extend(check_meta(value).into_iter().map(|mut error| {
+                    error.field = join(&error.field);
+                    error
+                }));
             }
             for (name, below) in map {
                 if let Some(property) = schema.property(name) {
-                    visit_embedded(below, property, &join(name), errors);
+                    visit_embedded(below, property, &join(name), check_meta, errors);
                 } else if let Some(values) = schema.map_values() {
-                    visit_embedded(below, values, &format!("{path}[{name}]"), errors);
+                    visit_embedded(below, values, &format!("{path}[{name}]"), check_meta, errors);
                 }
             }
         }
         Value::Array(list) => {
             let Some(items) = &schema.items else { return };
             for (index, item) in list.iter().enumerate() {
-                visit_embedded(item, items, &format!("{path}[{index}]"), errors);
+                visit_embedded(item, items, &format!("{path}[{index}]"), check_meta, errors);
             }
         }
         _ => {}

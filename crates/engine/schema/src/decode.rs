@@ -7,7 +7,7 @@ mod visit;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-pub use errors::{DecodeError, StrictError};
+pub use errors::{DecodeError, Misfit, StrictError};
 use visit::{At, Seed, State};
 
 use crate::model::Schema;

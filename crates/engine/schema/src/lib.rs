@@ -30,7 +30,7 @@ mod prune;
 mod validate;
 
 pub use custom::{check_embedded, coerce};
-pub use decode::{DecodeError, Decoded, Shape, StrictError, check_value, decode, decode_value};
+pub use decode::{DecodeError, Decoded, Misfit, Shape, StrictError, check_value, decode, decode_value};
 pub use defaulting::default;
 pub use definition::{RuleCheck, RuleVerdict, validate_definition, webhook_url_problems};
 pub use field_error::{FieldError, FieldErrorKind, go_quote};

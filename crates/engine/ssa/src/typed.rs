@@ -76,6 +76,10 @@ impl<'s> Ty<'s> {
 
     fn of(node: &'s Node, parent_open: bool) -> Self {
         let schema: &'s Schema = node;
+        if schema.int_or_string && schema.format.as_deref() != Some("quantity") {
+            // What is neither a number nor a text is refused later, by the reader of the type.
+            return Ty::Untyped;
+        }
         if node.reference().is_some() || schema.name.is_some() {
             // A definition stands on its own: what surrounds the reference does not open it.
             return match schema.name.as_deref() {

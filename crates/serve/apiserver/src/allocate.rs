@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::store::Store;
 
-/// 10.0.0.0/16, as kube-apiserver's default of the recorded server.
+/// The addresses of services, as those of the recorded server.
+pub(crate) const RANGE: &str = "10.0.0.0/16";
 const BASE: u32 = 0x0A00_0000;
 const SIZE: u32 = 1 << 16;
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;

@@ -12,7 +12,7 @@ use crate::status::{ApiError, Outcome};
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 /// What a custom type's document needs of the built-in ones.
-const SHARED: [&str; 9] = [
+const SHARED: [&str; 12] = [
     OBJECT_META,
     LIST_META,
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
@@ -21,8 +21,19 @@ const SHARED: [&str; 9] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
 ];
+
+/// What it needs besides where types can be scaled.
+const SCALE: [&str; 3] = [
+    "io.k8s.api.autoscaling.v1.Scale",
+    "io.k8s.api.autoscaling.v1.ScaleSpec",
+    "io.k8s.api.autoscaling.v1.ScaleStatus",
+];
+const POD: &str = "io.k8s.api.core.v1.Pod";
 
 /// `com.example.v1.Widget` for `example.com/v1` `Widget`.
 fn definition_name(rt: &ResourceType, kind: &str) -> String {
@@ -35,54 +46,126 @@ fn gvk(rt: &ResourceType, kind: &str) -> Value {
     json!({"group": rt.group, "version": rt.version, "kind": kind})
 }
 
-/// The schema of a custom type with the fields every object has; `prefix` is where definitions live.
-fn definition(rt: &ResourceType, prefix: &str) -> Value {
-    let mut schema = rt.behaviour.openapi().unwrap_or_else(|| json!({"type": "object"}));
-    if prefix == "#/definitions/" {
-        for_v2(&mut schema);
-    }
-    let text = |description: &str| json!({"type": "string", "description": description});
-    let meta = if prefix == "#/definitions/" {
-        json!({"$ref": format!("{prefix}{OBJECT_META}")})
-    } else {
-        json!({"allOf": [{"$ref": format!("{prefix}{OBJECT_META}")}]})
-    };
-    if !schema["properties"].is_object() {
-        schema["properties"] = json!({});
-    }
-    schema["properties"]["apiVersion"] =
-        text("APIVersion defines the versioned schema of this representation of an object.");
-    schema["properties"]["kind"] =
-        text("Kind is a string value representing the REST resource this object represents.");
-    schema["properties"]["metadata"] = meta;
-    schema["x-kubernetes-group-version-kind"] = json!([gvk(rt, &rt.kind)]);
-    schema
+/// What is said about the fields that every object has, in the words of the built-in types.
+struct Texts {
+    api_version: Value,
+    kind: Value,
+    metadata: Value,
 }
 
-/// Takes out what OpenAPI v2 has no word for.
-fn for_v2(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            for key in ["nullable", "oneOf", "anyOf", "not", "x-kubernetes-validations"] {
+impl Texts {
+    /// Reads them off the definition of a pod.
+    fn of(pod: &Value) -> Self {
+        let text = |field: &str| pod["properties"][field]["description"].clone();
+        Self { api_version: text("apiVersion"), kind: text("kind"), metadata: text("metadata") }
+    }
+}
+
+/// One of the two versions of OpenAPI, and what is said in it.
+struct Dialect<'a> {
+    /// Where definitions live.
+    prefix: &'a str,
+    v2: bool,
+    texts: Texts,
+}
+
+impl Dialect<'_> {
+    /// A reference with a text beside it.
+    fn reference(&self, name: &str, text: &Value) -> Value {
+        let target = json!({"$ref": format!("{}{name}", self.prefix)});
+        let mut value = if self.v2 { target } else { json!({"allOf": [target]}) };
+        if !text.is_null() {
+            value["description"] = text.clone();
+        }
+        value
+    }
+
+    fn text(description: &Value) -> Value {
+        let mut value = json!({"type": "string"});
+        if !description.is_null() {
+            value["description"] = description.clone();
+        }
+        value
+    }
+
+    /// The schema of a custom type with the fields every object has.
+    fn definition(&self, rt: &ResourceType) -> Value {
+        let mut schema = rt.behaviour.openapi().unwrap_or_else(|| json!({"type": "object"}));
+        self.publish(&mut schema);
+        if self.v2 && schema["type"].is_null() {
+            schema["type"] = json!("object");
+        }
+        if !schema["properties"].is_object() {
+            schema["properties"] = json!({});
+        }
+        schema["properties"]["apiVersion"] = Self::text(&self.texts.api_version);
+        schema["properties"]["kind"] = Self::text(&self.texts.kind);
+        schema["properties"]["metadata"] = self.reference(OBJECT_META, &self.texts.metadata);
+        schema["x-kubernetes-group-version-kind"] = json!([gvk(rt, &rt.kind)]);
+        schema
+    }
+
+    fn list_definition(&self, rt: &ResourceType) -> Value {
+        let item = json!({"$ref": format!("{}{}", self.prefix, definition_name(rt, &rt.kind))});
+        json!({
+            "type": "object", "required": ["items"],
+            "description": format!("{} is a list of {}", rt.list_kind, rt.kind),
+            "properties": {
+                "apiVersion": Self::text(&self.texts.api_version), "kind": Self::text(&self.texts.kind),
+                "items": {"type": "array", "items": item}, "metadata": self.reference(LIST_META, &Value::Null)
+            },
+            "x-kubernetes-group-version-kind": [gvk(rt, &rt.list_kind)]
+        })
+    }
+
+    /// Brings the schema of a definition into the form it is published in.
+    fn publish(&self, schema: &mut Value) {
+        let Some(map) = schema.as_object_mut() else { return };
+        map.remove("example");
+        let on = |map: &Map<String, Value>, key: &str| map.get(key) == Some(&json!(true));
+        if on(map, "x-kubernetes-int-or-string") && !self.v2 && !map.contains_key("anyOf") {
+            map.insert("anyOf".to_owned(), json!([{"type": "integer"}, {"type": "string"}]));
+        }
+        if self.v2 {
+            for key in ["oneOf", "anyOf", "allOf", "not", "default"] {
                 map.remove(key);
             }
-            map.values_mut().for_each(for_v2);
+            // Clients of v2 know neither null nor fields that are not named: they are told less.
+            if map.remove("nullable") == Some(json!(true)) || on(map, "x-kubernetes-preserve-unknown-fields")
+            {
+                for key in ["type", "items", "properties", "additionalProperties", "required"] {
+                    map.remove(key);
+                }
+                return;
+            }
         }
-        Value::Array(list) => list.iter_mut().for_each(for_v2),
-        _ => {}
+        for (key, below) in map.iter_mut() {
+            match (key.as_str(), below) {
+                ("properties", Value::Object(fields)) => {
+                    fields.values_mut().for_each(|field| self.publish(field));
+                }
+                ("items" | "additionalProperties", below) => self.publish(below),
+                _ => {}
+            }
+        }
+        if on(map, "x-kubernetes-embedded-resource") {
+            self.embed(map);
+        }
     }
-}
 
-fn list_definition(rt: &ResourceType, prefix: &str) -> Value {
-    json!({
-        "type": "object", "required": ["items"],
-        "properties": {
-            "apiVersion": {"type": "string"}, "kind": {"type": "string"},
-            "items": {"type": "array", "items": {"$ref": format!("{prefix}{}", definition_name(rt, &rt.kind))}},
-            "metadata": {"$ref": format!("{prefix}{LIST_META}")}
-        },
-        "x-kubernetes-group-version-kind": [gvk(rt, &rt.list_kind)]
-    })
+    /// The fields of an object inside another.
+    fn embed(&self, map: &mut Map<String, Value>) {
+        let fields = map.entry("properties").or_insert_with(|| json!({}));
+        fields["apiVersion"] = json!({"type": "string"});
+        fields["kind"] = json!({"type": "string"});
+        fields["metadata"] = self.reference(OBJECT_META, &self.texts.metadata);
+        let required = map.entry("required").or_insert_with(|| json!([]));
+        for name in ["kind", "apiVersion"] {
+            if let Some(list) = required.as_array_mut().filter(|list| !list.contains(&json!(name))) {
+                list.push(json!(name));
+            }
+        }
+    }
 }
 
 fn parameter(name: &str, v3: bool) -> Value {
@@ -172,9 +255,12 @@ pub(crate) fn v2(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
         ));
     }
     let mut document = fl_kubeschema::openapi_v2();
+    let known = &document["definitions"];
+    let texts = Texts::of(&known[POD]);
+    let dialect = Dialect { prefix: "#/definitions/", v2: true, texts };
     for rt in custom(inner) {
-        document["definitions"][definition_name(&rt, &rt.kind)] = definition(&rt, "#/definitions/");
-        document["definitions"][definition_name(&rt, &rt.list_kind)] = list_definition(&rt, "#/definitions/");
+        document["definitions"][definition_name(&rt, &rt.kind)] = dialect.definition(&rt);
+        document["definitions"][definition_name(&rt, &rt.list_kind)] = dialect.list_definition(&rt);
         if let Some(all) = document["paths"].as_object_mut() {
             all.extend(paths(&rt, false));
         }
@@ -214,15 +300,21 @@ pub(crate) fn v3(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer>
         return Err(ApiError::page_not_found());
     }
     let (mut all_paths, mut schemas) = (Map::new(), Map::new());
-    let texts = fl_kubeschema::Descriptions::unpack();
-    for name in SHARED {
-        if let Some(def) = fl_kubeschema::type_named(name) {
-            schemas.insert(name.to_owned(), fl_kubeschema::definition_v3(def, &texts));
+    let descriptions = fl_kubeschema::Descriptions::unpack();
+    let known = |name: &str| {
+        fl_kubeschema::type_named(name).map(|def| fl_kubeschema::definition_v3(def, &descriptions))
+    };
+    let scaled = types.iter().any(|t| t.subresource("scale").is_some());
+    for name in SHARED.iter().chain(SCALE.iter().filter(|_| scaled)) {
+        if let Some(definition) = known(name) {
+            schemas.insert((*name).to_owned(), definition);
         }
     }
+    let texts = Texts::of(&known(POD).unwrap_or_default());
+    let dialect = Dialect { prefix: "#/components/schemas/", v2: false, texts };
     for rt in &types {
-        schemas.insert(definition_name(rt, &rt.kind), definition(rt, "#/components/schemas/"));
-        schemas.insert(definition_name(rt, &rt.list_kind), list_definition(rt, "#/components/schemas/"));
+        schemas.insert(definition_name(rt, &rt.kind), dialect.definition(rt));
+        schemas.insert(definition_name(rt, &rt.list_kind), dialect.list_definition(rt));
         all_paths.extend(paths(rt, true));
     }
     let document = json!({

@@ -159,6 +159,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     /// Fills in the defaults of the served version.
     fn default(&self, _object: &mut Value) {}
 
+    /// Whether a new object has the labels of its template for its own, also those the server adds to them later.
+    fn shares_labels(&self, _object: &Value) -> bool {
+        false
+    }
+
     /// Before the first write: drop what a client may not set (status), set what the server sets.
     fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
         if cx.resource.has_status() {
@@ -216,9 +221,9 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Whether a change of annotations is a new generation.
-    fn annotations_move_generation(&self) -> bool {
-        false
+    /// The part of the metadata whose change is a new generation, as a JSON pointer.
+    fn metadata_moves_generation(&self) -> Option<&'static str> {
+        None
     }
 
     /// Why no new objects can be made, if so.

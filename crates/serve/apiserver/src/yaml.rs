@@ -1,6 +1,6 @@
 //! YAML in and out, as sigs.k8s.io/yaml reads and writes it.
 
-use fl_yaml::{Dialect, JsonStyle, Options};
+use fl_yaml::{Dialect, Duplicates, JsonStyle, Node, Options};
 use serde_json::Value;
 
 /// The first document; JSON, the usual case, is read as such.
@@ -29,14 +29,44 @@ pub(crate) fn to_json(text: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(|e| e.to_string())
 }
 
-/// A key that is written twice: what strict readers say about it, and what the others are told.
-pub(crate) fn repeated_key(text: &[u8]) -> Option<(String, String)> {
+/// Keys that are written twice.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    /// What strict readers say about them.
+    pub(crate) refused: String,
+    /// What the others are told, one by one.
+    pub(crate) told: Vec<String>,
+}
+
+/// The keys that stand twice in the mappings of the first document, `None` when there are none.
+pub(crate) fn repeated_keys(text: &[u8]) -> Option<Repeated> {
     if starts_like_json(text) {
         return None;
     }
-    let error = fl_yaml::parse_first(text, &Options::sigs_strict()).err()?;
-    let told = format!("line {}: {}", error.line, error.message);
-    (error.stage == fl_yaml::Stage::Duplicate).then(|| (error.go_text(Dialect::Sigs), told))
+    let options = Options { duplicates: Duplicates::Keep, ..Options::sigs() };
+    let document = fl_yaml::parse_first(text, &options).ok()??;
+    let mut told = Vec::new();
+    collect_repeated(&document, &mut told);
+    (!told.is_empty())
+        .then(|| Repeated { refused: format!("yaml: unmarshal errors:\n  {}", told.join("\n  ")), told })
+}
+
+fn collect_repeated(node: &Node, told: &mut Vec<String>) {
+    match &node.value {
+        fl_yaml::Value::Seq(items) => items.iter().for_each(|item| collect_repeated(item, told)),
+        fl_yaml::Value::Map(map) => {
+            let mut seen = std::collections::HashSet::new();
+            for entry in map.iter() {
+                // A value is read whole before its key is looked at.
+                collect_repeated(&entry.value, told);
+                let name = entry.name().unwrap_or_default();
+                if !seen.insert(name) {
+                    told.push(format!("line {}: key {name:?} already set in map", entry.value.line()));
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The YAML text of a value.
@@ -45,4 +75,25 @@ pub(crate) fn write(value: &Value) -> Vec<u8> {
     let written = fl_yaml::from_json(&text).and_then(|node| fl_yaml::to_sigs_yaml(&node, Dialect::Sigs));
     // What serde_json wrote is JSON, and JSON is YAML.
     written.map_or_else(|_| text.into_bytes(), String::into_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_repeated_key_is_told_where_its_value_stands() {
+        let text = b"kind: A\nmetadata:\n  name: y\n  name: z\nspec:\n- a: x\n  a: w\nspec: 1\n";
+        let found = repeated_keys(text).expect("three keys");
+        assert_eq!(
+            found.told,
+            [
+                "line 4: key \"name\" already set in map",
+                "line 7: key \"a\" already set in map",
+                "line 8: key \"spec\" already set in map"
+            ]
+        );
+        assert!(found.refused.starts_with("yaml: unmarshal errors:\n  line 4: key \"name\""));
+        assert!(repeated_keys(b"a: 1\nb: {a: 1}\n").is_none());
+    }
 }

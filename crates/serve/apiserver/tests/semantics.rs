@@ -326,3 +326,31 @@ async fn cron_jobs_start_jobs() {
     assert!(done["items"][0]["metadata"]["name"].as_str().is_some_and(|n| n.starts_with("c-")));
     client.until(&format!("{path}/c"), |_, c| c["status"]["lastSuccessfulTime"].is_string()).await;
 }
+
+#[tokio::test]
+async fn foreground_deletion_waits_for_what_blocks_it_and_no_longer() {
+    let client = Client::new(Options::default()).await;
+    let owner = client.post(MAPS, &map("owner")).await.1;
+    let uid = owner["metadata"]["uid"].clone();
+    for (name, blocks, finalizers) in [
+        ("quick", true, json!([])),
+        ("held", true, json!(["example.com/f"])),
+        ("beside", false, json!(["example.com/f"])),
+    ] {
+        let mut dependent = map(name);
+        dependent["metadata"]["finalizers"] = finalizers;
+        dependent["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap",
+            "name": "owner", "uid": uid, "blockOwnerDeletion": blocks}]);
+        assert_eq!(client.post(MAPS, &dependent).await.0, 201);
+    }
+    let path = format!("{MAPS}/owner?propagationPolicy=Foreground");
+    assert_eq!(client.send("DELETE", &path, "application/json", &Value::Null).await.0, 200);
+    client.until(&format!("{MAPS}/quick"), |code, _| code == 404).await;
+    let going = |_, object: &Value| object["metadata"]["deletionTimestamp"].is_string();
+    client.until(&format!("{MAPS}/held"), going).await;
+    assert_eq!(client.get(&format!("{MAPS}/owner")).await.0, 200);
+    let free = json!({"metadata": {"finalizers": null}});
+    client.send("PATCH", &format!("{MAPS}/held"), "application/merge-patch+json", &free).await;
+    client.until(&format!("{MAPS}/owner"), |code, _| code == 404).await;
+    client.until(&format!("{MAPS}/beside"), going).await;
+}

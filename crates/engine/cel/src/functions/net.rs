@@ -77,7 +77,11 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
         }
         ("isCIDR", [Value::Text(text)]) => bool_of(parse_cidr(text).is_ok()),
         ("cidr", [Value::Text(text)]) => {
-            Some(parse_cidr(text).map(|(ip, bits)| opaque(Opaque::Cidr(ip, bits))).map_err(EvalError::new))
+            // Upstream says it twice.
+            let wrong = |why| {
+                EvalError::new(format!("network address parse error during conversion from string: {why}"))
+            };
+            Some(parse_cidr(text).map(|(ip, bits)| opaque(Opaque::Cidr(ip, bits))).map_err(wrong))
         }
         (_, [Value::Opaque(Opaque::Ip(ip))]) => on_ip(name, *ip),
         (_, [Value::Opaque(Opaque::Cidr(ip, bits)), rest @ ..]) => on_cidr(name, (*ip, *bits), rest),
@@ -117,7 +121,8 @@ fn on_cidr<'a>(name: &str, net: (IpAddr, u8), rest: &[Value<'a>]) -> Option<Eval
     match (name, rest) {
         ("containsIP", [Value::Opaque(Opaque::Ip(ip))]) => bool_of(contains(net, *ip)),
         ("containsIP", [Value::Text(text)]) => {
-            Some(parse_ip(text).map_err(EvalError::new).map(|ip| Value::Bool(contains(net, ip))))
+            let ip = parse_ip(text).map_err(|_| EvalError::no_overload());
+            Some(ip.map(|ip| Value::Bool(contains(net, ip))))
         }
         ("containsCIDR", _) => {
             Some(other_net()?.map(|other| Value::Bool(other.1 >= net.1 && contains(net, other.0))))

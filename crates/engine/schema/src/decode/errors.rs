@@ -29,9 +29,24 @@ pub enum DecodeError {
     /// The text is not JSON.
     #[error("{message} (line {line}, column {column})")]
     Syntax { message: String, line: usize, column: usize },
-    /// A value has the wrong type, in the words of Go's decoder.
-    #[error("{0}")]
-    Type(String),
+    /// A value does not fit its type, in the words of Go's decoder.
+    #[error("{text}")]
+    Value { misfit: Misfit, text: String },
+}
+
+/// In which way a value does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misfit {
+    /// A value of another type.
+    Type,
+    /// A value that is neither a number nor a text, or a number that is too large, where either may stand.
+    IntOrString,
+    /// A whole number that is too large for its type.
+    Range,
+    /// A text that is not base64.
+    Base64,
+    /// A text that does not follow the rules of its type: a time, a quantity.
+    Text,
 }
 
 impl DecodeError {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::errors::{DecodeError, StrictError};
+use super::errors::{DecodeError, Misfit, StrictError};
 use super::{Decoded, MAX_STRICT};
 use crate::model::{Schema, Type};
 use crate::node::Node;
@@ -77,13 +77,13 @@ impl At<'_> {
 #[derive(Default)]
 pub(super) struct State {
     strict: RefCell<Vec<StrictError>>,
-    wrong: RefCell<Option<String>>,
+    wrong: RefCell<Option<(Misfit, String)>>,
 }
 
 impl State {
     pub(super) fn finish(self, value: Value) -> Result<Decoded, DecodeError> {
         match self.wrong.into_inner() {
-            Some(text) => Err(DecodeError::Type(text)),
+            Some((misfit, text)) => Err(DecodeError::Value { misfit, text }),
             None => Ok(Decoded { value, strict: self.strict.into_inner() }),
         }
     }
@@ -96,10 +96,10 @@ impl State {
     }
 
     /// Only the first wrong type is reported.
-    fn wrong(&self, text: impl FnOnce() -> String) {
+    fn wrong(&self, misfit: Misfit, text: impl FnOnce() -> String) {
         let mut slot = self.wrong.borrow_mut();
         if slot.is_none() {
-            *slot = Some(text());
+            *slot = Some((misfit, text()));
         }
     }
 }
@@ -125,20 +125,24 @@ impl Seed<'_> {
     }
 
     fn mismatch(&self, found: &str, schema: &Schema) -> Value {
-        self.state.wrong(|| {
-            if schema.int_or_string {
-                // These types read their JSON themselves, and what they say knows nothing of where they stand.
-                return match bad_quantity(found).filter(|_| is_quantity(schema)) {
-                    Some(why) => why.to_owned(),
-                    None => format!("json: cannot unmarshal {found} into Go value of type int32"),
-                };
-            }
+        if let Some(why) = bad_quantity(found).filter(|_| is_quantity(schema)) {
+            // Quantities read their JSON themselves, and what they say knows nothing of where they stand.
+            self.state.wrong(Misfit::Text, || why.to_owned());
+            return Value::Null;
+        }
+        let misfit = if schema.int_or_string { Misfit::IntOrString } else { Misfit::Type };
+        self.misfit(misfit, found, schema)
+    }
+
+    fn misfit(&self, misfit: Misfit, found: &str, schema: &Schema) -> Value {
+        self.state.wrong(misfit, || {
             let (owner, stack) = self.at.go_context();
             let into = match owner {
                 Some(name) => format!("Go struct field {name}.{stack}"),
                 None => "Go value".to_owned(),
             };
-            format!("json: cannot unmarshal {found} into {into} of type {}", go_type(schema))
+            let wanted = if schema.int_or_string { "int32".to_owned() } else { go_type(schema) };
+            format!("json: cannot unmarshal {found} into {into} of type {wanted}")
         });
         Value::Null
     }
@@ -159,10 +163,11 @@ impl Seed<'_> {
                 let narrow = schema.format.as_deref() == Some("int32");
                 match number.as_i64() {
                     Some(n) if !narrow || i32::try_from(n).is_ok() => Value::Number(number),
-                    _ => self.mismatch(
-                        &format!("number {}", crate::golang::plain(&Value::Number(number))),
-                        schema,
-                    ),
+                    whole => {
+                        let misfit = if whole.is_some() { Misfit::Range } else { Misfit::Type };
+                        let found = format!("number {}", crate::golang::plain(&Value::Number(number)));
+                        self.misfit(misfit, &found, schema)
+                    }
                 }
             }
             _ => self.mismatch("number", schema),
@@ -175,7 +180,7 @@ impl Seed<'_> {
             if is_quantity(schema)
                 && let Some(why) = bad_quantity(&text)
             {
-                self.state.wrong(|| why.to_owned());
+                self.state.wrong(Misfit::Text, || why.to_owned());
             }
             return Value::String(text);
         }
@@ -185,19 +190,19 @@ impl Seed<'_> {
         match schema.format.as_deref() {
             Some("byte") => {
                 if let Some(at) = bad_base64(&text) {
-                    self.state.wrong(|| format!("illegal base64 data at input byte {at}"));
+                    self.state.wrong(Misfit::Base64, || format!("illegal base64 data at input byte {at}"));
                 }
             }
             Some("date-time")
                 if !text.is_empty() && crate::formats::check("date-time", &text) == Some(false) =>
             {
-                self.state.wrong(|| bad_time(&text, SECONDS));
+                self.state.wrong(Misfit::Text, || bad_time(&text, SECONDS));
             }
             Some("micro-time")
                 if !text.is_empty()
                     && (crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text)) =>
             {
-                self.state.wrong(|| bad_time(&text, MICROSECONDS));
+                self.state.wrong(Misfit::Text, || bad_time(&text, MICROSECONDS));
             }
             _ => {}
         }

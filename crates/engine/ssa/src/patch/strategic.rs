@@ -66,7 +66,7 @@ fn merge_map(
                 patch.insert(DIRECTIVE.to_owned(), directive.clone());
                 Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    fl_golang::plain(&directive),
+                    go_text(&directive),
                     fl_golang::plain(&Value::Object(patch))
                 )))
             }
@@ -134,16 +134,26 @@ fn order_lists(
     for name in names {
         let Some(order) = patch.remove(&name) else { continue };
         let Value::Array(order) = order else {
-            return Err(failed(format!("expected a []interface {{}}, but received a {}", go_type(&order))));
+            return Err(failed(format!(
+                "expected a []interface {{}}, but received a {}",
+                fl_golang::type_name(&order)
+            )));
         };
         let key = name.strip_prefix(ORDER_LIST).and_then(|n| n.strip_prefix('/')).ok_or_else(wrong)?;
+        if let Some(schema) = schema.filter(|s| s.property(key).is_none() && s.map_values().is_none()) {
+            let owner = schema.name.as_deref().and_then(|n| n.rsplit('.').next()).unwrap_or_default();
+            return Err(failed(format!(
+                "unable to find api field in struct {owner} for the json field {key:?}"
+            )));
+        }
         let how = field(schema, key);
         let list_of = |value: Option<Value>| match value {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
-            Some(other) => {
-                Err(failed(format!("expected a []interface {{}}, but received a {}", go_type(&other))))
-            }
+            Some(other) => Err(failed(format!(
+                "expected a []interface {{}}, but received a {}",
+                fl_golang::type_name(&other)
+            ))),
         };
         let old = list_of(original.remove(key))?;
         let new = list_of(patch.remove(key))?;
@@ -165,15 +175,13 @@ fn order_lists(
     Ok(())
 }
 
-fn go_type(value: &Value) -> &'static str {
+/// Go's `%s`: what is no text is shown with its type.
+fn go_text(value: &Value) -> String {
     match value {
-        Value::Object(_) => "map[string]interface {}",
-        Value::Array(_) => "[]interface {}",
-        Value::String(_) => "string",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::Null => "<nil>",
+        Value::Number(_) | Value::Bool(_) => {
+            format!("%!s({}={})", fl_golang::type_name(value), fl_golang::plain(value))
+        }
+        other => fl_golang::plain(other),
     }
 }
 
@@ -208,9 +216,10 @@ fn identity<'v>(item: &'v Value, key: Option<&str>) -> Result<&'v Value, PatchEr
     match (key, item) {
         (None, item) => Ok(item),
         (Some(key), Value::Object(map)) => map.get(key).ok_or_else(|| no_merge_key(map, key)),
-        (Some(_), other) => {
-            Err(failed(format!("expected a map[string]interface {{}}, but received a {}", go_type(other))))
-        }
+        (Some(_), other) => Err(failed(format!(
+            "expected a map[string]interface {{}}, but received a {}",
+            fl_golang::type_name(other)
+        ))),
     }
 }
 
@@ -247,7 +256,7 @@ fn merge_list(mut old: Vec<Value>, new: Vec<Value>, how: &Field<'_>) -> Result<V
             _ => {
                 return Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    fl_golang::plain(directive),
+                    go_text(directive),
                     fl_golang::plain(&item)
                 )));
             }
@@ -280,7 +289,7 @@ fn same_kind(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     if first.is_array() {
         return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
     }
-    if all.any(|v| go_type(v) != go_type(first)) {
+    if all.any(|v| fl_golang::type_name(v) != fl_golang::type_name(first)) {
         let shown = format!(
             "[{} {}]",
             fl_golang::plain(&Value::Array(old.to_vec())),

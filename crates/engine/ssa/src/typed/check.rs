@@ -108,25 +108,14 @@ fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
         | (Scalar::Text, Value::String(_))
         | (Scalar::Flag, Value::Bool(_))
         | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
-        (Scalar::Number, other) => Some(format!("expected numeric (int or float), got {}", go_type(other))),
+        (Scalar::Number, other) => {
+            Some(format!("expected numeric (int or float), got {}", fl_golang::type_name(other)))
+        }
         (Scalar::Text, other) => {
             Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other)))
         }
         (Scalar::Flag, other) => Some(format!("expected boolean, got &{{{}}}", fl_golang::plain(other))),
         (Scalar::Any, other) => Some(format!("expected any scalar, got &{{{}}}", fl_golang::plain(other))),
-    }
-}
-
-/// Go's `%T`.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

@@ -220,8 +220,7 @@ fn workload(kind: &str) -> Rules {
             validate: validate::job,
             validate_update: validate::job_update,
             validate_status: validate::job_status,
-            update_alone: true,
-            fields: &[("status.successful", "/status/succeeded")],
+            fields: &[("status.successful", "#/status/succeeded")],
             ..base
         },
         "CronJob" => Rules {
@@ -365,6 +364,9 @@ fn other(group: &str, kind: &str) -> Rules {
         },
         ("certificates.k8s.io", "CertificateSigningRequest") => Rules {
             prepare_update: strategy::signing_request_update,
+            prepare_status: strategy::signing_request_status,
+            validate: validate::signing_request,
+            validate_status: validate::signing_request_status,
             fields: &[("spec.signerName", "/spec/signerName")],
             ..NO_GENERATION
         },

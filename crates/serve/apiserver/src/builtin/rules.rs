@@ -106,6 +106,10 @@ impl Behaviour for Kind {
 
     fn seal(&self, object: &mut Value) {
         fl_kubeschema::seal(self.def, object);
+        if self.rules.kind == "CertificateSigningRequest" {
+            // Upstream keeps no managers of these.
+            crate::object::remove_meta(object, "managedFields");
+        }
     }
 
     fn scale_paths(&self) -> Option<ScalePaths> {
@@ -120,6 +124,12 @@ impl Behaviour for Kind {
         })
     }
 
+    fn shares_labels(&self, object: &Value) -> bool {
+        // Upstream's default is not a copy: what the server adds to the template shows on the job.
+        let of = |metadata: &Value| metadata["labels"].as_object().is_some_and(|labels| !labels.is_empty());
+        self.rules.kind == "Job" && !of(&object["metadata"]) && of(&object["spec"]["template"]["metadata"])
+    }
+
     fn returns_deleted_object(&self) -> bool {
         matches!(
             (self.rules.group, self.rules.kind),
@@ -132,8 +142,7 @@ impl Behaviour for Kind {
                     | "PersistentVolume"
                     | "PersistentVolumeClaim"
                     | "ResourceQuota"
-            ) | ("policy", _)
-                | ("storage.k8s.io", "StorageClass" | "CSIDriver" | "CSINode" | "VolumeAttachment")
+            ) | ("storage.k8s.io", "StorageClass" | "CSIDriver" | "CSINode" | "VolumeAttachment")
         )
     }
 
@@ -170,8 +179,14 @@ impl Behaviour for Kind {
 
     fn validate_update(&self, cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::default();
-        if cx.subresource == "ephemeralcontainers" {
-            return errors.0;
+        match cx.subresource {
+            "ephemeralcontainers" => return errors.0,
+            "resize" => {
+                super::validate::pod_resize(&mut errors, object, old);
+                return errors.0;
+            }
+            "approval" => super::validate::signing_request_approval(&mut errors, object, old),
+            _ => {}
         }
         if !self.rules.update_alone {
             (self.rules.validate)(&mut errors, object);
@@ -240,8 +255,12 @@ impl Behaviour for Kind {
         )
     }
 
-    fn annotations_move_generation(&self) -> bool {
-        self.rules.kind == "Deployment"
+    fn metadata_moves_generation(&self) -> Option<&'static str> {
+        match self.rules.kind {
+            "Deployment" => Some("/metadata/annotations"),
+            "EndpointSlice" => Some("/metadata/labels"),
+            _ => None,
+        }
     }
 
     fn allow_create_on_update(&self) -> bool {
@@ -303,6 +322,10 @@ fn field_text(object: &Value, pointer: &str) -> String {
     // A switch that is not written is off.
     if let Some(switch) = pointer.strip_prefix('?') {
         return object.pointer(switch).and_then(Value::as_bool).unwrap_or(false).to_string();
+    }
+    // A number that is not written is zero.
+    if let Some(number) = pointer.strip_prefix('#') {
+        return object.pointer(number).and_then(Value::as_i64).unwrap_or(0).to_string();
     }
     for one in pointer.split('|') {
         let found = match object.pointer(one) {

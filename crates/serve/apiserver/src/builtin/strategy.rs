@@ -195,9 +195,39 @@ pub(super) fn claim_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     claim_data_sources(object);
 }
 
-pub(super) fn signing_request_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn signing_request_update(cx: Hook<'_>, object: &mut Value, old: &Value) {
+    let conditions = object["status"]["conditions"].take();
     copy_field(object, old, "spec");
     copy_field(object, old, "status");
+    if cx.subresource == "approval" {
+        if let Some(status) = map_mut(object, "status") {
+            status.insert("conditions".to_owned(), conditions);
+        }
+        date_conditions(object, old, cx.now);
+    }
+}
+
+pub(super) fn signing_request_status(cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    date_conditions(object, old, cx.now);
+}
+
+/// Conditions without times get them: one that was there keeps the time of its last change.
+fn date_conditions(object: &mut Value, old: &Value, now: &str) {
+    for condition in
+        object.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten()
+    {
+        let before = list(&old["status"], "conditions").iter().find(|c| {
+            text(c, "type") == text(condition, "type") && text(c, "status") == text(condition, "status")
+        });
+        if text(condition, "lastTransitionTime").is_empty() {
+            let since = before.map_or_else(|| json!(now), |c| c["lastTransitionTime"].clone());
+            condition["lastTransitionTime"] = since;
+        }
+        if text(condition, "lastUpdateTime").is_empty() {
+            condition["lastUpdateTime"] = json!(now);
+        }
+    }
 }
 
 /// The one address and the list of addresses follow each other.

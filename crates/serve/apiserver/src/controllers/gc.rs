@@ -114,6 +114,8 @@ impl Collector {
     async fn work(&mut self, inner: &Arc<Inner>) {
         while let Some(place) = self.queue.pop_front() {
             self.queued.remove(&place);
+            // A long queue leaves room for those who are waited for.
+            tokio::task::yield_now().await;
             let Some(node) = self.graph.node(&place).cloned() else { continue };
             if node.orphan {
                 self.release(inner, &place, &node.uid).await;
@@ -181,11 +183,9 @@ impl Collector {
             }
         })
         .await;
-        let after = inner.store.latest(&place.0, &place.1);
-        if after.is_none()
-            && let Some(owner) = waiting.first().and_then(|u| self.graph.place_of(u).cloned())
-        {
-            self.push(&owner);
+        if inner.store.latest(&place.0, &place.1).is_none() {
+            // Its event comes with the next read; an owner that waited must not find it until then.
+            self.gone(place, node);
         }
     }
 

@@ -103,7 +103,11 @@ impl CustomBehaviour {
         } else {
             errors.extend(fl_schema::validate(object, old, &self.schema, ""));
             errors.extend(fl_schema::check_list_types(object, &self.schema));
-            errors.extend(fl_schema::check_embedded(object, &self.schema));
+            errors.extend(fl_schema::check_embedded(
+                object,
+                &self.schema,
+                &crate::verbs::metadata::check_embedded,
+            ));
         }
         let Some(rules) = &self.rules else { return errors };
         if errors.iter().any(|e| blocks_rules(e.kind)) {

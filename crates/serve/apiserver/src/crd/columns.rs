@@ -72,12 +72,10 @@ fn cell(column: &Column, found: &[&Value], now: i64) -> Value {
             Value::Number(n) => {
                 n.as_i64().or_else(|| n.as_f64().map(|f| f as i64)).map_or(Value::Null, |n| json!(n))
             }
-            Value::String(s) => s.parse::<i64>().map_or(Value::Null, |n| json!(n)),
             _ => Value::Null,
         },
         "number" => match first {
             Value::Number(_) => (*first).clone(),
-            Value::String(s) => s.parse::<f64>().map_or(Value::Null, |n| json!(n)),
             _ => Value::Null,
         },
         "boolean" => match first {

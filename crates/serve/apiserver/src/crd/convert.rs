@@ -186,7 +186,7 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
         return Err(Refused::Metadata("missing metadata in converted object".to_owned()));
     };
     let Some(given) = given.as_object() else {
-        let what = go_type(given);
+        let what = fl_golang::type_name(given);
         return Err(Refused::Metadata(format!("invalid metadata of type {what} in converted object")));
     };
     for field in ["labels", "annotations"] {
@@ -198,7 +198,7 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
             }
             Some(Value::Object(map)) => {
                 if let Some((key, value)) = map.iter().find(|(_, v)| !v.is_string()) {
-                    let what = go_type(value);
+                    let what = fl_golang::type_name(value);
                     return Err(Refused::Metadata(format!(
                         "metadata.{field}[{key}] must be a string, but is {what} in converted object"
                     )));
@@ -206,7 +206,7 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
                 metadata[field] = Value::Object(map.clone());
             }
             Some(other) => {
-                let what = go_type(other);
+                let what = fl_golang::type_name(other);
                 return Err(Refused::Metadata(format!(
                     "invalid metadata.{field} of type {what} in converted object"
                 )));
@@ -215,19 +215,6 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
     }
     new["metadata"] = metadata;
     Ok(new)
-}
-
-/// Go's name of the type a JSON value decodes to.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 fn refused(why: String) -> ApiError {

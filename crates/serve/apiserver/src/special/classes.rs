@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::object;
-use crate::server::Inner;
+use crate::server::{Inner, Target};
+use crate::status::{ApiError, Outcome};
 
 /// The default among the objects of a table: the newest of those marked, the first by name among equals.
 fn default_of(inner: &Inner, table: &str, marks: &[&str]) -> Option<String> {
@@ -51,4 +52,23 @@ fn set(object: &mut Value, key: &str, name: Option<String>) {
     if let (Some(spec), Some(name)) = (spec, name) {
         spec.insert(key.to_owned(), json!(name));
     }
+}
+
+/// Only one class of priority is that of pods that name none.
+pub(super) fn check_priority(inner: &Inner, target: &Target, object: &Value) -> Outcome<()> {
+    if object["globalDefault"] != true {
+        return Ok(());
+    }
+    let name = object::name(object);
+    for (_, entry) in inner.store.list(target.table(), "", None, 0).1 {
+        let other = entry.value();
+        if other["globalDefault"] == true && object::name(&other) != name {
+            let why = format!(
+                "PriorityClass {} is already marked as default. Only one default can exist",
+                object::name(&other)
+            );
+            return Err(ApiError::forbidden(&target.rt, name, &why));
+        }
+    }
+    Ok(())
 }

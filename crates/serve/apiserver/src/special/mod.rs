@@ -4,10 +4,12 @@
 mod claims;
 mod classes;
 mod pods;
+mod quota;
 mod rbac;
 mod security;
 mod services;
 
+pub(crate) use quota::charge as charge_quotas;
 pub(crate) use security::admit as check_security;
 
 use std::sync::Arc;
@@ -28,6 +30,8 @@ enum Special {
     Pod,
     Claim,
     Ingress,
+    SigningRequest,
+    PriorityClass,
     None,
 }
 
@@ -37,6 +41,8 @@ fn special(target: &Target) -> Special {
         ("", "pods") => Special::Pod,
         ("", "persistentvolumeclaims") => Special::Claim,
         ("networking.k8s.io", "ingresses") => Special::Ingress,
+        ("scheduling.k8s.io", "priorityclasses") => Special::PriorityClass,
+        ("certificates.k8s.io", "certificatesigningrequests") => Special::SigningRequest,
         ("apiextensions.k8s.io", "customresourcedefinitions") => Special::Definition,
         ("rbac.authorization.k8s.io", _) => Special::Rbac,
         _ => Special::None,
@@ -73,7 +79,24 @@ pub(crate) fn prepare_create(
             classes::of_ingress(inner, object);
             Ok(())
         }
+        Special::PriorityClass => classes::check_priority(inner, target, object),
+        Special::SigningRequest => {
+            sign(call, object);
+            Ok(())
+        }
         Special::None => Ok(()),
+    }
+}
+
+/// A request for a certificate says who made it; the server knows.
+fn sign(call: &Call, object: &mut Value) {
+    let user = call.user.to_json();
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    for field in ["username", "uid", "groups", "extra"] {
+        match user.get(field) {
+            Some(value) => spec.insert(field.to_owned(), value.clone()),
+            None => spec.remove(field),
+        };
     }
 }
 
@@ -90,6 +113,7 @@ pub(crate) fn prepare_update(
             services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")
         }
         Special::Rbac => rbac::check(inner, call, target, object, Some(old)),
+        Special::PriorityClass => classes::check_priority(inner, target, object),
         Special::Claim if target.subresource.is_empty() => claims::check_resize(inner, target, object, old),
         Special::Definition if target.subresource.is_empty() => {
             crd::prepare(inner, object, Some(old), &call.now_text());
@@ -97,6 +121,12 @@ pub(crate) fn prepare_update(
         }
         _ => Ok(()),
     }
+}
+
+/// Why an object may not be deleted.
+pub(crate) fn undeletable(target: &Target) -> Option<&'static str> {
+    let system = special(target) == Special::PriorityClass && target.name.starts_with("system-");
+    system.then_some("this is a system priority class and cannot be deleted")
 }
 
 /// Rules that need to know more than the object.

@@ -89,7 +89,7 @@ fn runtime_class(inner: &Inner, object: &mut Value) -> Result<(), String> {
     }
 }
 
-fn amount(value: &Value) -> Option<Quantity> {
+pub(super) fn amount(value: &Value) -> Option<Quantity> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
@@ -137,7 +137,7 @@ fn annotations(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>
     metadata.entry("annotations").or_insert_with(|| json!({})).as_object_mut()
 }
 
-fn containers(object: &Value) -> Vec<&Value> {
+pub(super) fn containers(object: &Value) -> Vec<&Value> {
     let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     list("/spec/containers").chain(list("/spec/initContainers")).collect()
 }
@@ -199,7 +199,7 @@ fn at_least(to: &mut Amounts, other: &Amounts) {
 }
 
 /// What a pod takes: containers together, and at least what its initialisation takes at any moment.
-fn total(object: &Value) -> Value {
+pub(super) fn total(object: &Value) -> Value {
     let mut out = json!({"requests": {}, "limits": {}});
     for key in ["requests", "limits"] {
         let of = |container: &Value| -> Amounts {

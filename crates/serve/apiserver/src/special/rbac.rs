@@ -41,11 +41,11 @@ pub(super) fn check(
             let Some(rules) = auth.index().role(namespace, reference("name")) else {
                 // Binding a role that is not there would grant whatever it becomes.
                 let kind = if cluster { "clusterroles" } else { "roles" };
-                let message = format!("{kind}.rbac.authorization.k8s.io {:?} not found", reference("name"));
                 if escalation::exempt(auth, user, "bind", kind, &target.namespace, reference("name")) {
                     return Ok(());
                 }
-                return Err(ApiError::new(404, "NotFound", message));
+                // Upstream names the role, and calls it what was to be written.
+                return Err(ApiError::not_found(&target.rt, reference("name")));
             };
             (rules.to_vec(), "bind", if cluster { "clusterroles" } else { "roles" }, reference("name"))
         }

@@ -56,7 +56,7 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
     }
     if ip.is_empty() && dry_run {
         // Nothing is handed out for a write that does not happen.
-        spec["clusterIP"] = json!("0.0.0.0");
+        spec["clusterIP"] = json!("10.0.0.0");
     } else if ip.is_empty() {
         let made = inner
             .addresses
@@ -76,13 +76,15 @@ fn fill(inner: &Inner, spec: &mut Value, old: &Value, dry_run: bool) -> Result<(
                 ));
             }
             Err(_) if ip.parse::<std::net::IpAddr>().is_ok() => {
-                return Err(refused(
-                    "spec.clusterIPs",
-                    &ip,
-                    &format!(
-                        "failed to allocate IP {ip}: the provided network does not match the current range"
-                    ),
-                ));
+                let why = if dry_run {
+                    let range = crate::allocate::RANGE;
+                    format!(
+                        "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {range}"
+                    )
+                } else {
+                    "the provided network does not match the current range".to_owned()
+                };
+                return Err(refused("spec.clusterIPs", &ip, &format!("failed to allocate IP {ip}: {why}")));
             }
             // Not an address at all: validation says so in its own words.
             Err(_) => {}

@@ -76,21 +76,41 @@ fn take_text(rest: &mut &[u8]) -> Option<Arc<str>> {
     std::str::from_utf8(take(rest, n)?).ok().map(Arc::from)
 }
 
+/// What comes before the names of a record: cheap to read, and not yet held against the checksum.
+struct Head<'a> {
+    crc: u32,
+    payload: &'a [u8],
+    flags: u8,
+    revision: u64,
+    /// The payload behind flags and revision.
+    fields: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    /// Takes a frame off; `None` where there is none, or only a part of one.
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        let length = take_u32(rest)? as usize;
+        let crc = take_u32(rest)?;
+        if length == 0 {
+            return None;
+        }
+        let payload = take(rest, length)?;
+        let mut fields = payload;
+        let flags = take(&mut fields, 1)?[0];
+        let revision = u64::from_le_bytes(take(&mut fields, 8)?.try_into().ok()?);
+        Some(Self { crc, payload, flags, revision, fields })
+    }
+
+    fn is_whole(&self) -> bool {
+        crc32(self.payload) == self.crc
+    }
+}
+
 /// Reads the next whole record; `None` at the end of the log or at a torn record.
 pub(super) fn decode(rest: &mut &[u8]) -> Option<Write> {
     let mut here = *rest;
-    let length = take_u32(&mut here)? as usize;
-    let crc = take_u32(&mut here)?;
-    if length == 0 {
-        return None;
-    }
-    let payload = take(&mut here, length)?;
-    if crc32(payload) != crc {
-        return None;
-    }
-    let mut fields = payload;
-    let delete = take(&mut fields, 1)?[0] & DELETED != 0;
-    let revision = u64::from_le_bytes(take(&mut fields, 8)?.try_into().ok()?);
+    let Head { flags, revision, mut fields, .. } = Head::take(&mut here).filter(Head::is_whole)?;
+    let delete = flags & DELETED != 0;
     let table = take_text(&mut fields)?;
     let key = take_text(&mut fields)?;
     let entry = Arc::new(Entry { revision, bytes: Bytes::copy_from_slice(fields) });
@@ -100,11 +120,11 @@ pub(super) fn decode(rest: &mut &[u8]) -> Option<Write> {
 
 /// Whether a batch that came after revision `last` begins somewhere in here.
 fn has_later_batch(bytes: &[u8], last: u64) -> bool {
-    // Length, checksum, first byte and revision come before the names; only what looks like that is worth its checksum.
+    // Only what looks like the beginning of a batch is worth its checksum.
     (0..bytes.len()).any(|at| {
-        let mut rest = &bytes[at..];
-        let head = rest.get(8).is_some_and(|flags| flags & !DELETED == BEGINS_BATCH);
-        head && decode(&mut rest).is_some_and(|write| write.revision > last)
+        Head::take(&mut &bytes[at..]).is_some_and(|head| {
+            head.flags & !DELETED == BEGINS_BATCH && head.revision > last && head.is_whole()
+        })
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fl_schema::{DecodeError, Misfit};
 use fl_ssa::patch::PatchError;
 use serde_json::Value;
 
@@ -45,22 +46,8 @@ pub(crate) fn merge(rt: &ResourceType, form: Form, old: &Value, patch: &Value) -
 
 /// The patch as a refusal shows it: the whole object, or the patch the way Go prints a map.
 pub(crate) fn shown_patch(form: Form, patch: &Value, merged: &Value) -> String {
-    let text = if form == Form::Strategic { go_map(patch) } else { merged.to_string() };
+    let text = if form == Form::Strategic { fl_golang::plain(patch) } else { merged.to_string() };
     Value::from(text).to_string()
-}
-
-/// Go's `%+v` of decoded JSON.
-fn go_map(value: &Value) -> String {
-    match value {
-        Value::Object(map) => {
-            let parts: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_map(v))).collect();
-            format!("map[{}]", parts.join(" "))
-        }
-        Value::Array(list) => format!("[{}]", list.iter().map(go_map).collect::<Vec<_>>().join(" ")),
-        Value::String(text) => text.clone(),
-        Value::Null => "<nil>".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 pub(crate) async fn run(
@@ -73,10 +60,10 @@ pub(crate) async fn run(
     let applied = crate::yaml::read(&call.body).map_err(|why| {
         ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
     })?;
-    let repeated = crate::yaml::repeated_key(&call.body);
-    if let (Some((refused, _)), FieldValidation::Strict) = (&repeated, options.validation) {
+    let repeated = crate::yaml::repeated_keys(&call.body);
+    if let (Some(repeated), FieldValidation::Strict) = (&repeated, options.validation) {
         let around = "error strict decoding YAML: error converting YAML to JSON";
-        return Err(ApiError::bad_request(format!("{around}: {refused}")));
+        return Err(ApiError::bad_request(format!("{around}: {}", repeated.refused)));
     }
     if !applied.is_object() && !applied.is_null() {
         let what = decode::go_type(&applied);
@@ -122,8 +109,8 @@ pub(crate) async fn run(
         Ok(Proposal { object, tracking: Tracking::Done, expected })
     })
     .await?;
-    if let (Some((_, told)), FieldValidation::Warn) = (repeated, options.validation) {
-        call.warn(told);
+    if let (Some(repeated), FieldValidation::Warn) = (repeated, options.validation) {
+        repeated.told.into_iter().for_each(|told| call.warn(told));
     }
     Ok(answer)
 }
@@ -133,13 +120,12 @@ pub(crate) async fn run(
 fn check_values(rt: &ResourceType, applied: &Value) -> Outcome<()> {
     let Some(schema) = rt.behaviour.schema().filter(|_| !rt.is_custom()) else { return Ok(()) };
     let Err(error) = fl_schema::check_value(applied, fl_schema::Shape::Typed(&schema)) else { return Ok(()) };
-    let mut why = super::patch::restored(&decode::decode_message(&error));
-    if why == "cannot convert int64 to int32" {
+    let mut why = super::patch::restored(&error);
+    match error {
         // Upstream cuts what is too large and goes on.
-        return Ok(());
-    }
-    if why.starts_with("illegal base64 data") {
-        why.insert_str(0, "error decoding from json: ");
+        DecodeError::Value { misfit: Misfit::Range, .. } => return Ok(()),
+        DecodeError::Value { misfit: Misfit::Base64, .. } => why.insert_str(0, "error decoding from json: "),
+        _ => {}
     }
     let gvk = format!("{}/{}, Kind={}", rt.group, rt.version, rt.kind);
     let place = format!("{}/{}", object::namespace(applied), object::name(applied));

@@ -16,8 +16,6 @@ use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Change, Entry, Expect, StoreError};
 
-const ANNOTATIONS: &str = "/metadata/annotations";
-
 /// What a step of the loop makes of the current object.
 pub(crate) struct Proposal {
     pub(crate) object: Value,
@@ -94,9 +92,14 @@ pub(crate) async fn run(
             return Ok(Answer::Object { code: 201, rt: rt.clone(), bytes: to_bytes(&made) });
         };
         let step = Step { inner, call, target, options, style };
-        let Some(object) = step.check(&old, proposal).await? else {
-            // Nothing changed: nothing is written, nobody is told.
-            return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&old) });
+        let object = match step.check(&old, proposal).await? {
+            Some(object) => object,
+            // What was stored without the defaults of today gets them with the next write, whatever it is.
+            None if is_outdated(rt, &entry, &old) => old,
+            None => {
+                // Nothing changed: nothing is written, nobody is told.
+                return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&old) });
+            }
         };
         if options.dry_run {
             return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
@@ -142,6 +145,14 @@ pub(crate) async fn run(
     }
 }
 
+/// Whether a custom resource is read as something else than it was stored.
+fn is_outdated(rt: &ResourceType, entry: &Entry, read: &Value) -> bool {
+    rt.is_custom()
+        && !rt.behaviour.stored_as_served()
+        && rt.api_version() == rt.storage.api_version
+        && entry.value() != *read
+}
+
 /// The object as it comes back from the store: a version that is not the storage version may have lost fields.
 pub(crate) async fn round_trip(
     inner: &Inner,
@@ -185,9 +196,10 @@ async fn create_instead(
         return Err(ApiError::conflict(rt, &target.name, &why));
     }
     object::remove_meta(&mut object, "resourceVersion");
+    let shared = rt.behaviour.shares_labels(&object);
     rt.behaviour.default(&mut object);
     rt.behaviour.normalize(&mut object);
-    create::store(inner, call, target, object, options, proposal.tracking).await
+    create::store(inner, call, target, (object, shared), options, proposal.tracking).await
 }
 
 struct Step<'a> {
@@ -235,7 +247,8 @@ impl Step<'_> {
         let status = target.subresource == "status";
         match target.subresource.as_str() {
             "status" => rt.behaviour.prepare_for_status_update(hook, &mut object, old),
-            "" => rt.behaviour.prepare_for_update(hook, &mut object, old),
+            "" | "approval" => rt.behaviour.prepare_for_update(hook, &mut object, old),
+            "resize" => keep_but_resources(&mut object, old),
             "ephemeralcontainers" => keep_but(&mut object, old, "ephemeralContainers"),
             _ => {}
         }
@@ -243,8 +256,8 @@ impl Step<'_> {
         rt.behaviour.normalize(&mut object);
         // Scheduling and eviction are the server's own changes: no rules, no new generation.
         let own = matches!(target.subresource.as_str(), "binding" | "eviction");
-        let annotated = rt.behaviour.annotations_move_generation() && !status;
-        set_generation(rt.behaviour.moves_generation() && !own, annotated, &mut object, old);
+        let noted = rt.behaviour.metadata_moves_generation().filter(|_| !status);
+        set_generation(rt.behaviour.moves_generation() && !own, noted, &mut object, old);
 
         let mut errors = metadata::check_update(rt, &object, old);
         errors.extend(if own {
@@ -263,6 +276,8 @@ impl Step<'_> {
         }
         crate::special::check_security(self.inner, self.call, target, &object, Some(old))?;
         self.inner.webhooks.validate(self.inner, write, Some(&object)).await?;
+        let dry_run = self.options.dry_run;
+        crate::special::charge_quotas(self.inner, target, &object, Some(old), dry_run).await?;
         if fields::same(&mut object, old) {
             return Ok(None);
         }
@@ -343,8 +358,32 @@ fn keep_but(object: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// A change outside metadata and status is a new generation; for some types one of annotations is, too.
-fn set_generation(kept: bool, annotated: bool, object: &mut Value, old: &Value) {
+/// Takes the resources of containers from a change and all else from what is there.
+fn keep_but_resources(object: &mut Value, old: &Value) {
+    let (mut given, managed) =
+        (object["spec"].take(), object.pointer("/metadata/managedFields").cloned().unwrap_or_default());
+    *object = old.clone();
+    object::set_meta(object, "managedFields", managed);
+    for list in ["containers", "initContainers"] {
+        let named = |spec: &Value| -> Vec<Value> {
+            spec[list].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect()
+        };
+        if named(&given) != named(&object["spec"]) {
+            // The rules say that this cannot be.
+            object["spec"][list] = given[list].take();
+            continue;
+        }
+        let now = object["spec"][list].as_array_mut().into_iter().flatten();
+        for (container, given) in now.zip(given[list].as_array_mut().into_iter().flatten()) {
+            for field in ["resources", "resizePolicy"] {
+                crate::resource::copy_field(container, given, field);
+            }
+        }
+    }
+}
+
+/// A change outside metadata and status is a new generation; for some types one of annotations or labels is, too.
+fn set_generation(kept: bool, noted: Option<&str>, object: &mut Value, old: &Value) {
     if !kept {
         return;
     }
@@ -356,7 +395,7 @@ fn set_generation(kept: bool, annotated: bool, object: &mut Value, old: &Value) 
         map
     };
     let before = object::generation(old);
-    let noted = annotated && object.pointer(ANNOTATIONS) != old.pointer(ANNOTATIONS);
+    let noted = noted.is_some_and(|at| object.pointer(at) != old.pointer(at));
     let grown = if body(object) == body(old) && !noted { before } else { before + 1 };
     if grown > 0 {
         object::set_meta(object, "generation", grown);

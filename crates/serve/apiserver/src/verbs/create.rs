@@ -22,6 +22,7 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     let mut object = decode::body(inner, call, rt, options.validation)?;
     check_namespace(&mut object, target)?;
     metadata::merge_owners(call, &mut object);
+    let shared = rt.behaviour.shares_labels(&object);
     rt.behaviour.default(&mut object);
     rt.behaviour.normalize(&mut object);
     // The server fills these in; what a client sends is of no interest.
@@ -37,7 +38,7 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
         if generated {
             object::set_meta(&mut attempt, "name", generate_name(&prefix));
         }
-        match store(inner, call, target, attempt, &options, Tracking::Update).await {
+        match store(inner, call, target, (attempt, shared), &options, Tracking::Update).await {
             Err(mut error) if !prefix.is_empty() && error.reason == "AlreadyExists" => {
                 error.message += ", the server was not able to generate a unique name for the object";
                 if let Some(details) = &mut error.details {
@@ -97,12 +98,13 @@ pub(crate) fn generate_name(prefix: &str) -> String {
     format!("{stem}{tail}")
 }
 
-/// Everything between a decoded, defaulted object and the store. Returns the served object.
+/// Everything between a decoded, defaulted object and the store. Returns the served object. Beside the object is said
+/// whether its labels are one with those of its template.
 pub(crate) async fn store(
     inner: &Arc<Inner>,
     call: &Call,
     target: &Target,
-    mut object: Value,
+    (mut object, shared_labels): (Value, bool),
     options: &WriteOptions,
     tracking: Tracking,
 ) -> Outcome<Value> {
@@ -133,6 +135,10 @@ pub(crate) async fn store(
     object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
     object::set_meta(&mut object, "creationTimestamp", now.as_str());
     rt.behaviour.prepare_for_create(hook, &mut object);
+    if shared_labels {
+        let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+        object::set_meta(&mut object, "labels", labels);
+    }
     if rt.behaviour.has_generation() {
         object::set_meta(&mut object, "generation", 1);
     }
@@ -151,6 +157,7 @@ pub(crate) async fn store(
     }
     crate::special::check_security(inner, call, &target, &object, None)?;
     inner.webhooks.validate(inner, write, Some(&object)).await?;
+    crate::special::charge_quotas(inner, &target, &object, None, options.dry_run).await?;
 
     let key = target.key();
     if options.dry_run {

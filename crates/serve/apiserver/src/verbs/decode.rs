@@ -50,16 +50,16 @@ pub(crate) fn body(
     validation: FieldValidation,
 ) -> Outcome<Value> {
     let text = match json_text(call) {
-        Err(error) if error.code == 400 && media_type(call) == "application/yaml" && !rt.is_custom() => {
+        Err(error) if error.code == 400 && media_type(call) == "application/yaml" => {
             let why = error.message.trim_start_matches("error converting YAML to JSON: ");
             return Err(unrecognized(rt, why, &call.body));
         }
         other => other?,
     };
-    let repeated = (media_type(call) == "application/yaml").then(|| crate::yaml::repeated_key(&call.body));
-    let repeated = repeated.flatten().map(|(refused, told)| match validation {
-        FieldValidation::Strict => refused,
-        _ => told,
+    let repeated = (media_type(call) == "application/yaml").then(|| crate::yaml::repeated_keys(&call.body));
+    let repeated = repeated.flatten().map_or_else(Vec::new, |repeated| match validation {
+        FieldValidation::Strict => vec![repeated.refused],
+        _ => repeated.told,
     });
     let kinds = Kinds { inner, rt, repeated };
     // Go reads `null` into anything as nothing at all.
@@ -73,8 +73,8 @@ pub(crate) fn body(
 struct Kinds<'a> {
     inner: &'a Inner,
     rt: &'a ResourceType,
-    /// What is to be said about a key that YAML has twice.
-    repeated: Option<String>,
+    /// What is to be said about keys that YAML has twice.
+    repeated: Vec<String>,
 }
 
 fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidation) -> Outcome<Value> {
@@ -85,23 +85,23 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
             rt.kind, rt.version, rt.kind
         ))
     };
+    let unrecognized = |why: &str| unrecognized(rt, why, &call.body);
     // The type decides how the rest is read, so it is looked at first.
     if let Some(what) = not_an_object(text) {
-        let why = not_a_type(what);
-        return Err(if rt.is_custom() { ApiError::bad_request(why) } else { unrecognized(rt, &why, text) });
+        return Err(unrecognized(&not_a_type(what)));
     }
-    let (kind, api_version) = match peek_type(text) {
-        Ok(found) => found,
-        Err(_) if !rt.is_custom() => {
-            let why = type_error(text).unwrap_or_else(|| fl_schema::go_syntax_error(text));
-            let why = format!("couldn't get version/kind; json parse error: {why}");
-            return Err(unrecognized(rt, &why, text));
-        }
-        Err(why) => return Err(refuse(why)),
-    };
-    if let Some(why) = type_error(text).filter(|_| !rt.is_custom()) {
-        let why = format!("couldn't get version/kind; json parse error: {why}");
-        return Err(unrecognized(rt, &why, text));
+    let (kind, api_version) = peek_type(text)
+        .map_err(|why| unrecognized(&format!("couldn't get version/kind; json parse error: {why}")))?;
+    if api_version.matches('/').count() > 1 {
+        return Err(unrecognized(&format!("unexpected GroupVersion string: {api_version}")));
+    }
+    if rt.is_custom() && kind.is_empty() {
+        // A built-in type stands for itself; what a custom resource is must be said.
+        let shown = String::from_utf8_lossy(&call.body);
+        return Err(unrecognized(&format!("Object 'Kind' is missing in '{shown}'")));
+    }
+    if rt.is_custom() && kind == rt.kind {
+        report_unknown_version(call, rt, &api_version, validation, text)?;
     }
     check_type(kinds, &kind, &api_version, text)?;
     let schema = rt.behaviour.schema();
@@ -114,7 +114,7 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     if !value.is_object() {
         return Err(ApiError::bad_request(not_a_type(go_type(&value))));
     }
-    let mut strict: Vec<String> = kinds.repeated.iter().cloned().collect();
+    let mut strict = kinds.repeated.clone();
     strict.extend(decoded.strict.iter().map(ToString::to_string));
     if let (Some(schema), true) = (&schema, rt.is_custom()) {
         let unknown = fl_schema::coerce(&mut value, schema).map_err(refuse)?;
@@ -124,6 +124,33 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     stamp_type(&mut value, rt);
     rt.behaviour.normalize(&mut value);
     Ok(value)
+}
+
+/// A version of a custom resource that is not there has no fields: all of them are unknown.
+fn report_unknown_version(
+    call: &Call,
+    rt: &ResourceType,
+    api_version: &str,
+    validation: FieldValidation,
+    text: &[u8],
+) -> Outcome<()> {
+    let (group, version) = object::split_api_version(api_version);
+    if group != rt.group || version == rt.version {
+        return Ok(());
+    }
+    let Ok(mut value) = serde_json::from_slice::<Value>(text) else { return Ok(()) };
+    let bare = fl_schema::Schema {
+        ty: fl_schema::Type::Object,
+        embedded_resource: true,
+        ..fl_schema::Schema::default()
+    };
+    let Ok(mut unknown) = fl_schema::coerce(&mut value, &bare) else { return Ok(()) };
+    unknown.sort();
+    let strict: Vec<String> = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    report(call, rt, validation, &strict, |why| {
+        let kind = &rt.kind;
+        ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    })
 }
 
 /// Go's name for a document that is whole but no object.
@@ -239,24 +266,24 @@ struct TypeMeta {
     api_version: Option<String>,
 }
 
+/// Kind and version as far as they are there.
 fn peek_type(text: &[u8]) -> Result<(String, String), String> {
-    let found: Result<TypeMeta, _> = serde_json::from_slice(text);
-    match found {
-        Ok(meta) => Ok((meta.kind.unwrap_or_default(), meta.api_version.unwrap_or_default())),
-        Err(_) => {
-            // Either not JSON at all, or fields of a wrong type; a generic read tells which.
-            let value: Value = serde_json::from_slice(text)
-                .map_err(|e| format!("couldn't get version/kind; json parse error: {e}"))?;
-            Ok((object::kind(&value).to_owned(), object::api_version(&value).to_owned()))
-        }
+    if let Ok(meta) = serde_json::from_slice::<TypeMeta>(text) {
+        return Ok((meta.kind.unwrap_or_default(), meta.api_version.unwrap_or_default()));
     }
+    // Either not JSON at all, or fields of a wrong type, or one of them twice.
+    if let Some(why) = type_error(text) {
+        return Err(why);
+    }
+    let value: Value = serde_json::from_slice(text).map_err(|_| fl_schema::go_syntax_error(text))?;
+    Ok((object::kind(&value).to_owned(), object::api_version(&value).to_owned()))
 }
 
 fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> Outcome<()> {
     let rt = kinds.rt;
     let own = rt.api_version();
-    let (kind_ok, version_ok) =
-        (kind.is_empty() || kind == rt.kind, api_version.is_empty() || api_version == own);
+    let version_ok = api_version == own || api_version.is_empty() && !rt.is_custom();
+    let kind_ok = kind.is_empty() || kind == rt.kind;
     if kind_ok && version_ok {
         return Ok(());
     }
@@ -284,20 +311,17 @@ fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> 
     }
     let registered = kinds.inner.registry().by_kind(group, version, shown_kind).cloned();
     let why = match registered {
-        Some(other) if other.is_custom() => format!(
-            "no kind {shown_kind:?} is registered for version {shown_version:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        ),
         Some(other) if other.group == rt.group && other.kind == rt.kind => {
             return Err(ApiError::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({own})"
             )));
         }
-        Some(_) => format!(
+        Some(other) if !other.is_custom() => format!(
             "converting ({version}.{shown_kind}) to ({}.{}): unknown conversion",
             internal_package(&rt.group),
             rt.kind
         ),
-        None => format!(
+        _ => format!(
             "no kind {shown_kind:?} is registered for version {shown_version:?} in scheme \"pkg/runtime/scheme.go:110\""
         ),
     };

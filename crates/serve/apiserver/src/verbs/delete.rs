@@ -57,6 +57,7 @@ impl DeleteOptions {
                 };
                 return Err(ApiError::new(500, "", why));
             }
+            check_types(&body)?;
         } else {
             let query = &call.query;
             if query.has("gracePeriodSeconds") {
@@ -120,11 +121,52 @@ impl DeleteOptions {
     }
 }
 
+/// Refuses options that are not what their fields hold, in the words of Go's reader.
+fn check_types(body: &Value) -> Outcome<()> {
+    let at = |pointer: &str| body.pointer(pointer).filter(|given| !given.is_null());
+    let element = at("/dryRun").and_then(|l| l.as_array()?.iter().find(|word| !word.is_string()));
+    for (given, owner, field, wanted) in [
+        (at("/gracePeriodSeconds"), "DeleteOptions", "gracePeriodSeconds", "int64"),
+        (at("/preconditions"), "DeleteOptions", "preconditions", "v1.Preconditions"),
+        (at("/preconditions/uid"), "Preconditions", "preconditions.uid", "types.UID"),
+        (at("/preconditions/resourceVersion"), "Preconditions", "preconditions.resourceVersion", "string"),
+        (at("/orphanDependents"), "DeleteOptions", "orphanDependents", "bool"),
+        (at("/propagationPolicy"), "DeleteOptions", "propagationPolicy", "v1.DeletionPropagation"),
+        (at("/dryRun"), "DeleteOptions", "dryRun", "[]string"),
+        (element, "DeleteOptions", "dryRun", "string"),
+    ] {
+        let Some(given) = given else { continue };
+        let fits = match wanted {
+            "int64" => given.is_i64(),
+            "bool" => given.is_boolean(),
+            "[]string" => given.is_array(),
+            "v1.Preconditions" => given.is_object(),
+            _ => given.is_string(),
+        };
+        if fits {
+            continue;
+        }
+        let mut what = super::decode::go_type(given).to_owned();
+        if wanted == "int64" && given.is_number() {
+            what = format!("number {given}");
+        }
+        return Err(ApiError::new(
+            500,
+            "",
+            format!("json: cannot unmarshal {what} into Go struct field {owner}.{field} of type {wanted}"),
+        ));
+    }
+    Ok(())
+}
+
 pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
     let options = DeleteOptions::read(call)?;
     let rt = &target.rt;
     if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
         return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
+    }
+    if let Some(why) = crate::special::undeletable(target) {
+        return Err(ApiError::forbidden(rt, &target.name, why));
     }
     if rt.behaviour.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch"
     {

@@ -124,7 +124,7 @@ fn is_kubernetes_own(object: &Value) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-fn finalizers(object: &Value) -> Vec<FieldError> {
+fn finalizers(object: &Value, kubernetes_own: bool) -> Vec<FieldError> {
     let mut out = Vec::new();
     for (i, name) in object::finalizers(object).into_iter().enumerate() {
         let wrong = qualified_name(name);
@@ -132,7 +132,7 @@ fn finalizers(object: &Value) -> Vec<FieldError> {
         out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.finalizers", &json!(name), e)));
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
         // Only Kubernetes' own types have this rule; Flux's finalizer has no slash.
-        if !bad && !standard && !name.contains('/') && is_kubernetes_own(object) {
+        if !bad && !standard && !name.contains('/') && kubernetes_own {
             out.push(FieldError::invalid(
                 format!("metadata.finalizers[{i}]"),
                 &json!(name),
@@ -183,7 +183,29 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
     out
 }
 
+/// Rules on the metadata of a resource inside another. Its names may be those of any kind.
+pub(crate) fn check_embedded(object: &Value) -> Vec<FieldError> {
+    let mut out = Vec::new();
+    let (name, namespace) = (object::name(object), object::namespace(object));
+    for wrong in names::path_segment(name, false) {
+        out.push(FieldError::invalid("metadata.name", &json!(name), wrong));
+    }
+    if !namespace.is_empty() {
+        let wrong = names::dns1123_label(namespace, false);
+        out.extend(
+            wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)),
+        );
+    }
+    out.extend(check_rest(object, false));
+    out
+}
+
 fn check_common(object: &Value) -> Vec<FieldError> {
+    check_rest(object, is_kubernetes_own(object))
+}
+
+/// What is the same for metadata of every kind.
+fn check_rest(object: &Value, kubernetes_own: bool) -> Vec<FieldError> {
     let mut out = Vec::new();
     if object::generation(object) < 0 {
         out.push(FieldError::invalid(
@@ -193,7 +215,7 @@ fn check_common(object: &Value) -> Vec<FieldError> {
         ));
     }
     out.extend(check_entries(object));
-    out.extend(finalizers(object));
+    out.extend(finalizers(object, kubernetes_own));
     out
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fl_schema::FieldError;
+use fl_schema::{DecodeError, FieldError, Misfit};
 use serde_json::Value;
 
 use super::change::{self, Proposal, Style};
@@ -84,7 +84,8 @@ pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
     let fits = match form {
         Form::Json => patch.is_array() || patch.is_null(),
         Form::Strategic => patch.is_object() || patch.is_null(),
-        Form::Merge | Form::Apply => patch.is_object(),
+        Form::Merge => patch.is_object() || patch.is_null(),
+        Form::Apply => patch.is_object(),
     };
     if !fits {
         let what = decode::go_type(&patch);
@@ -94,7 +95,16 @@ pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
     if patch.is_null() && form == Form::Strategic {
         return Ok(Value::Object(serde_json::Map::new()));
     }
+    if form == Form::Merge && patch.is_null() {
+        return Err(ApiError::bad_request("Invalid JSON Patch"));
+    }
     if form == Form::Json {
+        let odd = patch.as_array().into_iter().flatten().find(|op| !op.is_object() && !op.is_null());
+        if let Some(odd) = odd {
+            let what = decode::go_type(odd);
+            let why = format!("json: cannot unmarshal {what} into Go value of type handlers.jsonPatchOp");
+            return Err(ApiError::bad_request(format!("{said}{why}")));
+        }
         let operations = patch.as_array().map_or(0, Vec::len);
         if operations > 10_000 {
             return Err(ApiError::too_large(&format!(
@@ -163,12 +173,13 @@ fn foreign_kind(
 }
 
 /// A strategic patch is turned into Go values without JSON in between: a value of a wrong type is told differently.
-pub(super) fn restored(why: &str) -> String {
+pub(super) fn restored(error: &DecodeError) -> String {
+    let why = decode::decode_message(error);
     let told = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
         let (given, rest) = rest.split_once(" into Go ")?;
-        if rest == "value of type int32" {
-            // An integer or a text: that type reads JSON itself.
-            return None;
+        if matches!(error, DecodeError::Value { misfit: Misfit::IntOrString, .. }) {
+            // That type reads JSON itself, and does not know where it stands.
+            return Some(format!("json: cannot unmarshal {given} into Go value of type int32"));
         }
         let (_, wanted) = rest.rsplit_once(" of type ")?;
         let given = match given.split(' ').next().unwrap_or(given) {
@@ -188,7 +199,7 @@ pub(super) fn restored(why: &str) -> String {
             _ => format!("cannot restore struct from: {given}"),
         })
     });
-    told.unwrap_or_else(|| why.to_owned())
+    told.unwrap_or(why)
 }
 
 /// A patch does not make a custom resource something else.
@@ -245,10 +256,8 @@ fn decode_patched(
             return Err(invalid(why));
         }
         let shape = schema.as_ref().map_or(fl_schema::Shape::Free, |s| fl_schema::Shape::Typed(s));
-        let decoded = fl_schema::decode_value(merged, shape).map_err(|e| {
-            let why = decode::decode_message(&e);
-            invalid(if strategic { restored(&why) } else { why })
-        })?;
+        let decoded = fl_schema::decode_value(merged, shape)
+            .map_err(|e| invalid(if strategic { restored(&e) } else { decode::decode_message(&e) }))?;
         if kind != rt.kind || api_version != rt.api_version() {
             return Err(invalid(format!(
                 "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:110\""

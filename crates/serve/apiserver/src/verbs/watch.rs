@@ -39,6 +39,10 @@ fn check_options(call: &Call) -> Outcome<()> {
                 "resourceVersionMatch",
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
+            if !matching.is_empty() {
+                let supported = ["NotOlderThan"];
+                errors.push(FieldError::not_supported("resourceVersionMatch", &json!(matching), &supported));
+            }
         }
     } else if !matching.is_empty() {
         errors.push(FieldError::forbidden(

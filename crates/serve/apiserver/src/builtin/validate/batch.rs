@@ -127,6 +127,12 @@ fn job_spec(errors: &mut Errors, path: &Path, spec: &Value) {
             errors.invalid(&path.child("managedBy"), name, why);
         } else {
             crate::builtin::checks::subdomain(errors, &path.child("managedBy"), parts[0]);
+            let rest = parts[1];
+            if !rest.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b)) {
+                const WANTED: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
+                let why = format!("Invalid path (regex used for validation is '{WANTED}')");
+                errors.invalid(&path.child("managedBy"), rest, why);
+            }
         }
         if name.len() > 63 {
             errors.too_long(&path.child("managedBy"), 63);
@@ -168,6 +174,15 @@ fn success_policy(errors: &mut Errors, path: &Path, spec: &Value) {
         if !is_set(rule, "succeededCount") && !is_set(rule, "succeededIndexes") {
             errors.required(&path, "at least one of succeededCount or succeededIndexes must be specified");
         }
+        let mut named = None;
+        if let Some(indexes) = rule["succeededIndexes"].as_str() {
+            let counted = count_indexes(indexes, spec["completions"].as_i64().unwrap_or(0));
+            named = Some(*counted.as_ref().unwrap_or(&0));
+            if let Err(why) = counted {
+                let why = format!("error parsing succeededIndexes: {why}");
+                errors.invalid(&path.child("succeededIndexes"), indexes, why);
+            }
+        }
         errors.non_negative(&path.child("succeededCount"), &rule["succeededCount"]);
         if let (Some(count), Some(all)) = (rule["succeededCount"].as_i64(), spec["completions"].as_i64())
             && count > all
@@ -175,7 +190,46 @@ fn success_policy(errors: &mut Errors, path: &Path, spec: &Value) {
             let why = format!("must be less than or equal to {all} (the number of specified completions)");
             errors.invalid(&path.child("succeededCount"), count, why);
         }
+        if let (Some(count), Some(named)) = (rule["succeededCount"].as_i64(), named)
+            && count > named
+        {
+            let why = format!(
+                "must be less than or equal to {named} (the number of indexes in the specified succeededIndexes field)"
+            );
+            errors.invalid(&path.child("succeededCount"), count, why);
+        }
     }
+}
+
+/// How many indexes a text such as `0-2,5` names, of a job with `completions` of them.
+fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
+    let (mut total, mut last) = (0, None::<i64>);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    for part in text.split(',') {
+        let bounds: Vec<&str> = part.split('-').collect();
+        if bounds.len() > 2 {
+            return Err(format!(
+                "the fragment {part:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+            ));
+        }
+        for bound in &bounds {
+            let at: i64 = bound
+                .parse()
+                .map_err(|_| format!("cannot convert string to integer for index: {bound:?}"))?;
+            if at >= completions {
+                return Err(format!("too large index: {bound:?}"));
+            }
+            if let Some(previous) = last.filter(|previous| *previous >= at) {
+                return Err(format!("non-increasing order, previous: {previous}, current: {at}"));
+            }
+            last = Some(at);
+        }
+        let from: i64 = bounds[0].parse().unwrap_or(0);
+        total += last.unwrap_or(0) - from + 1;
+    }
+    Ok(total)
 }
 
 fn restart_policy(errors: &mut Errors, path: &Path, spec: &Value) {

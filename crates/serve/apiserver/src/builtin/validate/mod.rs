@@ -2,6 +2,8 @@
 
 mod access;
 mod batch;
+mod certificates;
+mod claims;
 mod config;
 mod container;
 mod event;
@@ -10,6 +12,7 @@ mod network;
 mod pod;
 mod policy;
 mod registration;
+mod resize;
 mod reviews;
 mod scaling;
 mod scheduling;
@@ -23,6 +26,7 @@ pub(super) use access::{
     cluster_role, cluster_role_binding, cluster_role_binding_update, role, role_binding, role_binding_update,
 };
 pub(super) use batch::{cron_job, cron_job_update, job, job_update};
+pub(super) use certificates::{signing_request, signing_request_approval, signing_request_status};
 pub(super) use config::{
     config_map, config_map_update, limit_range, namespace, namespace_status, node, resource_quota,
     resource_quota_update, secret, secret_update,
@@ -37,6 +41,7 @@ pub(super) use network::{
 pub(super) use pod::{pod, pod_update};
 pub(super) use policy::validating_policy;
 pub(super) use registration::{api_service, mutating_webhooks, policy_binding, validating_webhooks};
+pub(super) use resize::pod_resize;
 pub(crate) use reviews::access_review;
 pub(super) use scaling::{autoscaler, disruption_budget, lease, priority_class, priority_class_update};
 pub(super) use service::{service, service_update};

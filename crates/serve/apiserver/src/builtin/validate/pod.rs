@@ -66,6 +66,7 @@ pub(in crate::builtin) fn template(errors: &mut Errors, path: &Path, template: &
 pub(in crate::builtin) fn spec(errors: &mut Errors, path: &Path, spec: &Value) {
     let usable = volume::volumes(errors, &path.child("volumes"), list(spec, "volumes"));
     container::containers(errors, path, spec, &usable);
+    super::claims::resources(errors, path, spec);
     host_network(errors, path, spec);
     required_one_of(
         errors,
@@ -241,6 +242,10 @@ fn security_context(errors: &mut Errors, path: &Path, context: &Value) {
     if let Some(policy) = context["supplementalGroupsPolicy"].as_str() {
         errors.one_of(&path.child("supplementalGroupsPolicy"), policy, &["Merge", "Strict"]);
     }
+    if let Some(policy) = context["seLinuxChangePolicy"].as_str() {
+        errors.one_of(&path.child("seLinuxChangePolicy"), policy, &["Recursive"]);
+    }
+    super::claims::windows_options(errors, &path.child("windowsOptions"), &context["windowsOptions"]);
     seccomp(errors, &path.child("seccompProfile"), &context["seccompProfile"]);
     app_armor(errors, &path.child("appArmorProfile"), &context["appArmorProfile"]);
 }

@@ -52,6 +52,19 @@ pub(super) fn claim_spec(errors: &mut Errors, path: &Path, spec: &Value) {
             data_source(errors, &path.child(key), &spec[key]);
         }
     }
+    if is_set(spec, "dataSource") && is_set(spec, "dataSourceRef") {
+        let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
+        let why = if is_set(reference, "namespace") && !text(reference, "namespace").is_empty() {
+            Some("may not be specified when dataSourceRef.namespace is specified")
+        } else {
+            let same = ["apiGroup", "kind", "name"].iter().all(|key| source[key] == reference[key]);
+            (!same).then_some("must match dataSourceRef")
+        };
+        if let Some(why) = why {
+            // Upstream shows the path where it means the value, and a path prints as nothing.
+            errors.invalid_printed(path, "{}", why);
+        }
+    }
 }
 
 fn data_source(errors: &mut Errors, path: &Path, source: &Value) {
@@ -262,6 +275,9 @@ fn volume_source(errors: &mut Errors, path: &Path, spec: &Value) {
     if is_set(spec, "nodeAffinity") && !is_set(&spec["nodeAffinity"], "required") {
         errors.required(&path.at("nodeAffinity.required"), "must specify required node constraints");
     }
+    if let ("hostPath", Some(sort)) = (kind, source["type"].as_str()) {
+        errors.one_of(&at.child("type"), sort, super::volume::HOST_PATH_TYPES);
+    }
     if matches!(kind, "hostPath" | "local") {
         checks::no_backsteps(errors, &at.child("path"), text(source, "path"));
     }
@@ -429,6 +445,21 @@ pub(in crate::builtin) fn csi_driver(errors: &mut Errors, object: &Value) {
     if let Some(policy) = spec["fsGroupPolicy"].as_str() {
         errors.one_of(&path.child("fsGroupPolicy"), policy, &["File", "None", "ReadWriteOnceWithFSType"]);
     }
+    let mut audiences = std::collections::HashSet::new();
+    for (at, request) in list(spec, "tokenRequests").iter().enumerate() {
+        let path = path.child("tokenRequests").index(at);
+        if !audiences.insert(text(request, "audience")) {
+            errors.duplicate(&path.child("audience"), text(request, "audience"));
+        }
+        if let Some(seconds) = request["expirationSeconds"].as_i64() {
+            let why = match seconds {
+                ..600 => "may not specify a duration less than 10 minutes",
+                600..=0x1_0000_0000 => continue,
+                _ => "may not specify a duration larger than 2^32 seconds",
+            };
+            errors.invalid(&path.child("expirationSeconds"), seconds, why);
+        }
+    }
     for mode in list(spec, "volumeLifecycleModes").iter().filter_map(Value::as_str) {
         errors.one_of(&path.child("volumeLifecycleModes"), mode, &["Persistent", "Ephemeral"]);
     }
@@ -442,6 +473,20 @@ pub(in crate::builtin) fn csi_node(errors: &mut Errors, object: &Value) {
         driver_name(errors, &path.child("name"), name);
         if text(driver, "nodeID").is_empty() {
             errors.required(&path.child("nodeID"), "");
+        }
+        if text(driver, "nodeID").len() > 256 {
+            errors.invalid(&path.child("nodeID"), text(driver, "nodeID"), "must be 256 characters or less");
+        }
+        errors.non_negative(&path.at("allocatable.count"), &driver["allocatable"]["count"]);
+        let mut keys = std::collections::HashSet::new();
+        for key in list(driver, "topologyKeys").iter().filter_map(Value::as_str) {
+            if key.is_empty() {
+                errors.required(&path, "");
+            }
+            if !keys.insert(key) {
+                errors.duplicate(&path, key);
+            }
+            checks::qualified_name(errors, &path, key);
         }
         if !names.insert(name) {
             errors.duplicate(&path.child("name"), name);

@@ -122,6 +122,9 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             errors.forbidden(&here.child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
         }
         "hostPath" => host_path(errors, &here, body),
+        "gitRepo" if text(body, "directory").split('/').any(|step| step == "..") => {
+            errors.invalid(&here.child("directory"), text(body, "directory"), "must not contain '..'");
+        }
         "nfs" if !text(body, "path").is_empty() && !text(body, "path").starts_with('/') => {
             errors.invalid(&here.child("path"), text(body, "path"), "must be an absolute path");
         }
@@ -227,18 +230,12 @@ fn host_path(errors: &mut Errors, path: &Path, body: &Value) {
         return;
     }
     checks::no_backsteps(errors, &path.child("path"), text(body, "path"));
-    const TYPES: &[&str] = &[
-        "",
-        "BlockDevice",
-        "CharDevice",
-        "Directory",
-        "DirectoryOrCreate",
-        "File",
-        "FileOrCreate",
-        "Socket",
-    ];
-    errors.one_of(&path.child("type"), text(body, "type"), TYPES);
+    errors.one_of(&path.child("type"), text(body, "type"), HOST_PATH_TYPES);
 }
+
+/// What may be at the path of a volume on the host.
+pub(super) const HOST_PATH_TYPES: &[&str] =
+    &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
 fn mode(errors: &mut Errors, path: &Path, value: &Value) {
     if let Some(bits) = value.as_i64().filter(|bits| !(0..=0o777).contains(bits)) {
