@@ -236,8 +236,8 @@ impl<'s> Checker<'s> {
     fn resolve(&mut self, at: Position, name: &str, member: bool, types: &[Type<'s>]) -> Type<'s> {
         // The library of rules is older than the one of free expressions.
         let hidden = self.typed && name == "reverse";
-        let Some(all) = overloads(name).filter(|all| !hidden && all.iter().any(|o| o.member == member))
-        else {
+        // A name that is known is known in either form: what does not fit are the arguments.
+        let Some(all) = overloads(name).filter(|_| !hidden) else {
             return self.complain(at, format!("undeclared reference to '{name}' (in container '')"));
         };
         let mut result: Option<Type<'s>> = None;

@@ -354,3 +354,42 @@ async fn foreground_deletion_waits_for_what_blocks_it_and_no_longer() {
     client.until(&format!("{MAPS}/owner"), |code, _| code == 404).await;
     client.until(&format!("{MAPS}/beside"), going).await;
 }
+
+#[tokio::test]
+async fn an_owner_lets_go_of_what_another_keeps() {
+    let client = Client::new(Options::default()).await;
+    let mut references = Vec::new();
+    for name in ["one", "two"] {
+        let owner = client.post(MAPS, &map(name)).await.1;
+        references.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name,
+            "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true}));
+    }
+    let mut dependent = map("shared");
+    dependent["metadata"]["ownerReferences"] = json!(references);
+    assert_eq!(client.post(MAPS, &dependent).await.0, 201);
+    let path = format!("{MAPS}/one?propagationPolicy=Foreground");
+    assert_eq!(client.send("DELETE", &path, "application/json", &Value::Null).await.0, 200);
+    client.until(&format!("{MAPS}/one"), |code, _| code == 404).await;
+    let kept = client.get(&format!("{MAPS}/shared")).await.1;
+    assert_eq!(kept["metadata"]["ownerReferences"], json!([references[1]]));
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_changed_on_its_way_out_still_waits_for_its_content() {
+    let client = Client::new(Options::default()).await;
+    let namespaces = "/api/v1/namespaces";
+    let body = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "going"}});
+    assert_eq!(client.post(namespaces, &body).await.0, 201);
+    let mut held = map("held");
+    held["metadata"]["finalizers"] = json!(["example.com/f"]);
+    assert_eq!(client.post(&format!("{namespaces}/going/configmaps"), &held).await.0, 201);
+    let path = format!("{namespaces}/going");
+    assert_eq!(client.send("DELETE", &path, "application/json", &Value::Null).await.0, 200);
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    let (code, _) = client.send("PATCH", &path, "application/merge-patch+json", &labels).await;
+    assert_eq!((code, client.get(&path).await.0), (StatusCode::OK, StatusCode::OK));
+    let free = json!({"metadata": {"finalizers": null}});
+    let inside = format!("{namespaces}/going/configmaps/held");
+    client.send("PATCH", &inside, "application/merge-patch+json", &free).await;
+    client.until(&path, |code, _| code == 404).await;
+}

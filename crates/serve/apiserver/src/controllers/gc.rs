@@ -92,7 +92,17 @@ impl Collector {
 
     fn put(&mut self, place: &Place, node: Node) {
         let interesting = !node.owners.is_empty() || node.deleting;
+        // An owner that waited for this one may have been let go.
+        let former = self.graph.node(place).filter(|old| old.owners != node.owners);
+        let former: Vec<Place> = former
+            .into_iter()
+            .flat_map(|old| &old.owners)
+            .filter_map(|owner| self.graph.place_of(&owner.uid).cloned())
+            .collect();
         self.graph.put(place, node);
+        for owner in former {
+            self.push(&owner);
+        }
         if interesting {
             self.push(place);
         }

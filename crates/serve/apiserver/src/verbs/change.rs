@@ -106,7 +106,8 @@ pub(crate) async fn run(
         }
         let gone = object::is_deleting(&object)
             && object::finalizers(&object).is_empty()
-            && !still_in_grace(&object);
+            && !still_in_grace(&object)
+            && !super::delete::is_held_namespace(target, &object);
         // The last event of an object shows it as it was stored, with the finalizer that was just taken off.
         if !gone && rt.behaviour.stored_as_served() && !crate::special::is_special(target) {
             // The usual case: what is stored is what is answered, written out once.

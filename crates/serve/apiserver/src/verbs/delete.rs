@@ -331,6 +331,11 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     false
 }
 
+/// Whether an object is a namespace whose content is still to go.
+pub(super) fn is_held_namespace(target: &Target, object: &Value) -> bool {
+    target.rt.group.is_empty() && target.rt.plural == "namespaces" && has_namespace_finalizer(object)
+}
+
 fn has_namespace_finalizer(object: &Value) -> bool {
     object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|l| !l.is_empty())
 }

@@ -211,10 +211,10 @@ fn check_custom_type(target: &Target, merged: &Value) -> Outcome<()> {
         Err(ApiError::invalid_kind(group, kind, &target.name, &[error]))
     };
     let own = target.rt.api_version();
-    if !kind.is_empty() && kind != target.rt.kind {
+    if kind != target.rt.kind {
         return refuse("kind", kind, &target.rt.kind);
     }
-    if !api_version.is_empty() && api_version != own {
+    if api_version != own {
         return refuse("apiVersion", api_version, &own);
     }
     Ok(())
@@ -234,6 +234,13 @@ fn decode_patched(
     let mut strict: Vec<String>;
     let mut object;
     if rt.is_custom() {
+        if object::kind(&merged).is_empty() {
+            return Err(invalid(format!("Object 'Kind' is missing in '{merged}'")));
+        }
+        if object::api_version(&merged).is_empty() {
+            let why = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+            return Err(ApiError::internal(why));
+        }
         check_custom_type(target, &merged)?;
         object = merged;
         strict = Vec::new();
