@@ -108,7 +108,7 @@ impl<'d, 's> Explainer<'d, 's> {
         failures.extend(self.follow(scope, reference, value, at, &mut unseen).err());
         match value {
             Json::Object(entries) => {
-                self.object(scope, schema, value, entries, at, &mut unseen, &mut failures)
+                self.object(scope, schema, value, entries, at, &mut unseen, &mut failures);
             }
             Json::Array(items) => self.array(scope, schema, items, at, &mut unseen, &mut failures),
             Json::String(text) => self.text(schema, text, at, &mut failures),
@@ -366,11 +366,9 @@ impl<'d, 's> Explainer<'d, 's> {
             _ => {}
         }
         match schema.get(rest) {
-            Some(Json::Bool(false)) if draft < 2020 => {
-                if told < items.len() {
-                    let words = format!("last {} additionalItem(s) not allowed", items.len() - told);
-                    failures.push(Failure::new(at, words));
-                }
+            Some(Json::Bool(false)) if draft < 2020 && told < items.len() => {
+                let words = format!("last {} additionalItem(s) not allowed", items.len() - told);
+                failures.push(Failure::new(at, words));
             }
             Some(schema) => (told..items.len()).for_each(|item| check(schema, item, failures)),
             None => {}

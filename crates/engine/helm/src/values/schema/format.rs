@@ -118,8 +118,8 @@ fn email(text: &str) -> Result<(), String> {
         return no("local part more than 64 characters long");
     }
     if local.len() > 1 && local.starts_with('"') {
-        let mut inner = local.chars();
-        (inner.next(), inner.next_back());
+        let mut inner = local[1..].chars();
+        inner.next_back();
         if inner.as_str().contains(['\\', '"']) {
             return no("backslash and quote are not allowed within quoted local part");
         }
