@@ -87,16 +87,27 @@ pub(crate) async fn chart_template(
         pass.object.status.get_or_insert_default().helm_chart = Some(id);
         return Ok(());
     }
+    // What others write to its status meanwhile is no change of ours.
+    let marks = |o: &Value| (o["metadata"]["generation"].clone(), o["metadata"]["labels"].clone());
+    let noted = pass.object.status.as_ref().and_then(|status| status.helm_chart.as_ref()) == Some(&id);
+    let before = match &live {
+        Some(live) => Some(marks(&live.value())),
+        // Made before this process began, and not seen by it yet.
+        None if noted => {
+            let reference = ObjectRef::new("source.toolkit.fluxcd.io/v1", HelmChart::KIND, &namespace, &name);
+            cluster.get(&reference).await.ok().flatten().as_ref().map(marks)
+        }
+        None => None,
+    };
     let write = Write { manager: MANAGER, force: true, ..Write::default() };
     let answer = cluster.apply(&object, &write).await.map_err(|error| {
         let text = format!("failed to run server-side apply: {error}");
         pass.event(EventKind::Trace, "HelmChartSyncErr", &text);
         text
     })?;
-    let before = live.as_ref().map(|live| live.resource_version().to_owned());
     let action = if answer.created {
         Some(("Created", "HelmChartCreated"))
-    } else if before.as_deref() != Some(answer.resource_version()) && before.is_some() {
+    } else if before.is_some_and(|before| before != marks(&answer.body)) {
         Some(("Configured", "HelmChartConfigured"))
     } else {
         None
