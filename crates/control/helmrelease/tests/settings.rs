@@ -147,7 +147,11 @@ async fn a_release_that_moves_leaves_its_objects_behind() {
     let world = World::new().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "two"}});
     world.cluster.create(&namespace, &MANAGER).await.expect("made");
-    world.apply(json!({}), "1").await;
+    // Somebody else's, where the release goes, with the name of one of the objects it leaves.
+    let foreign =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra", "namespace": "two"}});
+    world.cluster.create(&foreign, &MANAGER).await.expect("made");
+    world.apply(json!({"values": {"extra": true}}), "1").await;
     world.settled("1").await;
     world.apply(json!({"targetNamespace": "two", "releaseName": "app"}), "2").await;
     let object = world.until(|object| object["status"]["history"][0]["namespace"] == "two").await;
@@ -155,8 +159,10 @@ async fn a_release_that_moves_leaves_its_objects_behind() {
     assert_eq!(history(&object), releases(&[(1, "deployed")]));
     assert_eq!(world.history().await.releases.len(), 1, "the record of the old release is gone");
     assert!(world.get("v1", "ConfigMap", "app-cfg").await.is_some());
-    let moved = fl_apply::ObjectRef::new("v1", "ConfigMap", "two", "app-cfg");
-    assert!(world.cluster.get(&moved).await.expect("an answer").is_some());
+    for name in ["app-cfg", "extra"] {
+        let there = fl_apply::ObjectRef::new("v1", "ConfigMap", "two", name);
+        assert!(world.cluster.get(&there).await.expect("an answer").is_some(), "{name}");
+    }
     world.end();
 }
 

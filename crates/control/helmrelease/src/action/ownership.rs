@@ -82,6 +82,11 @@ pub(crate) fn belongs_to_another(live: &Value, release: &str, namespace: &str) -
     name.is_some_and(|name| name != release) || place.is_some_and(|place| place != namespace)
 }
 
+/// Whether Helm's marks on an object name this release.
+pub(crate) fn is_marked(live: &Value, release: &str, namespace: &str) -> bool {
+    annotation(live, RELEASE_NAME) == Some(release) && annotation(live, RELEASE_NAMESPACE) == Some(namespace)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

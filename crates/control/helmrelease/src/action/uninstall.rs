@@ -1,7 +1,7 @@
 //! The end of a release.
 
 use fl_api::helm::actions::DeletionPropagation;
-use fl_apply::{Propagation, annotation};
+use fl_apply::{Error as ClusterError, Propagation, annotation};
 use fl_helm::{UNINSTALL_ORDER, compare_kinds};
 use fl_release::{GoTime, Release, Status};
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use super::Action;
 use super::error::ActionError;
 use super::hooks::HookRun;
 use super::objects::{Target, build};
+use super::ownership::is_marked;
 use super::wait;
 use crate::spec::Asked;
 
@@ -104,6 +105,13 @@ impl Action<'_> {
                 .is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
             !keep
         });
+        if release.namespace != self.namespace {
+            // What has one of its names in another namespace than its own may be anybody's.
+            targets = self.marked(release, targets).await.map_err(|error| {
+                self.log.note("uninstall: Failed to delete release", &[("error", &error)]);
+                failed()
+            })?;
+        }
         targets.sort_by(|a, b| compare_kinds(&a.reference.id.kind, &b.reference.id.kind, UNINSTALL_ORDER));
         let deleted = self.writer(release).delete(&targets, propagation).await;
         if let Err(errors) = deleted {
@@ -111,5 +119,20 @@ impl Action<'_> {
             return Err(failed());
         }
         Ok(targets)
+    }
+
+    /// Those that bear the marks of the release.
+    async fn marked(&self, release: &Release, targets: Vec<Target>) -> Result<Vec<Target>, ClusterError> {
+        let mut marked = Vec::with_capacity(targets.len());
+        for target in targets {
+            let live = match self.cluster.get(&target.reference).await {
+                Err(ClusterError::NoKind { .. }) => None,
+                answer => answer?,
+            };
+            if live.is_some_and(|live| is_marked(&live, &release.name, &release.namespace)) {
+                marked.push(target);
+            }
+        }
+        Ok(marked)
     }
 }
