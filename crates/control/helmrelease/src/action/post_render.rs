@@ -420,6 +420,26 @@ mod tests {
         );
     }
 
+    /// Recorded from Flux: its Helm knows webhooks, which the command of the same chart sorts among the unknown kinds.
+    #[test]
+    fn webhooks_come_before_kinds_that_nobody_knows() {
+        let file = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n");
+        let kinds =
+            ["Alertmanager", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"];
+        let files: Vec<(String, String)> =
+            kinds.iter().map(|kind| (format!("{kind}.yaml"), file(kind))).collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let release = PostRenderer::of(&object(json!({})), Defaults::default())
+            .run(rendered(&files))
+            .expect("rendered");
+        let sorted: Vec<&str> = release.manifests.iter().map(|manifest| manifest.kind.as_str()).collect();
+        assert_eq!(
+            sorted,
+            ["Service", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Alertmanager"]
+        );
+    }
+
     /// Recorded from Flux: what kustomize says, without a file that nobody has.
     #[test]
     fn patches_that_do_not_fit() {

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-/// Kinds in the order they are installed.
-pub const INSTALL_ORDER: &[&str] = &[
+/// Kinds in the order the library in Flux, Helm 4, installs them.
+pub(crate) const HELM_4_INSTALL_ORDER: &[&str] = &[
     "PriorityClass",
     "Namespace",
     "NetworkPolicy",
@@ -40,10 +40,17 @@ pub const INSTALL_ORDER: &[&str] = &[
     "IngressClass",
     "Ingress",
     "APIService",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
 ];
 
-/// Kinds in the order they are removed. It is not quite the reverse: services go before what they lead to.
+/// Kinds in the order the command, Helm 3, installs them: it does not know the webhooks.
+pub const INSTALL_ORDER: &[&str] = HELM_4_INSTALL_ORDER.split_at(HELM_4_INSTALL_ORDER.len() - 2).0;
+
+/// Kinds in the order Helm 4 removes them. It is not quite the reverse: services go before what they lead to.
 pub const UNINSTALL_ORDER: &[&str] = &[
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
     "APIService",
     "Ingress",
     "IngressClass",
@@ -123,6 +130,7 @@ mod tests {
             kinds.sort_unstable();
             kinds
         };
-        assert_eq!(sorted(INSTALL_ORDER), sorted(UNINSTALL_ORDER));
+        assert_eq!(sorted(HELM_4_INSTALL_ORDER), sorted(UNINSTALL_ORDER));
+        assert_eq!(INSTALL_ORDER.last(), Some(&"APIService"));
     }
 }

@@ -7,6 +7,7 @@ mod print;
 mod reading;
 
 pub use hook::{Hook, HookEvent};
+pub(crate) use kinds::HELM_4_INSTALL_ORDER;
 pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
 pub use manifest::{Manifest, split_documents, split_manifests};
 pub use print::PrintOptions;
@@ -55,8 +56,8 @@ pub trait PostRender {
 }
 
 impl Release {
-    /// Sorts rendered files (by path) into manifests and hooks.
-    pub(crate) fn sort_files(&mut self, mut files: Vec<ReadFile>) -> Result<(), Error> {
+    /// Sorts rendered files (by path) into manifests and hooks, each in the order of their kinds.
+    pub(crate) fn sort_files(&mut self, mut files: Vec<ReadFile>, order: &[&str]) -> Result<(), Error> {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         for ReadFile { path, text, documents } in files {
             let documents = documents?;
@@ -86,8 +87,8 @@ impl Release {
                 manifest.content.drain(..start);
             }
         }
-        kinds::sort_by_kind(&mut self.hooks, INSTALL_ORDER, |h| &h.kind);
-        kinds::sort_by_kind(&mut self.manifests, INSTALL_ORDER, |m| &m.kind);
+        kinds::sort_by_kind(&mut self.hooks, order, |h| &h.kind);
+        kinds::sort_by_kind(&mut self.manifests, order, |m| &m.kind);
         Ok(())
     }
 

@@ -110,6 +110,7 @@ impl Helper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::release::INSTALL_ORDER;
     use crate::release::Release;
 
     #[test]
@@ -119,9 +120,10 @@ mod tests {
         let mut reader = Reader::new(Split::Helm3);
         (0..100).rev().map(file).for_each(|(path, text)| reader.add(path, text));
         let mut release = Release::default();
-        release.sort_files(reader.finish()).expect("all are manifests");
+        release.sort_files(reader.finish(), INSTALL_ORDER).expect("all are manifests");
         let mut few = Release::default();
-        few.sort_files((0..100).map(|n| ReadFile::new(file(n), Split::Helm3)).collect()).expect("as above");
+        few.sort_files((0..100).map(|n| ReadFile::new(file(n), Split::Helm3)).collect(), INSTALL_ORDER)
+            .expect("as above");
         assert_eq!(release.manifests.len(), 200);
         assert_eq!(release, few);
     }
@@ -134,7 +136,8 @@ mod tests {
             let text = if path == "c/1.yaml" { "kind: K" } else { "kind: [" };
             reader.add(path.to_owned(), format!("{filler}{text}"));
         }
-        let error = Release::default().sort_files(reader.finish()).expect_err("two are broken");
+        let error =
+            Release::default().sort_files(reader.finish(), INSTALL_ORDER).expect_err("two are broken");
         assert!(error.to_string().contains("c/2.yaml"), "{error}");
     }
 }

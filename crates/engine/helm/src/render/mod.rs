@@ -20,7 +20,7 @@ use crate::chart::Chart;
 use crate::chart::ahead::First;
 use crate::error::Error;
 use crate::plan::{Plan, in_range};
-use crate::release::{Crd, PostRender, Reader, Release, Split};
+use crate::release::{Crd, HELM_4_INSTALL_ORDER, INSTALL_ORDER, PostRender, Reader, Release, Split};
 use crate::values::{Coalescer, Overrides, schema};
 use scope::{Renderable, Scopes, VALUES_TYPE};
 
@@ -82,7 +82,7 @@ impl RenderedFiles {
         let Self { files, mut release } = self;
         let mut reader = Reader::new(Split::Helm4);
         files.into_iter().for_each(|(path, text)| reader.add(path, text));
-        release.sort_files(reader.finish())?;
+        release.sort_files(reader.finish(), HELM_4_INSTALL_ORDER)?;
         Ok(release)
     }
 }
@@ -149,7 +149,7 @@ impl CompiledChart {
         let mut reader = Reader::new(Split::Helm3);
         let mut release =
             self.render_each(values, options, Generation::Helm3, &mut |path, text| reader.add(path, text))?;
-        release.sort_files(reader.finish())?;
+        release.sort_files(reader.finish(), INSTALL_ORDER)?;
         if let Some(post_render) = post_render {
             release.post_render(post_render)?;
         }
