@@ -87,7 +87,7 @@ impl Applier {
             live = self.ask(live, &target).await;
             patched |= self.migrate_managed_fields(&mut live, &target).await?;
         }
-        let mut answer = match self.dry_run(item).await {
+        let answer = match self.dry_run(item, mode).await {
             Ok(answer) => answer,
             Err(error) => {
                 live = self.ask(live, &target).await;
@@ -104,17 +104,16 @@ impl Applier {
                 }
                 self.remove_to_recreate(item, &target, there).await?;
                 live = Live::Absent;
-                self.dry_run(item).await.map_err(|e| dry_run_text(item, &e))?
+                self.dry_run(item, mode).await.map_err(|e| dry_run_text(item, &e))?
             }
         };
-        let exists = answer
-            .pointer("/metadata/resourceVersion")
-            .and_then(Value::as_str)
-            .is_some_and(|v| !v.is_empty());
-        if !exists {
-            let verdict = write(&item.object, Action::Created, answer);
-            return Ok(Planned { target, verdict, live: None });
-        }
+        let mut answer = match answer {
+            Tried::New(wanted) => {
+                let verdict = write(&item.object, Action::Created, wanted);
+                return Ok(Planned { target, verdict, live: None });
+            }
+            Tried::Exists(answer) => answer,
+        };
         live = self.ask(live, &target).await;
         if let Some(done) = self.settled_by(&live, item, &target, only_once) {
             return Ok(done);
@@ -225,9 +224,15 @@ impl Applier {
         })
     }
 
-    async fn dry_run(&self, item: &Item) -> Result<Value, Error> {
+    async fn dry_run(&self, item: &Item, mode: Mode) -> Result<Tried, Error> {
         let write = self.as_owner(true);
-        Ok(self.patiently(|| self.cluster.apply(&item.object, &write)).await?.body)
+        if mode == Mode::Diff {
+            let answer = self.patiently(|| self.cluster.apply(&item.object, &write)).await?;
+            let new = answer.resource_version().is_empty();
+            return Ok(if new { Tried::New(answer.body) } else { Tried::Exists(answer.body) });
+        }
+        let answer = self.patiently(|| self.cluster.try_apply(&item.object, &write)).await?;
+        Ok(answer.map_or(Tried::New(Value::Null), Tried::Exists))
     }
 
     /// Tries again for a moment when the kind is not served (yet).
@@ -348,6 +353,14 @@ impl Applier {
         *live = self.cluster.patch(target, PatchKind::Json, &Value::Array(patch), &write).await?.body;
         Ok(true)
     }
+}
+
+/// What a dry-run says.
+enum Tried {
+    /// It would be created, as this; read only where somebody wants to see it.
+    New(Value),
+    /// It would become this.
+    Exists(Value),
 }
 
 /// What is known of the live object.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use http::Method;
 use kube::Client;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -20,6 +21,21 @@ use discovery::Discovery;
 
 /// Requests to one API server that may be under way at once, whoever asks.
 const DEFAULT_BUDGET: usize = 32;
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The version of an object and nothing else of it.
+#[derive(Deserialize)]
+struct Versioned {
+    metadata: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    #[serde(default)]
+    resource_version: String,
+}
 
 /// An API server, reached as one identity. Clones share discovery and the budget of parallel requests.
 #[derive(Clone)]
@@ -265,15 +281,26 @@ impl Cluster {
         let target = ObjectRef::of(object)?;
         let path = self.path(&target, write.subresource).await?;
         let body = object.to_string().into_bytes();
-        let answer = self
-            .request(Method::PATCH, &path, &write.query(), Some(body), "application/apply-patch+yaml")
-            .await?;
+        let answer = self.request(Method::PATCH, &path, &write.query(), Some(body), APPLY).await?;
         if !write.dry_run
             && let Ok(version) = answer.resource_version().parse()
         {
             self.shared.watches.wrote(self, &target, version);
         }
         Ok(answer)
+    }
+
+    /// What an apply would make of an object; none when it would create it, whose answer says nothing new.
+    ///
+    /// # Errors
+    /// When the server refuses or does not answer.
+    pub async fn try_apply(&self, object: &Value, write: &Write<'_>) -> Result<Option<Value>, Error> {
+        let path = self.path(&ObjectRef::of(object)?, write.subresource).await?;
+        let write = Write { dry_run: true, ..write.clone() };
+        let body = object.to_string().into_bytes();
+        let raw = self.raw(Method::PATCH, &path, &write.query(), Some(body), APPLY).await?;
+        let Versioned { metadata } = raw.read()?;
+        if metadata.resource_version.is_empty() { Ok(None) } else { raw.read().map(Some) }
     }
 
     /// Creates an object.

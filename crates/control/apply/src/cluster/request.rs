@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{HeaderValue, Method, Request, header};
 use kube::client::Body;
 use kube::core::WatchEvent;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Cluster;
 use crate::{ApiError, Error};
@@ -19,8 +22,8 @@ const PAUSES: [Duration; 3] =
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// Changes of objects.
-pub(crate) type Events = BoxStream<'static, Result<WatchEvent<Value>, Error>>;
+/// Changes of objects; whoever wants one reads it.
+pub(crate) type Events = BoxStream<'static, Result<WatchEvent<Box<RawValue>>, Error>>;
 
 /// What the server answered.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +42,20 @@ impl Answer {
     }
 }
 
+/// An answer as it came.
+pub(super) struct Raw {
+    request: String,
+    body: Bytes,
+    created: bool,
+}
+
+impl Raw {
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(&self.body)
+            .map_err(|e| Error::Answer { request: self.request.clone(), cause: e.to_string() })
+    }
+}
+
 impl Cluster {
     /// Any request; `path` is encoded already. One that may be repeated without a second effect is, when the server was busy or the
     /// answer was lost.
@@ -50,6 +67,25 @@ impl Cluster {
         body: Option<Vec<u8>>,
         content_type: &str,
     ) -> Result<Answer, Error> {
+        let writes = [Method::POST, Method::PUT, Method::PATCH].contains(&method)
+            && !query.iter().any(|(key, _)| *key == "dryRun");
+        let raw = self.raw(method, path, query, body, content_type).await?;
+        let answer = Answer { body: raw.read()?, created: raw.created };
+        if let Some(observer) = self.observer.as_ref().filter(|_| writes) {
+            observer.wrote(&answer.body);
+        }
+        Ok(answer)
+    }
+
+    /// [`Cluster::request`], with the answer unread.
+    pub(super) async fn raw(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<Vec<u8>>,
+        content_type: &str,
+    ) -> Result<Raw, Error> {
         let repeatable = method != Method::POST && method != Method::PUT && content_type != JSON_PATCH;
         let mut pauses = if repeatable { PAUSES.as_slice() } else { &[] }.iter();
         loop {
@@ -70,7 +106,7 @@ impl Cluster {
         query: &[(&'static str, String)],
         body: Option<Vec<u8>>,
         content_type: &str,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Raw, Error> {
         let what = format!("{method} {path}");
         let broken = |cause: String| Error::Transport { request: what.clone(), cause };
         let asked = method.clone();
@@ -87,15 +123,7 @@ impl Cluster {
         if !status.is_success() {
             return Err(ApiError::from_body(status.as_u16(), &body).into());
         }
-        let body = serde_json::from_slice(&body)
-            .map_err(|e| Error::Answer { request: what.clone(), cause: e.to_string() })?;
-        let writes = [Method::POST, Method::PUT, Method::PATCH].contains(&asked);
-        if let Some(observer) = self.observer.as_ref().filter(|_| writes)
-            && !query.iter().any(|(key, _)| *key == "dryRun")
-        {
-            observer.wrote(&body);
-        }
-        Ok(Answer { body, created: status == http::StatusCode::CREATED })
+        Ok(Raw { request: what, body, created: status == http::StatusCode::CREATED })
     }
 
     /// Why there is no connection; one that was refused is told in the words that operators search for.
@@ -132,7 +160,7 @@ impl Cluster {
             .map_err(|e| Error::Transport { request: what.clone(), cause: e.to_string() })?;
         let (parts, _) = request.into_parts();
         let request = Request::from_parts(parts, Vec::new());
-        let events = self.client.request_events::<Value>(request).await.map_err(&broken);
+        let events = self.client.request_events::<Box<RawValue>>(request).await.map_err(&broken);
         if let Some(observer) = &self.observer {
             let status = match &events {
                 Ok(_) => 200,

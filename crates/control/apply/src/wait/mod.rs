@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use fl_kstatus::State;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -88,6 +90,30 @@ pub(crate) enum Seen {
     Present(Value),
     Absent,
     Unreadable(String),
+}
+
+impl Seen {
+    /// From the text of an object.
+    fn read(object: &RawValue) -> Self {
+        match serde_json::from_str(object.get()) {
+            Ok(object) => Seen::Present(object),
+            Err(error) => Seen::Unreadable(error.to_string()),
+        }
+    }
+}
+
+/// What an object is called, and nothing else of it.
+#[derive(Deserialize)]
+struct Named {
+    metadata: Name,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Name {
+    name: String,
+    #[serde(default)]
+    resource_version: String,
 }
 
 impl Waiter {

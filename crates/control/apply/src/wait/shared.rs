@@ -3,17 +3,17 @@
 //! Many owners that deliver at the same time would otherwise each open a watch for one object, and the server would hold each
 //! change against all of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::core::WatchEvent;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::Seen;
+use super::{Named, Seen};
 use crate::{Cluster, Error, ObjectRef};
 
 /// How long a change is kept for somebody who begins to wait a moment after he saw the object.
@@ -63,7 +63,24 @@ impl Place {
 pub(super) struct Change {
     pub(super) name: String,
     pub(super) version: u64,
-    pub(super) seen: Seen,
+    /// The object as it came; none when it is gone. Most changes are nobody's, so only who waits for one reads it.
+    object: Option<Box<RawValue>>,
+}
+
+impl Change {
+    /// A line of a watch; none when it cannot be told what it is about, or which version.
+    fn of(object: Box<RawValue>, gone: bool) -> Option<Self> {
+        let Named { metadata } = serde_json::from_str(object.get()).ok()?;
+        let version = metadata.resource_version.parse().ok()?;
+        Some(Change { name: metadata.name, version, object: (!gone).then_some(object) })
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        match &self.object {
+            None => Seen::Absent,
+            Some(object) => Seen::read(object),
+        }
+    }
 }
 
 /// Why a watch is over.
@@ -81,7 +98,9 @@ struct Watch {
 struct State {
     /// What happened after this version to an object was told.
     since: u64,
-    recent: HashMap<String, (Instant, Arc<Change>)>,
+    recent: HashMap<String, Arc<Change>>,
+    /// The same by age, with those that a later change of their object replaced.
+    ages: VecDeque<(Instant, Arc<Change>)>,
     /// None when the watch is over.
     sender: Option<broadcast::Sender<Arc<Change>>>,
     over: Over,
@@ -135,7 +154,13 @@ impl Watches {
         open.retain(|_, watch| watch.strong_count() > 0);
         let since = self.oldest(&place).map_or(since, |oldest| oldest.min(since));
         let (sender, receiver) = broadcast::channel(BACKLOG);
-        let state = State { since, recent: HashMap::new(), sender: Some(sender), over: Over::Broken };
+        let state = State {
+            since,
+            recent: HashMap::new(),
+            ages: VecDeque::new(),
+            sender: Some(sender),
+            over: Over::Broken,
+        };
         let watch = Arc::new(Watch { state: Mutex::new(state) });
         open.insert(place, Arc::downgrade(&watch));
         let all = ObjectRef::new(&object.api_version(), &object.id.kind, &object.id.namespace, "");
@@ -154,7 +179,7 @@ impl Watch {
         let state = watch.state();
         let receiver = state.sender.as_ref()?.subscribe();
         let complete = state.since <= since;
-        let missed = state.recent.values().map(|(_, c)| c).filter(|c| complete && c.version > since);
+        let missed = state.recent.values().filter(|c| complete && c.version > since);
         let missed = missed.cloned().collect();
         drop(state);
         Some(Listener { complete, watch, receiver, missed })
@@ -163,17 +188,15 @@ impl Watch {
     fn tell(&self, change: Change) {
         let mut state = self.state();
         let now = Instant::now();
-        let mut since = state.since;
-        state.recent.retain(|_, (at, change)| {
-            let keep = now.duration_since(*at) < KEPT;
-            if !keep {
-                since = since.max(change.version);
+        while let Some((_, old)) = state.ages.pop_front_if(|(at, _)| now.duration_since(*at) >= KEPT) {
+            state.since = state.since.max(old.version);
+            if state.recent.get(&old.name).is_some_and(|last| last.version == old.version) {
+                state.recent.remove(&old.name);
             }
-            keep
-        });
-        state.since = since;
+        }
         let change = Arc::new(change);
-        state.recent.insert(change.name.clone(), (now, change.clone()));
+        state.recent.insert(change.name.clone(), change.clone());
+        state.ages.push_back((now, change.clone()));
         if let Some(sender) = &state.sender {
             // Nobody may be listening at this moment.
             let _ = sender.send(change);
@@ -244,11 +267,9 @@ async fn run(cluster: Cluster, all: ObjectRef, since: u64, watch: Arc<Watch>) {
             Some(Ok(WatchEvent::Bookmark(_))) => continue,
             Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return watch.end(Over::Broken),
         };
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let name = text("/metadata/name").to_owned();
         // Without numbers for versions nobody could tell what he has seen.
-        let Ok(version) = text("/metadata/resourceVersion").parse() else { return watch.end(Over::Broken) };
-        watch.tell(Change { name, version, seen: if gone { Seen::Absent } else { Seen::Present(object) } });
+        let Some(change) = Change::of(object, gone) else { return watch.end(Over::Broken) };
+        watch.tell(change);
     }
 }
 

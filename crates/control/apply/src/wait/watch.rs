@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::shared::Over;
-use super::{News, Seen};
+use super::{Named, News, Seen};
 use crate::{Cluster, Error, ObjectRef};
 
 /// How often objects are read where they cannot be watched.
@@ -188,7 +188,7 @@ async fn listen(
             Err(Over::Broken) => return Ok(Ended::Expired),
         };
         let Some((at, _)) = group.members.iter().find(|(_, o)| o.id.name == change.name) else { continue };
-        if news.send(News { target: *at, seen: change.seen.clone() }).await.is_err() {
+        if news.send(News { target: *at, seen: change.seen() }).await.is_err() {
             return Ok(Ended::Broken);
         }
     }
@@ -222,9 +222,9 @@ async fn watch(
             Some(Ok(WatchEvent::Error(error))) if error.code == 410 => return Ok(Ended::Expired),
             Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Ok(Ended::Broken),
         };
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let Some(at) = by_name.get(name) else { continue };
-        let seen = if gone { Seen::Absent } else { Seen::Present(object) };
+        let Ok(Named { metadata }) = serde_json::from_str(object.get()) else { continue };
+        let Some(at) = by_name.get(metadata.name.as_str()) else { continue };
+        let seen = if gone { Seen::Absent } else { Seen::read(&object) };
         if news.send(News { target: *at, seen }).await.is_err() {
             return Ok(Ended::Broken);
         }

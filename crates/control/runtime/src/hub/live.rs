@@ -1,8 +1,12 @@
 //! An object as the server last reported it.
 
+use std::collections::BTreeMap;
+
 use fl_api::ObjectMeta;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::kind::{Key, Kind};
 
@@ -15,7 +19,28 @@ pub struct Live {
     json: Box<str>,
 }
 
+/// The part of an object that is always read; what the type does not name is passed over without being kept.
+#[derive(Deserialize)]
+struct Head {
+    metadata: ObjectMeta,
+}
+
+type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
+
 impl Live {
+    /// From the text of an object, as a watch brings it.
+    pub fn read(kind: &Kind, object: &RawValue, keep_content: bool) -> Result<Self, serde_json::Error> {
+        let Head { metadata: meta } = serde_json::from_str(object.get())?;
+        if !keep_content {
+            return Ok(Live { kind: kind.clone(), meta, json: Box::default() });
+        }
+        match without_managed_fields(object) {
+            Ok(json) => Ok(Live { kind: kind.clone(), meta, json: json.into_boxed_str() }),
+            // A name that is not written as it reads, with an escape, cannot be borrowed.
+            Err(_) => Live::new(kind, serde_json::from_str(object.get())?, true),
+        }
+    }
+
     /// From an object of the API. `managedFields` are dropped: nobody here reads them, and they are half the size.
     pub fn new(kind: &Kind, mut object: Value, keep_content: bool) -> Result<Self, serde_json::Error> {
         if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -78,5 +103,54 @@ impl Live {
     /// The object as a type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, fl_types::FieldError> {
         fl_types::from_json(self.json.as_bytes())
+    }
+}
+
+/// The text of an object without what only the server needs; no other value of it is looked into.
+fn without_managed_fields(object: &RawValue) -> Result<String, serde_json::Error> {
+    let mut members: Members<'_> = serde_json::from_str(object.get())?;
+    let mut kept = members.get("metadata").map_or(Ok(Members::new()), |m| serde_json::from_str(m.get()))?;
+    kept.remove("managedFields");
+    let metadata = to_raw_value(&kept)?;
+    members.insert("metadata", &metadata);
+    serde_json::to_string(&members)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_and_value_give_the_same_object() {
+        let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a\"b": "é\n", "n": "1"},
+            "metadata": {"name": "a", "namespace": "x", "uid": "u", "resourceVersion": "7", "generation": 2,
+                "labels": {"l": "1"}, "managedFields": [{"manager": "m", "fieldsV1": {"f:data": {}}}]}});
+        for name in ["plain", "with \"quotes\""] {
+            let mut object = object.clone();
+            object[name] = json!(1.5);
+            let raw = to_raw_value(&object).unwrap();
+            for keep in [true, false] {
+                let read = Live::read(&kind, &raw, keep).unwrap();
+                let made = Live::new(&kind, object.clone(), keep).unwrap();
+                assert_eq!(read.value(), made.value());
+                assert_eq!((read.uid(), read.resource_version(), read.generation()), ("u", "7", 2));
+                assert_eq!((read.label("l"), read.name(), read.namespace()), (Some("1"), "a", "x"));
+            }
+            let kept = Live::read(&kind, &raw, true).unwrap().value();
+            assert!(kept.pointer("/metadata/managedFields").is_none());
+            assert_eq!((&kept["data"], &kept[name]), (&object["data"], &object[name]));
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
+        for text in ["null", "[]", "{}", "{\"metadata\": 1}", "{\"metadata\": {\"name\": 1}}"] {
+            let raw: &RawValue = serde_json::from_str(text).unwrap();
+            assert!(Live::read(&kind, raw, true).is_err(), "{text}");
+        }
     }
 }

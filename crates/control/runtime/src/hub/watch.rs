@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::StreamExt;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Content, Hub, Live, Store, WatchSpec};
 use crate::backoff::Backoff;
@@ -26,6 +28,15 @@ enum End {
     Resume,
     /// The server no longer has our version: see everything anew.
     Relist,
+}
+
+/// A line of a watch.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    object: &'a RawValue,
 }
 
 /// Runs until dropped.
@@ -98,6 +109,7 @@ fn list_accept(spec: &WatchSpec) -> &'static str {
 /// Sees the whole kind in pages; answers the version to watch from.
 async fn pages(hub: &Hub, spec: &WatchSpec, store: &Store) -> Result<String, ApiError> {
     let path = spec.kind.collection_path(hub.inner.namespace.as_deref());
+    let full = spec.content == Content::Full;
     let mut seen = HashSet::new();
     let mut next = String::new();
     loop {
@@ -106,7 +118,7 @@ async fn pages(hub: &Hub, spec: &WatchSpec, store: &Store) -> Result<String, Api
         let mut page = hub.inner.cluster.get_accepting(&path, list_accept(spec)).await?;
         if let Value::Array(items) = page["items"].take() {
             for item in items {
-                take(hub, spec, store, item, Some(&mut seen));
+                take(hub, store, Live::new(&spec.kind, item, full), Some(&mut seen));
             }
         }
         match page["metadata"]["continue"].as_str() {
@@ -142,33 +154,33 @@ async fn follow(
     let path = format!("{}?{query}", spec.kind.collection_path(hub.inner.namespace.as_deref()));
     let lines = hub.inner.cluster.lines(&path, accept(spec)).await?;
     let mut lines = std::pin::pin!(lines);
+    let full = spec.content == Content::Full;
     let mut version = (!from.is_empty()).then_some(from);
     while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
         if line.is_empty() {
             continue;
         }
         // A line cut off by a lost connection: go on from what was complete.
-        let Ok(mut event) = serde_json::from_str::<Value>(&line) else { break };
-        let object = event["object"].take();
-        let object_version = object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
-        match event["type"].as_str() {
-            Some("ADDED" | "MODIFIED") => take(hub, spec, store, object, seen.as_mut()),
-            Some("DELETED") => {
-                let meta = &object["metadata"];
-                let namespace = meta["namespace"].as_str().unwrap_or_default();
-                let name = meta["name"].as_str().unwrap_or_default();
-                if let Some(change) = store.remove(namespace, name) {
+        let Ok(Event { kind, object }) = serde_json::from_str::<Event<'_>>(&line) else { break };
+        let object_version = match kind.as_str() {
+            "ADDED" | "MODIFIED" => take(hub, store, Live::read(&spec.kind, object, full), seen.as_mut()),
+            "DELETED" => Live::read(&spec.kind, object, false).ok().and_then(|live| {
+                if let Some(change) = store.remove(live.namespace(), live.name()) {
                     hub.publish(&change);
                 }
-            }
-            Some("BOOKMARK") => {
-                let complete = object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
+                live.meta().resource_version.clone()
+            }),
+            "BOOKMARK" => {
+                let bookmark: Value = serde_json::from_str(object.get()).unwrap_or_default();
+                let complete = bookmark["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
                 if complete && let Some(seen) = seen.take() {
                     forget_unseen(hub, store, &seen);
                     store.mark_synced();
                 }
+                bookmark["metadata"]["resourceVersion"].as_str().map(str::to_owned)
             }
-            Some("ERROR") => {
+            "ERROR" => {
+                let object: Value = serde_json::from_str(object.get()).unwrap_or_default();
                 let code = object["code"].as_u64().unwrap_or_default();
                 if code == 410 {
                     return Ok((End::Relist, None));
@@ -181,8 +193,8 @@ async fn follow(
                     retry_after: 0,
                 });
             }
-            _ => {}
-        }
+            _ => None,
+        };
         // Before the first view is complete its versions are not ones to go on from.
         if seen.is_none() && object_version.is_some() {
             version = object_version;
@@ -191,27 +203,29 @@ async fn follow(
     Ok((End::Resume, version.filter(|_| seen.is_none())))
 }
 
+/// Takes an object in; its version, if it can be read.
 fn take(
     hub: &Hub,
-    spec: &WatchSpec,
     store: &Store,
-    object: Value,
+    object: Result<Live, serde_json::Error>,
     seen: Option<&mut HashSet<(String, String)>>,
-) {
-    let live = match Live::new(&spec.kind, object, spec.content == Content::Full) {
+) -> Option<String> {
+    let live = match object {
         Ok(live) => live,
         Err(error) => {
             // One bad object must not stop the others.
             hub.inner.log.error(&error.to_string(), "an object of a watch cannot be read");
-            return;
+            return None;
         }
     };
     if let Some(seen) = seen {
         seen.insert((live.namespace().to_owned(), live.name().to_owned()));
     }
+    let version = live.meta().resource_version.clone();
     if let Some(change) = store.put(live) {
         hub.publish(&change);
     }
+    version
 }
 
 fn forget_unseen(hub: &Hub, store: &Store, seen: &HashSet<(String, String)>) {
