@@ -99,8 +99,8 @@ struct State {
     /// What happened after this version to an object was told.
     since: u64,
     recent: HashMap<String, Arc<Change>>,
-    /// The same by age, with those that a later change of their object replaced.
-    ages: VecDeque<(Instant, Arc<Change>)>,
+    /// Their names and versions by age, with those that a later change of their object replaced.
+    ages: VecDeque<(Instant, String, u64)>,
     /// None when the watch is over.
     sender: Option<broadcast::Sender<Arc<Change>>>,
     over: Over,
@@ -188,15 +188,18 @@ impl Watch {
     fn tell(&self, change: Change) {
         let mut state = self.state();
         let now = Instant::now();
-        while let Some((_, old)) = state.ages.pop_front_if(|(at, _)| now.duration_since(*at) >= KEPT) {
-            state.since = state.since.max(old.version);
-            if state.recent.get(&old.name).is_some_and(|last| last.version == old.version) {
-                state.recent.remove(&old.name);
+        while let Some((_, name, version)) =
+            state.ages.pop_front_if(|(at, _, _)| now.duration_since(*at) >= KEPT)
+        {
+            // One that a later change replaced is missed by nobody.
+            if state.recent.get(&name).is_some_and(|last| last.version == version) {
+                state.recent.remove(&name);
+                state.since = state.since.max(version);
             }
         }
         let change = Arc::new(change);
+        state.ages.push_back((now, change.name.clone(), change.version));
         state.recent.insert(change.name.clone(), change.clone());
-        state.ages.push_back((now, change.clone()));
         if let Some(sender) = &state.sender {
             // Nobody may be listening at this moment.
             let _ = sender.send(change);
@@ -279,6 +282,41 @@ mod tests {
 
     fn place(name: &str) -> Place {
         Place { user: None, api_version: "v1".to_owned(), kind: "Pod".to_owned(), namespace: name.to_owned() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_late_hears_what_is_kept() {
+        let (sender, _first) = broadcast::channel(BACKLOG);
+        let state = State {
+            since: 5,
+            recent: HashMap::new(),
+            ages: VecDeque::new(),
+            sender: Some(sender),
+            over: Over::Broken,
+        };
+        let watch = Arc::new(Watch { state: Mutex::new(state) });
+        let tell = |name: &str, version: u64| {
+            let text = format!(r#"{{"metadata": {{"name": "{name}", "resourceVersion": "{version}"}}}}"#);
+            let object = RawValue::from_string(text).expect("JSON");
+            watch.tell(Change::of(object, false).expect("named"));
+        };
+        let missed = |since: u64| {
+            let listener = Watch::join(watch.clone(), since).expect("open");
+            let mut versions: Vec<u64> = listener.missed.iter().map(|c| c.version).collect();
+            versions.sort_unstable();
+            (listener.complete, versions)
+        };
+        tell("a", 6);
+        tell("b", 7);
+        tokio::time::advance(KEPT / 2).await;
+        tell("a", 8);
+        assert_eq!(missed(6), (true, vec![7, 8]), "only the last of each");
+        tokio::time::advance(KEPT / 2).await;
+        tell("c", 9);
+        assert_eq!(missed(7), (true, vec![8, 9]), "b is forgotten, a was told anew");
+        assert_eq!(missed(6), (false, vec![]), "b was missed");
+        let gone = RawValue::from_string(r#"{"metadata": {"name": "x"}}"#.to_owned()).expect("JSON");
+        assert!(Change::of(gone, true).is_none(), "without a version");
     }
 
     #[tokio::test(start_paused = true)]
