@@ -1,7 +1,7 @@
 //! Everything together.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fl_api::CrdSet;
@@ -42,6 +42,15 @@ impl std::fmt::Debug for World {
     }
 }
 
+/// What is served beside the built-in kinds. Made once: a run of many seeds begins thousands of worlds.
+fn definitions() -> &'static [Value] {
+    static MADE: OnceLock<Vec<Value>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let sets = [CrdSet::Source, CrdSet::Kustomize, CrdSet::Helm, CrdSet::OpenFlux];
+        sets.into_iter().flat_map(fl_api::definitions).map(|definition| definition.to_json()).collect()
+    })
+}
+
 impl World {
     /// A fresh world with the source controllers running.
     pub async fn start(seed: u64) -> Self {
@@ -52,9 +61,7 @@ impl World {
     pub async fn with(seed: u64, options: Options, add: impl FnOnce(&World)) -> Self {
         let server = ApiServer::in_memory().await.expect("the server starts");
         let user = client(&server, None);
-        let sets = [CrdSet::Source, CrdSet::Kustomize, CrdSet::Helm, CrdSet::OpenFlux];
-        for definition in sets.into_iter().flat_map(fl_api::definitions) {
-            let crd = definition.to_json();
+        for crd in definitions() {
             let kind = Kind::new(
                 "apiextensions.k8s.io",
                 "v1",
@@ -62,7 +69,7 @@ impl World {
                 "customresourcedefinitions",
                 false,
             );
-            user.create(&kind, None, &crd, &Write::by("test")).await.expect("a CRD is taken");
+            user.create(&kind, None, crd, &Write::by("test")).await.expect("a CRD is taken");
         }
         let directory = tempfile::tempdir().expect("a directory");
         let (git, oci) = (TwinGit::default(), TwinOci::default());
