@@ -7,8 +7,8 @@ usage: apiserver.py --fluorite BINARY --client BENCH_APISERVER_PY [--reference S
 The client is the shared `bench_apiserver.py`, the same for every server. It is one Python process: with 16 connections
 its own work is what is measured once a server answers more than some 2,500 requests a second. LOAD, the example `load`
 of the crate fl-apiserver, sends the same requests and does not have that limit; its figures come under "load". NOTHING,
-the example `nothing`, answers without doing anything: what it gets is the most the client can do here. Prints one JSON
-line per server.
+the example `nothing`, answers without doing anything: what it gets, without TLS and with it, is the most the clients can do
+here (LOAD speaks TLS only). Prints one JSON line per server.
 """
 import argparse, json, os, signal, subprocess, sys, tempfile, time, urllib.request
 
@@ -86,17 +86,19 @@ def reference():
             p.wait()
 
 
-def nothing():
-    p = subprocess.Popen([a.nothing], stdout=subprocess.PIPE, text=True)
+def nothing(tls):
+    p = subprocess.Popen([a.nothing] + ["--tls"] * tls, stdout=subprocess.PIPE, text=True)
     try:
-        return {"server": "nothing", **client(p.stdout.readline().strip(), TOKEN, "")}
+        url = p.stdout.readline().strip()
+        return {"server": "nothing", "tls": tls, **client(url, TOKEN, ""), **(load(url, TOKEN) if tls else {})}
     finally:
         p.terminate()
         p.wait()
 
 
 if a.nothing:
-    print(json.dumps(nothing()), flush=True)
+    for tls in (False, True):
+        print(json.dumps(nothing(tls)), flush=True)
 for sync in ("always", "relaxed"):
     print(json.dumps(fluorite(sync)), flush=True)
 if a.reference:

@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fl_kubeschema::{FieldType, TypeDef, type_named, type_of};
+use fl_kubeschema::{FieldType, TypeDef, type_of};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Map, Value};
@@ -138,7 +138,7 @@ fn fits_type(ty: &'static FieldType, value: &Value) -> bool {
         }
         FieldType::Double => value.is_number(),
         FieldType::Bytes => value.as_str().is_some_and(|text| STANDARD.decode(text).is_ok()),
-        FieldType::Ref(name) => type_named(name).is_none_or(|def| fits(def, value)),
+        FieldType::Ref(to) => to.def().is_none_or(|def| fits(def, value)),
         FieldType::List(element) => {
             value.as_array().is_some_and(|items| items.iter().all(|item| fits_type(&element.ty, item)))
         }

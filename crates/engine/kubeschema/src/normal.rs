@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-use crate::types::{Field, FieldType, TypeDef, type_named, type_of};
+use crate::types::{Field, FieldType, TypeDef, type_of};
 
 /// [`seal`] for an object of a built-in kind; false when the kind is not known.
 pub fn normalize_kind(group: &str, version: &str, kind: &str, object: &mut Value) -> bool {
@@ -35,31 +35,46 @@ fn bring(def: &'static TypeDef, value: &mut Value, sealed: bool) {
         *value = Value::Object(Map::new());
     }
     let Some(map) = value.as_object_mut() else { return };
-    map.retain(|name, _| def.field(name).is_some());
-    for field in &def.fields {
-        normalize_field(field, map, sealed);
+    // Most objects are in their form already: looking is cheap, taking out is not.
+    let mut left_out = Vec::new();
+    for (name, value) in map.iter_mut() {
+        if !def.field(name).is_some_and(|field| keep(field, value, sealed)) {
+            left_out.push(name.clone());
+        }
+    }
+    for name in left_out {
+        map.remove(&name);
+    }
+    for field in always(def) {
+        if !map.contains_key(field.name)
+            && let Some(value) = absent(field)
+        {
+            map.insert(field.name.to_owned(), value);
+        }
     }
 }
 
-fn normalize_field(field: &'static Field, map: &mut Map<String, Value>, sealed: bool) {
-    if let Some(value) = map.get_mut(field.name) {
-        if value.is_null() {
-            map.remove(field.name);
-        } else {
-            normalize_type(&field.ty, value, sealed);
-            let drop = !field.pointer && field.omit_empty && is_empty(&field.ty, value);
-            let nil = sealed && !field.pointer && !field.omit_empty && is_empty_collection(&field.ty, value);
-            if drop {
-                map.remove(field.name);
-            } else if nil {
-                *value = Value::Null;
-            }
-            return;
-        }
+/// Brings the value of a field into its form; false where Go would not write it, or not as it is.
+fn keep(field: &'static Field, value: &mut Value, sealed: bool) -> bool {
+    if value.is_null() {
+        return false;
     }
-    if let Some(value) = absent(field) {
-        map.insert(field.name.to_owned(), value);
+    normalize_type(&field.ty, value, sealed);
+    if field.pointer {
+        return true;
     }
+    if field.omit_empty {
+        return !is_empty(&field.ty, value);
+    }
+    if sealed && is_empty_collection(&field.ty, value) {
+        *value = Value::Null;
+    }
+    true
+}
+
+/// The fields Go writes whether they are set or not.
+fn always(def: &'static TypeDef) -> &'static [&'static Field] {
+    def.derived.always.get_or_init(|| def.fields.iter().filter(|field| absent(field).is_some()).collect())
 }
 
 /// What Go writes for a field that is not set.
@@ -69,11 +84,11 @@ fn absent(field: &'static Field) -> Option<Value> {
     }
     match &field.ty {
         // `omitempty` means nothing to Go for a struct.
-        FieldType::Ref(name) => {
+        FieldType::Ref(to) => {
             if field.omit_zero {
                 return None;
             }
-            let def = type_named(name)?;
+            let def = to.def()?;
             if def.literal.is_some() {
                 return zero_special(&def.name, field.omit_empty);
             }
@@ -119,8 +134,8 @@ fn is_empty(ty: &FieldType, value: &Value) -> bool {
 
 fn normalize_type(ty: &'static FieldType, value: &mut Value, sealed: bool) {
     match ty {
-        FieldType::Ref(name) => {
-            if let Some(def) = type_named(name) {
+        FieldType::Ref(to) => {
+            if let Some(def) = to.def() {
                 bring(def, value, sealed);
             }
         }

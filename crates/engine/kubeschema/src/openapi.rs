@@ -98,7 +98,7 @@ fn literal(def: &TypeDef, text: &str, dialect: Dialect) -> Value {
 /// upstream, so theirs always does.
 fn property(field: &Field, dialect: Dialect) -> Value {
     let mut out = match &field.ty {
-        FieldType::Ref(name) if dialect == Dialect::V3 => json!({"allOf": [dialect.reference(name)]}),
+        FieldType::Ref(to) if dialect == Dialect::V3 => json!({"allOf": [dialect.reference(to.name())]}),
         ty => schema_of(ty, dialect, &field.element_enumeration),
     };
     let mut set = |key: &str, value: Value| out[key] = value;
@@ -136,7 +136,7 @@ fn schema_of(ty: &FieldType, dialect: Dialect, values: &[&str]) -> Value {
         FieldType::Int64 => json!({"type": "integer", "format": "int64"}),
         FieldType::Bool => json!({"type": "boolean"}),
         FieldType::Double => json!({"type": "number", "format": "double"}),
-        FieldType::Ref(name) => dialect.reference(name),
+        FieldType::Ref(to) => dialect.reference(to.name()),
         FieldType::List(element) => json!({"type": "array", "items": element_of(element, dialect, values)}),
         FieldType::Map(element) => {
             json!({"type": "object", "additionalProperties": element_of(element, dialect, values)})
@@ -147,7 +147,7 @@ fn schema_of(ty: &FieldType, dialect: Dialect, values: &[&str]) -> Value {
 fn element_of(element: &Element, dialect: Dialect, values: &[&str]) -> Value {
     let with_default = dialect == Dialect::V3 && element.zero_default;
     let mut out = match &element.ty {
-        FieldType::Ref(name) if with_default => json!({"allOf": [dialect.reference(name)]}),
+        FieldType::Ref(to) if with_default => json!({"allOf": [dialect.reference(to.name())]}),
         ty => schema_of(ty, dialect, &[]),
     };
     if with_default {

@@ -223,7 +223,7 @@ fn scalar(ty: &'static FieldType, wire: Wire<'_>, depth: usize) -> Result<Value,
         (FieldType::Bool, Wire::Number(number)) => json!(number != 0),
         (FieldType::Int32 | FieldType::Int64, Wire::Number(number)) => json!(number.cast_signed()),
         (FieldType::Double, Wire::Fixed(bits)) => json!(f64::from_bits(bits)),
-        (FieldType::Ref(name), Wire::Bytes(message)) => match type_named(name) {
+        (FieldType::Ref(to), Wire::Bytes(message)) => match to.def() {
             Some(def) => message_value(def, message, depth + 1)?,
             None => Value::Null,
         },

@@ -145,7 +145,7 @@ fn enumeration(values: &[&str]) -> Option<Arc<Rules>> {
 }
 
 fn field_node(field: &'static Field) -> Node {
-    if let FieldType::Ref(name) = &field.ty {
+    if let FieldType::Ref(to) = &field.ty {
         let patch = patch(field);
         let overrides = Overrides {
             patch: (patch != Patch::default()).then_some(patch),
@@ -154,7 +154,7 @@ fn field_node(field: &'static Field) -> Node {
             default: default(field),
             nullable: false,
         };
-        return Node::named_with(name.as_str(), source(), overrides);
+        return Node::named_with(to.name(), source(), overrides);
     }
     Node::new(Schema {
         go_type: field.go_type.map(Name::Borrowed),
@@ -170,8 +170,8 @@ fn field_node(field: &'static Field) -> Node {
 
 fn element_node(element: &'static Element, values: &[&'static str]) -> Node {
     let default = element.zero_default.then(|| Arc::new(zero(&element.ty)));
-    if let FieldType::Ref(name) = &element.ty {
-        return Node::named_with(name.as_str(), source(), Overrides { default, ..Overrides::default() });
+    if let FieldType::Ref(to) = &element.ty {
+        return Node::named_with(to.name(), source(), Overrides { default, ..Overrides::default() });
     }
     Node::new(Schema { default, rules: enumeration(values), ..plain(&element.ty, &[]) })
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use serde_json::Value;
+
 use crate::table::{full_name, index};
 
 /// A type: an object with fields, or one that has its own JSON form (times, quantities, raw JSON).
@@ -20,6 +22,15 @@ pub struct TypeDef {
     pub unions: Option<&'static str>,
     /// The whole schema as JSON where the type is not an object with fields.
     pub literal: Option<&'static str>,
+    pub(crate) derived: Derived,
+}
+
+/// What is asked about a type with every object of it, found out once.
+#[derive(Debug, Default)]
+pub(crate) struct Derived {
+    /// The fields that are written even where they are not set.
+    pub(crate) always: OnceLock<Vec<&'static Field>>,
+    defaults: OnceLock<Vec<(&'static str, Value)>>,
 }
 
 impl TypeDef {
@@ -27,7 +38,48 @@ impl TypeDef {
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|f| f.name.cmp(name)).ok().map(|at| &self.fields[at])
     }
+
+    /// The fields with a default other than the zero value, and that default.
+    pub fn defaults(&self) -> &[(&'static str, Value)] {
+        self.derived.defaults.get_or_init(|| {
+            let default = |field: &Field| Some((field.name, serde_json::from_str(field.default?).ok()?));
+            self.fields.iter().filter_map(default).collect()
+        })
+    }
 }
+
+/// A type that is named where it is used.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    name: String,
+    def: OnceLock<Option<&'static TypeDef>>,
+}
+
+impl Reference {
+    fn new(name: String) -> Self {
+        Self { name, def: OnceLock::new() }
+    }
+
+    /// The full name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type. Looked up once: objects are walked with every write.
+    #[must_use]
+    pub fn def(&self) -> Option<&'static TypeDef> {
+        *self.def.get_or_init(|| type_named(&self.name))
+    }
+}
+
+impl PartialEq for Reference {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Reference {}
 
 /// The JSON type of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +90,8 @@ pub enum FieldType {
     Bool,
     Double,
     Bytes,
-    /// Another type, by its full name.
-    Ref(String),
+    /// Another type.
+    Ref(Reference),
     List(Box<Element>),
     Map(Box<Element>),
 }
@@ -113,6 +165,7 @@ fn parse(at: usize) -> TypeDef {
         kinds: Vec::new(),
         unions: None,
         literal: None,
+        derived: Derived::default(),
     };
     while !rest.is_empty() {
         // JSON may hold blanks, so what is JSON takes the rest of the line.
@@ -195,7 +248,7 @@ fn parse_type(code: &str) -> FieldType {
         ("b", _) => FieldType::Bool,
         ("f", _) => FieldType::Double,
         ("y", _) => FieldType::Bytes,
-        ("@", name) => FieldType::Ref(full_name(name)),
+        ("@", name) => FieldType::Ref(Reference::new(full_name(name))),
         ("[", rest) => FieldType::List(element(rest)),
         ("{", rest) => FieldType::Map(element(rest)),
         _ => FieldType::String,
@@ -210,7 +263,7 @@ mod tests {
     fn every_type_parses_and_every_reference_resolves() {
         fn references(ty: &FieldType) -> Option<&str> {
             match ty {
-                FieldType::Ref(name) => Some(name),
+                FieldType::Ref(to) => Some(to.name()),
                 FieldType::List(e) | FieldType::Map(e) => references(&e.ty),
                 _ => None,
             }

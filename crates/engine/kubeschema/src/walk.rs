@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::types::{FieldType, TypeDef, type_named};
+use crate::types::{FieldType, TypeDef};
 
 /// Calls `visit` for the object `value` of type `def` and for every object inside it, parents first.
 pub fn visit_objects(
@@ -15,8 +15,8 @@ pub fn visit_objects(
         return;
     }
     visit(def, map);
-    for field in &def.fields {
-        if let Some(value) = map.get_mut(field.name) {
+    for (name, value) in map.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
+        if let Some(field) = def.field(name) {
             visit_type(&field.ty, value, visit);
         }
     }
@@ -28,8 +28,8 @@ fn visit_type(
     visit: &mut dyn FnMut(&'static TypeDef, &mut Map<String, Value>),
 ) {
     match ty {
-        FieldType::Ref(name) => {
-            if let Some(def) = type_named(name) {
+        FieldType::Ref(to) => {
+            if let Some(def) = to.def() {
                 visit_objects(def, value, visit);
             }
         }

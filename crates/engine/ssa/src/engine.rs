@@ -102,10 +102,10 @@ pub fn apply(request: Request<'_>, live: &Value, config: &Value, force: bool) ->
         let first = Request { manager: "before-first-apply", ..request };
         managed = track(first, &nothing, live, managed);
     }
-    let attempt = run(request, live, config, managed.clone(), force);
-    let attempt = match attempt {
+    let again = (request.manager == "kubectl").then(|| managed.clone());
+    let attempt = match (run(request, live, config, managed, force), again) {
         // kubectl may take over what it applied client-side before.
-        Err(ApplyError::Conflict(conflicts)) if request.manager == "kubectl" => {
+        (Err(ApplyError::Conflict(conflicts)), Some(managed)) => {
             match allowed_by_last_applied(request, live) {
                 Some(allowed) => {
                     let left = conflicts.without(&allowed);
@@ -118,7 +118,7 @@ pub fn apply(request: Request<'_>, live: &Value, config: &Value, force: bool) ->
                 None => Err(ApplyError::Conflict(conflicts)),
             }
         }
-        other => other,
+        (other, _) => other,
     };
     let mut object = attempt?;
     if request.manager == "kubectl" {
@@ -137,11 +137,10 @@ fn run(
     let ty = Ty::root(request.schema);
     reconcile_all(request, &mut managed);
     let identity = Identity::new(request.manager, true, request.api_version, request.subresource);
-    let last = managed.get(&identity).cloned();
     let set = field_set(config, ty).recursive_difference(request.reset);
     let merged = merge(live, config, ty);
-    let time = last.as_ref().and_then(|e| e.time.clone());
-    managed.put(Entry::new(identity.clone(), request.api_version, set, time));
+    let time = managed.get(&identity).and_then(|e| e.time.clone());
+    let last = managed.put(Entry::new(identity.clone(), request.api_version, set, time));
     let new = prune::prune(request, merged, &managed, &identity, last.as_ref());
     let (mut managed, _) =
         settle(request, live, &new, managed, &identity, force).map_err(ApplyError::Conflict)?;
@@ -230,12 +229,7 @@ fn settle(
     me: &Identity,
     force: bool,
 ) -> Result<(Managed, Comparison), ConflictError> {
-    let changes = compare(live, new, Ty::root(request.schema));
-    let mut visible = Comparison {
-        added: changes.added.clone(),
-        removed: changes.removed.clone(),
-        modified: changes.modified.clone(),
-    };
+    let mut visible = compare(live, new, Ty::root(request.schema));
     visible.exclude(request.reset);
     let mut conflicts = Vec::new();
     let mut others: Vec<(String, Option<Comparison>)> = Vec::new();

@@ -164,12 +164,13 @@ impl Managed {
         self.entries.iter().find(|e| e.identity == *identity)
     }
 
-    /// Adds an entry or replaces the one of the same identity.
-    pub(crate) fn put(&mut self, entry: Entry) {
-        match self.entries.iter_mut().find(|e| e.identity == entry.identity) {
-            Some(slot) => *slot = entry,
-            None => self.entries.push(entry),
+    /// Adds an entry or replaces the one of the same identity, which is returned.
+    pub(crate) fn put(&mut self, entry: Entry) -> Option<Entry> {
+        if let Some(slot) = self.entries.iter_mut().find(|e| e.identity == entry.identity) {
+            return Some(std::mem::replace(slot, entry));
         }
+        self.entries.push(entry);
+        None
     }
 
     pub(crate) fn remove(&mut self, identity: &Identity) -> Option<Entry> {

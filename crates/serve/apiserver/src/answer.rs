@@ -76,7 +76,7 @@ const METADATA: &[&str] = &[
 
 pub(crate) fn write_object(value: &Value) -> Vec<u8> {
     let Some(map) = value.as_object() else { return value.to_string().into_bytes() };
-    let mut out = Vec::with_capacity(512);
+    let mut out = Vec::with_capacity(2048);
     // The order of Go's types, as far as it shows: the type, then metadata; a Status has its own.
     let leading: &[&str] = if map.get("kind").is_some_and(|k| k == "Status") {
         &["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"]

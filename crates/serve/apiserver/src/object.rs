@@ -22,6 +22,11 @@ pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     slot.as_object_mut().expect("made an object above")
 }
 
+/// A field of the metadata, null where it is missing.
+pub(crate) fn meta_field<'a>(object: &'a Value, field: &str) -> &'a Value {
+    meta(object).and_then(|m| m.get(field)).unwrap_or(&Value::Null)
+}
+
 /// A string of the metadata, empty where it is missing.
 pub(crate) fn meta_str<'a>(object: &'a Value, field: &str) -> &'a str {
     meta(object).and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or_default()

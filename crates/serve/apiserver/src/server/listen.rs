@@ -48,7 +48,10 @@ impl Listener {
         if pki.is_none() && !address.ip().is_loopback() {
             return Err(ListenError::PlainHttp(address));
         }
-        let tls = pki.map(acceptor).transpose().map_err(ListenError::Tls)?;
+        let tls = match pki {
+            Some(pki) => Some(TlsAcceptor::from(Arc::new(pki.server_config()?))),
+            None => None,
+        };
         let socket =
             TcpListener::bind(address).await.map_err(|source| ListenError::Bind { address, source })?;
         Ok(Self { socket, tls })
@@ -89,28 +92,32 @@ impl Listener {
     }
 }
 
-fn acceptor(pki: &Pki) -> Result<TlsAcceptor, String> {
-    let text = |e: rustls::pki_types::pem::Error| e.to_string();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = rustls::RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(pki.ca.certificate.as_bytes()).map_err(text)?)
-        .map_err(|e| e.to_string())?;
-    let verifier =
-        rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-            .allow_unauthenticated()
-            .build()
-            .map_err(|e| e.to_string())?;
-    let chain = vec![CertificateDer::from_pem_slice(pki.server.certificate.as_bytes()).map_err(text)?];
-    let key = PrivateKeyDer::from_pem_slice(pki.server.key.as_bytes()).map_err(text)?;
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| e.to_string())?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)
-        .map_err(|e| e.to_string())?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+impl Pki {
+    /// How the server speaks TLS: certificates of clients are verified where they come with one.
+    pub fn server_config(&self) -> Result<rustls::ServerConfig, ListenError> {
+        let text = |e: rustls::pki_types::pem::Error| ListenError::Tls(e.to_string());
+        let refused = |e: rustls::Error| ListenError::Tls(e.to_string());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = rustls::RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_slice(self.ca.certificate.as_bytes()).map_err(text)?)
+            .map_err(refused)?;
+        let verifier =
+            rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                .allow_unauthenticated()
+                .build()
+                .map_err(|e| ListenError::Tls(e.to_string()))?;
+        let chain = vec![CertificateDer::from_pem_slice(self.server.certificate.as_bytes()).map_err(text)?];
+        let key = PrivateKeyDer::from_pem_slice(self.server.key.as_bytes()).map_err(text)?;
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(refused)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(refused)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
 }
 
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, server: ApiServer) {

@@ -8,6 +8,7 @@
 
 mod history;
 mod snapshot;
+mod text;
 mod wal;
 mod writer;
 
@@ -21,6 +22,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 pub use history::{Event, EventKind};
+use text::Unnumbered;
 
 /// When a write counts as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -468,10 +470,12 @@ impl Store {
     ) -> Result<(Arc<Entry>, Option<oneshot::Receiver<Result<(), String>>>), StoreError> {
         let (table, key): (Arc<str>, Arc<str>) = (Arc::from(table), Arc::from(key));
         let id = (table.clone(), key.clone());
-        let (delete, mut value) = match change {
+        let (delete, value) = match change {
             Change::Put(value) => (false, value),
             Change::Delete(value) => (true, value),
         };
+        // Written out before its turn: all other writers wait while this one has it.
+        let text = Unnumbered::write(value);
         let mut sequencer = self.shared.sequence();
         if let Some(reason) = &sequencer.failed {
             return Err(StoreError::Failed(reason.clone()));
@@ -488,10 +492,7 @@ impl Store {
             return Err(StoreError::Conflict);
         }
         let revision = sequencer.last + 1;
-        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            meta.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
-        }
-        let bytes = crate::answer::to_bytes(&value);
+        let bytes = text.number(revision);
         if bytes.len() > MAX_OBJECT && !delete {
             return Err(StoreError::TooLarge);
         }

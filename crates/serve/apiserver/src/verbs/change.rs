@@ -383,21 +383,20 @@ fn keep_but_resources(object: &mut Value, old: &Value) {
     }
 }
 
+/// The fields outside metadata and status.
+fn body(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let own = |key: &String| !matches!(key.as_str(), "metadata" | "status" | "kind" | "apiVersion");
+    object.as_object().into_iter().flatten().filter(move |(key, _)| own(key))
+}
+
 /// A change outside metadata and status is a new generation; for some types one of annotations or labels is, too.
 fn set_generation(kept: bool, noted: Option<&str>, object: &mut Value, old: &Value) {
     if !kept {
         return;
     }
-    let body = |o: &Value| {
-        let mut map = o.as_object().cloned().unwrap_or_default();
-        for field in ["metadata", "status", "kind", "apiVersion"] {
-            map.remove(field);
-        }
-        map
-    };
     let before = object::generation(old);
     let noted = noted.is_some_and(|at| object.pointer(at) != old.pointer(at));
-    let grown = if body(object) == body(old) && !noted { before } else { before + 1 };
+    let grown = if noted || !body(object).eq(body(old)) { before + 1 } else { before };
     if grown > 0 {
         object::set_meta(object, "generation", grown);
     }

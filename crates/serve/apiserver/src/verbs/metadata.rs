@@ -255,21 +255,22 @@ pub(crate) fn merge_owners(call: &crate::server::Call, object: &mut Value) {
 
 /// Rules on the metadata of a changed object. Upstream runs the immutability checks twice, and reports them twice.
 pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut out = Vec::new();
     let twice = rt.behaviour.checks_metadata_twice();
+    let (common, entries) = (check_common(object), check_entries(object));
+    let mut changes = check_added_finalizers(object, old);
+    changes.extend(check_immutable(object, old));
     // Upstream checks the whole of metadata in the store, what may change once more, and most types do both again.
-    out.extend(check_common(object));
-    out.extend(check_entries(object));
+    let mut out = common.clone();
+    out.extend_from_slice(&entries);
     if twice {
-        out.extend(check_entries(object));
+        out.extend(entries);
     }
     if rt.behaviour.repeats_metadata() {
-        out.extend(check_common(object));
+        out.extend(common);
     }
-    let rounds = if twice { 2 } else { 1 };
-    for _ in 0..rounds {
-        out.extend(check_added_finalizers(object, old));
-        out.extend(check_immutable(object, old));
+    out.extend_from_slice(&changes);
+    if twice {
+        out.extend(changes);
     }
     out
 }
@@ -296,10 +297,9 @@ fn check_immutable(object: &Value, old: &Value) -> Vec<FieldError> {
     for field in
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
-        let get = |o: &Value| o.get("metadata").and_then(|m| m.get(field)).cloned().unwrap_or(Value::Null);
-        let (new, before) = (get(object), get(old));
+        let (new, before) = (object::meta_field(object, field), object::meta_field(old, field));
         if new != before {
-            out.push(FieldError::invalid(format!("metadata.{field}"), &new, "field is immutable"));
+            out.push(FieldError::invalid(format!("metadata.{field}"), new, "field is immutable"));
         }
     }
     if object::generation(object) < object::generation(old) {

@@ -31,10 +31,8 @@ pub(super) fn apply(def: &'static TypeDef, object: &mut Value) {
 
 /// Defaults that the type itself declares (`+default`), such as the protocol of a port.
 fn schema_defaults(def: &TypeDef, map: &mut Object) {
-    for field in &def.fields {
-        if let Some(value) = field.default.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            put(map, field.name, value);
-        }
+    for (name, value) in def.defaults() {
+        put(map, name, value.clone());
     }
 }
 
