@@ -442,11 +442,11 @@ fn bad_time(text: &str, layout: &str) -> String {
         ("04", 2, b':'),
         ("05", 2, 0),
     ];
-    let quoted = crate::field_error::go_quote(text);
+    let quoted = fl_golang::quote(text);
     let complain = |rest: &str, piece: &str| {
         format!(
             "parsing time {quoted} as \"{layout}\": cannot parse {} as \"{piece}\"",
-            crate::field_error::go_quote(rest)
+            fl_golang::quote(rest)
         )
     };
     let mut rest = text;
