@@ -12,6 +12,7 @@ mod deployment;
 mod job;
 mod network;
 mod pods;
+mod quota;
 mod replicas;
 mod stateful;
 mod volume;
@@ -43,7 +44,7 @@ const BURST: Duration = Duration::from_millis(20);
 
 /// Starts the simulation.
 pub(crate) fn start(inner: &Arc<Inner>, options: SimulateOptions) -> Vec<tokio::task::JoinHandle<()>> {
-    vec![tokio::spawn(run(Arc::downgrade(inner), options))]
+    vec![tokio::spawn(run(Arc::downgrade(inner), options)), tokio::spawn(quota::run(Arc::downgrade(inner)))]
 }
 
 async fn run(inner: Weak<Inner>, options: SimulateOptions) {

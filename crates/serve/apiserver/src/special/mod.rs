@@ -4,7 +4,7 @@
 mod claims;
 mod classes;
 mod pods;
-mod quota;
+pub(crate) mod quota;
 mod rbac;
 mod security;
 mod services;
