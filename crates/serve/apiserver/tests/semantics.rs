@@ -412,7 +412,7 @@ async fn quotas_are_counted_where_workloads_are_simulated() {
     assert_eq!(counted["status"]["used"], json!({"configmaps": "1", "pods": "0", "cpu": "0"}));
     assert_eq!(counted["status"]["hard"], counted["spec"]["hard"]);
 
-    // Those of a controller are charged to nobody's request, and count all the same; a pod that has ended does not.
+    // Pods of a controller count like others, and one that does not fit is not made before there is room.
     let job = |name: &str| {
         json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": name},
         "spec": {"template": {"metadata": {"annotations": {"fluorite.dev/simulate": "pending"}}, "spec": {
@@ -438,4 +438,21 @@ async fn quotas_are_counted_where_workloads_are_simulated() {
     let fewer = client.until(&path, |_, q| q["status"]["hard"].get("cpu").is_none()).await;
     assert_eq!(fewer["status"]["used"], json!({"configmaps": "2", "pods": "0"}));
     assert_eq!(client.get(&format!("{quotas}/t")).await.1["status"]["used"], json!({"pods": "0"}));
+
+    client
+        .send("PATCH", &path, "application/merge-patch+json", &json!({"spec": {"hard": {"pods": "1"}}}))
+        .await;
+    client.until(&path, |_, q| q["status"]["hard"]["pods"] == "1").await;
+    let deployment = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {
+        "replicas": 2, "selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": {"labels": {"app": "d"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    client.post(deployments, &deployment).await;
+    let one = client.until(&format!("{deployments}/d"), |_, d| d["status"]["readyReplicas"].is_u64()).await;
+    assert_eq!(one["status"]["readyReplicas"], 1, "there is no room for two");
+    client
+        .send("PATCH", &path, "application/merge-patch+json", &json!({"spec": {"hard": {"pods": "5"}}}))
+        .await;
+    client.until(&format!("{deployments}/d"), |_, d| d["status"]["readyReplicas"] == 2).await;
+    client.until(&path, |_, q| q["status"]["used"]["pods"] == "2").await;
 }

@@ -25,7 +25,7 @@ use crate::server::{Inner, SimulateOptions};
 use world::World;
 
 /// The tables a change of which is worth a look.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "apps/deployments",
     "apps/replicasets",
     "apps/statefulsets",
@@ -37,6 +37,7 @@ const TABLES: [&str; 11] = [
     "/services",
     "/nodes",
     "/namespaces",
+    "/resourcequotas",
 ];
 
 /// How long to wait for more changes before looking.

@@ -88,6 +88,16 @@ pub(crate) fn prepare_create(
     }
 }
 
+/// Admits a pod that a simulated controller makes, as if it had asked for it: by the ranges and quotas of its namespace.
+pub(crate) async fn admit_pod(inner: &Arc<Inner>, object: &mut Value) -> Outcome<()> {
+    let Some(rt) = inner.registry().find("", "v1", "pods").cloned() else { return Ok(()) };
+    let (namespace, name) =
+        (crate::object::namespace(object).to_owned(), crate::object::name(object).to_owned());
+    let target = Target { rt, namespace, name, subresource: String::new() };
+    pods::limits(inner, &target, object, &target.name)?;
+    charge_quotas(inner, &target, object, None, false).await
+}
+
 /// A request for a certificate says who made it; the server knows.
 fn sign(call: &Call, object: &mut Value) {
     let user = call.user.to_json();
