@@ -33,7 +33,11 @@ pub(super) fn apply(def: &'static TypeDef, object: &mut Value) {
 fn schema_defaults(def: &TypeDef, map: &mut Object) {
     for field in &def.fields {
         if let Some(value) = field.default.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-            put(map, field.name, value);
+            if field.pointer {
+                put_pointer(map, field.name, value);
+            } else {
+                put(map, field.name, value);
+            }
         }
     }
 }
