@@ -153,55 +153,57 @@ fn go_bool(value: &str) -> Option<bool> {
     }
 }
 
-/// One line of comma separated values; a value in double quotes may hold commas.
-fn csv(line: &str) -> Result<Vec<String>, String> {
-    if line.is_empty() {
+/// The items of a flag that takes a list: one line of comma separated values, of which those in double quotes may hold commas.
+/// What follows the line is not looked at.
+///
+/// # Errors
+/// Quotes are where none may be. The sentence is the one of Go's CSV reader, which counts columns in bytes.
+pub fn csv(text: &str) -> Result<Vec<String>, String> {
+    if text.is_empty() {
         return Ok(Vec::new());
     }
-    let (mut out, mut rest) = (Vec::new(), line);
+    let (mut out, mut rest) = (Vec::new(), text);
+    let column = |rest: &str| text.len() - rest.len() + 1;
     loop {
-        if let Some(inner) = rest.strip_prefix('"') {
-            let (value, after) = quoted_field(inner)?;
-            out.push(value);
-            match after.strip_prefix(',') {
-                Some(more) => rest = more,
-                None if after.is_empty() => return Ok(out),
-                None => {
-                    return Err("parse error on line 1: extraneous or missing \" in quoted-field".to_owned());
-                }
+        let after = if let Some(inner) = rest.strip_prefix('"') {
+            let (value, after) = quoted_field(inner).ok_or_else(|| extraneous(column("")))?;
+            if !after.is_empty() && !after.starts_with([',', '\n']) {
+                return Err(extraneous(column(after) - 1));
             }
-            continue;
-        }
-        let (field, more) = match rest.split_once(',') {
-            Some((field, more)) => (field, Some(more)),
-            None => (rest, None),
+            out.push(value);
+            after
+        } else {
+            let (field, after) = rest.split_at(rest.find([',', '\n']).unwrap_or(rest.len()));
+            if let Some(at) = field.find('"') {
+                let column = column(rest) + at;
+                return Err(format!("parse error on line 1, column {column}: bare \" in non-quoted-field"));
+            }
+            out.push(field.to_owned());
+            after
         };
-        if field.contains('"') {
-            return Err("parse error on line 1: bare \" in non-quoted field".to_owned());
-        }
-        out.push(field.to_owned());
-        match more {
+        match after.strip_prefix(',') {
             Some(more) => rest = more,
             None => return Ok(out),
         }
     }
 }
 
-/// The field up to its closing quote (`""` is a quote in it) and what follows.
-fn quoted_field(text: &str) -> Result<(String, &str), String> {
+fn extraneous(column: usize) -> String {
+    format!("parse error on line 1, column {column}: extraneous or missing \" in quoted-field")
+}
+
+/// The field up to its closing quote (`""` is a quote in it) and what follows; nothing when there is no such quote.
+fn quoted_field(text: &str) -> Option<(String, &str)> {
     let (mut value, mut rest) = (String::new(), text);
     loop {
-        let Some(at) = rest.find('"') else {
-            return Err("parse error on line 1: extraneous or missing \" in quoted-field".to_owned());
-        };
-        value.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        match rest.strip_prefix('"') {
+        let (part, after) = rest.split_once('"')?;
+        value.push_str(part);
+        match after.strip_prefix('"') {
             Some(more) => {
                 value.push('"');
                 rest = more;
             }
-            None => return Ok((value, rest)),
+            None => return Some((value, after)),
         }
     }
 }
@@ -228,7 +230,15 @@ mod tests {
         assert_eq!(list("l", "").read("a=b,c=d").unwrap(), ["a=b", "c=d"]);
         assert_eq!(list("l", "").read("\"a,b\",c,").unwrap(), ["a,b", "c", ""]);
         assert_eq!(list("l", "").read("\"a\"\"b\"").unwrap(), ["a\"b"]);
-        assert!(list("l", "").read("a\"b").is_err() && list("l", "").read("\"a").is_err());
+        assert_eq!(list("l", "").read("a\nb").unwrap(), ["a"]);
+        for (text, why) in [
+            ("a\"b", "column 2: bare \" in non-quoted-field"),
+            ("x,y\"z", "column 4: bare \" in non-quoted-field"),
+            ("\"a", "column 3: extraneous or missing \" in quoted-field"),
+            ("x,\"a\"b", "column 5: extraneous or missing \" in quoted-field"),
+        ] {
+            assert_eq!(csv(text).unwrap_err(), format!("parse error on line 1, {why}"), "{text}");
+        }
         assert_eq!(repeated("r", "").read("a,b").unwrap(), ["a,b"]);
     }
 }

@@ -43,4 +43,5 @@ pub const VERSION_LINE: &str = "version 2.9.5";
 /// What `fluorite up` writes as the manager of the objects it makes, and the commands look for.
 pub const UP_MANAGER: &str = "fluorite-up";
 
+pub use flag::csv as list_items;
 pub use mount::{Definition, Flux, Wanted, program};

@@ -54,7 +54,7 @@ impl Charts {
             if !matches!(chart.metadata.api_version.as_str(), "v1" | "v2") {
                 return Err("only the Chart API v2 is supported".to_owned());
             }
-            let record = ChartRecord::of(&chart);
+            let record = ChartRecord::of(&chart).map_err(|error| error.to_string())?;
             drop_null_defaults(&mut chart);
             let version = chart.metadata.version.clone();
             Ok(LoadedChart { compiled: Arc::new(CompiledChart::new(chart)), record, version })

@@ -71,7 +71,7 @@ fn write_chart(tar: &mut Archive, chart: &Chart, below: &str) -> Result<(), Pack
         file("values.schema.json", schema, times.schema)?;
     }
     for inner in chart.templates.iter().chain(&chart.files) {
-        file(&inner.name, inner.data.as_bytes(), inner.modified)?;
+        file(&inner.name, inner.data.read()?.as_bytes(), inner.modified)?;
     }
     for inner in &chart.dependencies {
         write_chart(tar, inner, &format!("{base}/charts/"))?;

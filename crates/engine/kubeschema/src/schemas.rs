@@ -164,19 +164,26 @@ fn field_node(field: &'static Field) -> Node {
         patch: patch(field),
         default: default(field),
         rules: enumeration(&field.enumeration),
-        ..plain(&field.ty, &field.element_enumeration)
+        ..plain(&field.ty, &field.element_enumeration, field.go_type)
     })
 }
 
-fn element_node(element: &'static Element, values: &[&'static str]) -> Node {
+fn element_node(element: &'static Element, values: &[&'static str], go_type: Option<&'static str>) -> Node {
     let default = element.zero_default.then(|| Arc::new(zero(&element.ty)));
     if let FieldType::Ref(to) = &element.ty {
         return Node::named_with(to.name(), source(), Overrides { default, ..Overrides::default() });
     }
-    Node::new(Schema { default, rules: enumeration(values), ..plain(&element.ty, &[]) })
+    let rules = enumeration(values);
+    Node::new(Schema {
+        go_type: go_type.map(Name::Borrowed),
+        default,
+        rules,
+        ..plain(&element.ty, &[], go_type)
+    })
 }
 
-fn plain(ty: &'static FieldType, element_values: &[&'static str]) -> Schema {
+/// The schema of an unnamed type; `go_type` is Go's name of it, which also says what its elements are.
+fn plain(ty: &'static FieldType, element_values: &[&'static str], go_type: Option<&'static str>) -> Schema {
     let of = |ty: Type, format: Option<&'static str>| Schema {
         ty,
         format: format.map(Name::Borrowed),
@@ -190,10 +197,11 @@ fn plain(ty: &'static FieldType, element_values: &[&'static str]) -> Schema {
         FieldType::Bool => of(Type::Boolean, None),
         FieldType::Double => of(Type::Number, Some("double")),
         FieldType::List(element) => {
-            Schema { items: Some(element_node(element, element_values)), ..of(Type::Array, None) }
+            let inner = go_type.and_then(|name| name.strip_prefix("[]"));
+            Schema { items: Some(element_node(element, element_values, inner)), ..of(Type::Array, None) }
         }
         FieldType::Map(element) => Schema {
-            additional: Additional::Schema(element_node(element, element_values)),
+            additional: Additional::Schema(element_node(element, element_values, None)),
             ..of(Type::Object, None)
         },
         FieldType::Ref(_) => Schema::default(),

@@ -30,7 +30,7 @@ pub struct TypeDef {
 pub(crate) struct Derived {
     /// The fields that are written even where they are not set.
     pub(crate) always: OnceLock<Vec<&'static Field>>,
-    defaults: OnceLock<Vec<(&'static str, Value)>>,
+    defaults: OnceLock<Vec<(usize, Value)>>,
 }
 
 impl TypeDef {
@@ -40,11 +40,13 @@ impl TypeDef {
     }
 
     /// The fields with a default other than the zero value, and that default.
-    pub fn defaults(&self) -> &[(&'static str, Value)] {
-        self.derived.defaults.get_or_init(|| {
-            let default = |field: &Field| Some((field.name, serde_json::from_str(field.default?).ok()?));
-            self.fields.iter().filter_map(default).collect()
-        })
+    pub fn defaults(&self) -> impl Iterator<Item = (&Field, &Value)> {
+        let found = self.derived.defaults.get_or_init(|| {
+            let default =
+                |(at, field): (usize, &Field)| Some((at, serde_json::from_str(field.default?).ok()?));
+            self.fields.iter().enumerate().filter_map(default).collect()
+        });
+        found.iter().map(|(at, value)| (&self.fields[*at], value))
     }
 }
 

@@ -136,15 +136,18 @@ struct StoredFile {
 
 impl ChartRecord {
     /// The record of a loaded chart. Subcharts are not stored, as in Helm.
-    pub fn of(chart: &Chart) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// A file of the chart cannot be read any more.
+    pub fn of(chart: &Chart) -> std::io::Result<Self> {
+        Ok(Self {
             metadata: (&chart.metadata).into(),
             lock: part(&chart.lock.to_json()),
-            templates: part(&files(&chart.templates)),
+            templates: part(&files(&chart.templates)?),
             values: part(&chart.values.to_json()),
             schema: chart.schema.as_deref().and_then(|schema| part(&STANDARD.encode(schema))),
-            files: part(&files(&chart.files)),
-        }
+            files: part(&files(&chart.files)?),
+        })
     }
 
     /// The same with the dependency list as conditions and tags left it.
@@ -185,10 +188,10 @@ fn part<T: Serialize + ?Sized>(value: &T) -> Part {
     RawValue::from_string(text).ok().map(Into::into)
 }
 
-fn files(files: &[File]) -> Vec<StoredFile> {
-    let stored = |file: &File| StoredFile {
-        name: file.name.clone(),
-        data: Some(STANDARD.encode(file.data.as_bytes())),
+fn files(files: &[File]) -> std::io::Result<Vec<StoredFile>> {
+    let stored = |file: &File| {
+        let data = Some(STANDARD.encode(file.data.read()?.as_bytes()));
+        Ok(StoredFile { name: file.name.clone(), data })
     };
     files.iter().map(stored).collect()
 }

@@ -83,7 +83,7 @@ fn writing_and_reading_changes_nothing() {
 fn charts_are_stored_as_helm_stores_them() {
     let files = DiskFiles::open(&folder().join("chart")).expect("the chart");
     let chart = Loader::new().directory(&files).expect("a chart");
-    let ours = serde_json::to_value(ChartRecord::of(&chart)).expect("JSON");
+    let ours = serde_json::to_value(ChartRecord::of(&chart).expect("in memory")).expect("JSON");
     let theirs = serde_json::to_value(&history().releases[0].chart).expect("JSON");
     for key in ["metadata", "values", "schema", "lock"] {
         assert_eq!(ours[key], theirs[key], "{key}");

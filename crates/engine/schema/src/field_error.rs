@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub use fl_golang::quote as go_quote;
-
 /// What is wrong with a field. The names are those of Kubernetes' `field.ErrorType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
@@ -138,7 +136,7 @@ impl fmt::Display for FieldError {
 /// A value as Go prints it in a field error: strings quoted, `null` for nil, maps and lists as JSON.
 fn print_value(value: &Value) -> String {
     match value {
-        Value::String(s) => go_quote(s),
+        Value::String(s) => fl_golang::quote(s),
         Value::Number(n) if n.is_f64() => crate::golang::float(n.as_f64().unwrap_or_default()),
         other => crate::golang::escape_html(&other.to_string()),
     }

@@ -33,7 +33,7 @@ pub use custom::{check_embedded, coerce};
 pub use decode::{DecodeError, Decoded, Misfit, Shape, StrictError, check_value, decode, decode_value};
 pub use defaulting::default;
 pub use definition::{RuleCheck, RuleVerdict, validate_definition, webhook_url_problems};
-pub use field_error::{FieldError, FieldErrorKind, go_quote};
+pub use field_error::{FieldError, FieldErrorKind};
 pub use go_syntax::go_syntax_error;
 pub use lists::check_list_types;
 pub use model::{

@@ -118,14 +118,8 @@ fn check_type(value: &Value, schema: &Schema, path: &str) -> Outcome {
 }
 
 fn type_error(path: &str, want: &str, found: &str) -> Found {
-    let text = format!("{path} in body must be of type {want}: {}", crate::field_error::go_quote(found));
-    Found::new(
-        FieldErrorKind::TypeInvalid,
-        path,
-        Some(crate::field_error::go_quote(found)),
-        text.clone(),
-        text,
-    )
+    let text = format!("{path} in body must be of type {want}: {}", fl_golang::quote(found));
+    Found::new(FieldErrorKind::TypeInvalid, path, Some(fl_golang::quote(found)), text.clone(), text)
 }
 
 fn check_enum(value: &Value, rules: Option<&Rules>, path: &str) -> Outcome {
@@ -136,7 +130,7 @@ fn check_enum(value: &Value, rules: Option<&Rules>, path: &str) -> Outcome {
     let names: Vec<String> = rules
         .enumeration
         .iter()
-        .map(|v| crate::field_error::go_quote(&v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
+        .map(|v| fl_golang::quote(&v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
         .collect();
     let detail = format!("supported values: {}", names.join(", "));
     let shown: Vec<String> = rules.enumeration.iter().map(golang::plain).collect();
@@ -288,7 +282,7 @@ fn check_object(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, 
 fn check_alternatives(value: &Value, old: Option<&Value>, rules: Option<&Rules>, path: &str) -> Outcome {
     let mut out = Outcome { matched: 1, ..Outcome::default() };
     let Some(rules) = rules else { return out };
-    let quoted = || crate::field_error::go_quote(path);
+    let quoted = || fl_golang::quote(path);
     if !rules.any_of.is_empty() {
         let mut best: Option<Outcome> = None;
         let mut fits = false;

@@ -31,9 +31,9 @@ impl Identity {
 
     /// As conflicts name it.
     pub(crate) fn print(&self) -> String {
-        let mut text = fl_schema::go_quote(&self.manager);
+        let mut text = fl_golang::quote(&self.manager);
         if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {}", fl_schema::go_quote(&self.subresource)));
+            text.push_str(&format!(" with subresource {}", fl_golang::quote(&self.subresource)));
         }
         if !self.applied {
             text.push_str(&format!(" using {}", self.api_version));

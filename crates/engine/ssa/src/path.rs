@@ -121,7 +121,7 @@ pub fn print_path(path: &[PathElement]) -> String {
 
 fn print(value: &Value) -> String {
     match value {
-        Value::String(text) => fl_schema::go_quote(text),
+        Value::String(text) => fl_golang::quote(text),
         Value::Array(list) => format!("[{}]", list.iter().map(print).collect::<Vec<_>>().join(",")),
         Value::Object(map) => map.iter().map(|(k, v)| format!("{k}={}", print(v))).collect(),
         other => other.to_string(),

@@ -393,3 +393,66 @@ async fn a_namespace_that_is_changed_on_its_way_out_still_waits_for_its_content(
     client.send("PATCH", &inside, "application/merge-patch+json", &free).await;
     client.until(&path, |code, _| code == 404).await;
 }
+
+/// The status of quotas beside simulated workloads, as the controller of a real cluster writes it.
+#[tokio::test(start_paused = true)]
+async fn quotas_are_counted_where_workloads_are_simulated() {
+    let simulate = SimulateOptions { ready_after: std::time::Duration::from_millis(10), nodes: 1 };
+    let client = Client::new(Options { simulate: Some(simulate), ..Options::default() }).await;
+    client.post(MAPS, &map("early")).await;
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    let quota = |name: &str, spec: Value| json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": name}, "spec": spec});
+    let hard = json!({"configmaps": "2", "pods": "9", "cpu": "2000m", "count/widgets.example.com": "1"});
+    assert_eq!(client.post(quotas, &quota("q", json!({"hard": hard}))).await.0, 201);
+    let scoped = json!({"hard": {"pods": "1"}, "scopes": ["Terminating"]});
+    assert_eq!(client.post(quotas, &quota("t", scoped)).await.0, 201);
+    let path = format!("{quotas}/q");
+    let counted = client.until(&path, |_, q| q["status"]["used"]["configmaps"] == "1").await;
+    // Nothing is known of a type that is not there.
+    assert_eq!(counted["status"]["used"], json!({"configmaps": "1", "pods": "0", "cpu": "0"}));
+    assert_eq!(counted["status"]["hard"], counted["spec"]["hard"]);
+
+    // Pods of a controller count like others, and one that does not fit is not made before there is room.
+    let job = |name: &str| {
+        json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": name},
+        "spec": {"template": {"metadata": {"annotations": {"fluorite.dev/simulate": "pending"}}, "spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "300m"}}}]}}}})
+    };
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    client.post(jobs, &job("a")).await;
+    client
+        .until(&path, |_, q| q["status"]["used"]["cpu"] == "300m" && q["status"]["used"]["pods"] == "1")
+        .await;
+    client
+        .send("DELETE", &format!("{jobs}/a?propagationPolicy=Background"), "application/json", &Value::Null)
+        .await;
+    client.until(&path, |_, q| q["status"]["used"]["cpu"] == "0").await;
+
+    assert_eq!(client.post(MAPS, &map("second")).await.0, 201);
+    assert_eq!(client.post(MAPS, &map("third")).await.0, 403);
+    client.send("DELETE", &format!("{MAPS}/early"), "application/json", &Value::Null).await;
+    client.until(&path, |_, q| q["status"]["used"]["configmaps"] == "1").await;
+    assert_eq!(client.post(MAPS, &map("third")).await.0, 201);
+    let less = json!({"spec": {"hard": {"cpu": null}}});
+    client.send("PATCH", &path, "application/merge-patch+json", &less).await;
+    let fewer = client.until(&path, |_, q| q["status"]["hard"].get("cpu").is_none()).await;
+    assert_eq!(fewer["status"]["used"], json!({"configmaps": "2", "pods": "0"}));
+    assert_eq!(client.get(&format!("{quotas}/t")).await.1["status"]["used"], json!({"pods": "0"}));
+
+    client
+        .send("PATCH", &path, "application/merge-patch+json", &json!({"spec": {"hard": {"pods": "1"}}}))
+        .await;
+    client.until(&path, |_, q| q["status"]["hard"]["pods"] == "1").await;
+    let deployment = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {
+        "replicas": 2, "selector": {"matchLabels": {"app": "d"}}, "template": {"metadata": {"labels": {"app": "d"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    client.post(deployments, &deployment).await;
+    let one = client.until(&format!("{deployments}/d"), |_, d| d["status"]["readyReplicas"].is_u64()).await;
+    assert_eq!(one["status"]["readyReplicas"], 1, "there is no room for two");
+    client
+        .send("PATCH", &path, "application/merge-patch+json", &json!({"spec": {"hard": {"pods": "5"}}}))
+        .await;
+    client.until(&format!("{deployments}/d"), |_, d| d["status"]["readyReplicas"] == 2).await;
+    client.until(&path, |_, q| q["status"]["used"]["pods"] == "2").await;
+}

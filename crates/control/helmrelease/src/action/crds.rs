@@ -58,10 +58,10 @@ impl Action<'_> {
     async fn read_crds(&self, files: &[fl_helm::Crd]) -> Result<Vec<Target>, ActionError> {
         let mut crds = Vec::new();
         for file in files {
-            let targets =
-                build(self.cluster, &file.data.to_text(), self.namespace).await.map_err(|error| {
-                    error.within(&format!("failed to parse CustomResourceDefinitions from {}", file.source))
-                })?;
+            let text = file.data.read().map_err(|error| ActionError::failed(error.to_string()))?;
+            let targets = build(self.cluster, &text.to_text(), self.namespace).await.map_err(|error| {
+                error.within(&format!("failed to parse CustomResourceDefinitions from {}", file.source))
+            })?;
             for mut target in targets {
                 let id = &target.reference.id;
                 if id.group != GROUP || id.kind != "CustomResourceDefinition" {

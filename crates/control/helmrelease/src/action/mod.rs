@@ -143,7 +143,7 @@ impl Action<'_> {
             record = record.with_values(values);
         }
         Ok(Rendered {
-            manifest: release.manifest_text(false),
+            manifest: release.manifest_text(),
             hooks: release.hooks.iter().map(Hook::from).collect(),
             notes: release.notes,
             chart: record,

@@ -414,7 +414,7 @@ mod tests {
             )]))
             .expect("rendered");
         assert_eq!(
-            release.manifest_text(false),
+            release.manifest_text(),
             "---\n# Source: c/templates/a.yaml\napiVersion: v1\ndata:\n  b: \"1\"\nkind: ConfigMap\nmetadata:\n  labels:\n    \
              helm.toolkit.fluxcd.io/name: app\n    helm.toolkit.fluxcd.io/namespace: ns\n  name: a\n\n"
         );
@@ -509,7 +509,7 @@ mod tests {
         ];
         let release =
             PostRenderer::of(&object(spec), Defaults::default()).run(rendered(&files)).expect("rendered");
-        let text = release.manifest_text(false);
+        let text = release.manifest_text();
         for part in ["x: why", "image: nginx:2", "team: a", "note: b"] {
             assert!(text.contains(part), "{part} in {text}");
         }
@@ -531,7 +531,7 @@ mod tests {
         let release =
             PostRenderer::of(&object(spec), Defaults::default()).run(rendered(&files)).expect("rendered");
         assert!(!release.hooks[0].manifest.contains("toolkit"));
-        assert!(release.manifest_text(false).contains("toolkit"));
+        assert!(release.manifest_text().contains("toolkit"));
     }
 
     #[test]

@@ -149,7 +149,8 @@ pub(crate) async fn inventory(
         references.push(reference);
     }
     for crd in crds {
-        let objects = read_manifest(&crd.data.to_text())
+        let text = crd.data.read().map_err(|error| error.to_string())?;
+        let objects = read_manifest(&text.to_text())
             .map_err(|error| format!("failed to parse CRD {}: {error}", crd.source))?;
         references.extend(objects.iter().filter_map(|object| ObjectRef::of(object).ok()));
     }

@@ -301,7 +301,7 @@ fn merge(chart: &Chart, options: &BuildOptions) -> Result<(Tree, Vec<String>), S
             }
             return Err(format!("no values file found at path '{path}'"));
         };
-        let values = fl_helm::values_from_yaml(file.data.as_bytes())
+        let values = fl_helm::values_from_yaml(file.data.read().map_err(|e| e.to_string())?.as_bytes())
             .map_err(|e| format!("unmarshaling values from '{path}' failed: {e}"))?;
         merged = fl_helm::merge_values(merged, &values);
         used.push(path.clone());

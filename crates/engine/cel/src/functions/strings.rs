@@ -56,7 +56,7 @@ pub(super) fn call<'a>(scope: &mut Scope<'a, '_>, name: &str, args: &[Value<'a>]
         ("split", [Value::Text(glue)]) => split(text, glue, -1),
         ("split", [Value::Text(glue), Value::Int(count)]) => split(text, glue, *count),
         ("format", [Value::List(list)]) => return Some(format::format(text, list)),
-        ("strings.quote", []) => Value::text(fl_schema::go_quote(text)),
+        ("strings.quote", []) => Value::text(fl_golang::quote(text)),
         _ => return None,
     }))
 }

@@ -93,14 +93,14 @@ pub(crate) fn read(
         let read = if is_deferred(&file.name) {
             // Passed over on the way to the next entry: what cannot be read is refused now and not later.
             let packed = deferred.get_or_insert_with(|| Arc::new(Packed::new(again())));
-            file.kept = Some(Content::packed(Arc::clone(packed), count));
+            file.kept = Some(Content::packed(Arc::clone(packed), count, &file.name));
             size
         } else if !is_for_loader(&file.name) && size <= PREPARED {
             let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
             if in_chart(&file.name).starts_with("templates/") {
                 ahead.found(&raw_name, &content);
             }
-            file.kept = Some(content);
+            file.kept = Some(content.into());
             read
         } else {
             file.data.reserve_exact(usize::try_from(size).unwrap_or(0).min(1 << 20));
@@ -173,7 +173,7 @@ fn is_for_loader(name: &str) -> bool {
 const PREPARED: u64 = 1 << 20;
 
 /// Reads a file into where it stays, and says how many bytes there were.
-fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Content, u64)> {
+fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Str, u64)> {
     let mut room: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let bytes = Arc::get_mut(&mut room).expect("nobody else has it yet");
     let mut read = 0;
@@ -205,23 +205,20 @@ fn in_chart(mut name: &str) -> &str {
 }
 
 /// The deferred files of an archive that [`read`] has accepted, by their number.
-pub(super) fn read_deferred(packed: impl BufRead) -> HashMap<usize, Str> {
+pub(super) fn read_deferred(packed: impl BufRead) -> std::io::Result<HashMap<usize, Str>> {
     let mut tar = tar::Archive::new(Unzipped::new(packed));
     let mut contents = HashMap::new();
-    for (count, entry) in tar.entries_with_seek().into_iter().flatten().enumerate() {
-        // The same archive was read to its end before; nothing can be wrong with it now.
-        let Ok(mut entry) = entry else { break };
+    for (count, entry) in tar.entries_with_seek()?.enumerate() {
+        let mut entry = entry?;
         let name = checked_name(&String::from_utf8_lossy(&entry.path_bytes()));
         if name.is_ok_and(|name| is_deferred(&name)) {
             let mut content = Vec::with_capacity(usize::try_from(entry.size()).unwrap_or(0).min(1 << 20));
-            if entry.read_to_end(&mut content).is_err() {
-                break;
-            }
+            entry.read_to_end(&mut content)?;
             trim_bom(&mut content);
             contents.insert(count, content.into());
         }
     }
-    contents
+    Ok(contents)
 }
 
 fn too_large(limit: u64) -> String {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use fl_gotemplate::Str;
@@ -21,7 +20,7 @@ pub struct Content(Kept);
 #[derive(Clone)]
 enum Kept {
     Here(Str),
-    Packed(Arc<Packed>, usize),
+    Packed(Arc<Packed>, usize, Arc<str>),
 }
 
 /// Where an archive can be read from, more than once but by one reader at a time.
@@ -58,10 +57,10 @@ impl Source {
 /// Bytes that are read from a file at once.
 const PIECE: usize = 64 << 10;
 
-/// An archive that was read once already, so that reading it again cannot fail.
+/// An archive that was read once already. A file can still fail or change under the second reading, which then says so.
 pub(super) struct Packed {
     archive: Source,
-    unpacked: OnceLock<HashMap<usize, Str>>,
+    unpacked: OnceLock<Result<HashMap<usize, Str>, String>>,
 }
 
 impl Packed {
@@ -71,32 +70,46 @@ impl Packed {
 }
 
 impl Content {
-    /// The file that is entry number `entry` of the archive.
-    pub(super) fn packed(archive: Arc<Packed>, entry: usize) -> Self {
-        Self(Kept::Packed(archive, entry))
+    /// The file that is entry number `entry` of the archive; `name` is for messages.
+    pub(super) fn packed(archive: Arc<Packed>, entry: usize, name: &str) -> Self {
+        Self(Kept::Packed(archive, entry, name.into()))
     }
-}
 
-impl Deref for Content {
-    type Target = Str;
+    /// The bytes.
+    ///
+    /// # Errors
+    /// The archive cannot be read a second time, or it is another one by now; the sentence names the file.
+    pub fn read(&self) -> std::io::Result<&Str> {
+        let (packed, entry, name) = match &self.0 {
+            Kept::Here(data) => return Ok(data),
+            Kept::Packed(packed, entry, name) => (packed, entry, name),
+        };
+        let unpacked = packed.unpacked.get_or_init(|| {
+            packed.archive.open().and_then(archive::read_deferred).map_err(|error| error.to_string())
+        });
+        let unreadable = |why: &str| {
+            std::io::Error::other(format!(
+                "cannot read {name} of the chart's archive a second time: {why}; try again with a copy nobody changes"
+            ))
+        };
+        match unpacked {
+            Ok(files) => files.get(entry).ok_or_else(|| unreadable("the archive has changed")),
+            Err(why) => Err(unreadable(why)),
+        }
+    }
 
-    fn deref(&self) -> &Str {
-        static NOTHING: OnceLock<Str> = OnceLock::new();
+    /// Why the bytes could not be read, if somebody has tried in vain.
+    pub(crate) fn failure(&self) -> Option<std::io::Error> {
         match &self.0 {
-            Kept::Here(data) => data,
-            Kept::Packed(packed, entry) => {
-                let unpacked = packed
-                    .unpacked
-                    .get_or_init(|| packed.archive.open().map(archive::read_deferred).unwrap_or_default());
-                unpacked.get(entry).unwrap_or_else(|| NOTHING.get_or_init(|| Str::from("")))
-            }
+            Kept::Packed(packed, ..) if packed.unpacked.get().is_some() => self.read().err(),
+            _ => None,
         }
     }
 }
 
-impl From<Arc<[u8]>> for Content {
-    fn from(data: Arc<[u8]>) -> Self {
-        Self(Kept::Here(data.into()))
+impl From<Str> for Content {
+    fn from(data: Str) -> Self {
+        Self(Kept::Here(data))
     }
 }
 
@@ -106,19 +119,18 @@ impl From<Vec<u8>> for Content {
     }
 }
 
+/// What cannot be read is equal to nothing.
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
-        **self == **other
+        matches!((self.read(), other.read()), (Ok(one), Ok(two)) if one == two)
     }
 }
-
-impl Eq for Content {}
 
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kept::Here(data) => data.fmt(f),
-            Kept::Packed(_, entry) => write!(f, "entry {entry} of the archive"),
+            Kept::Packed(_, _, name) => write!(f, "{name} in the archive"),
         }
     }
 }

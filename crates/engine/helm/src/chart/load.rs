@@ -54,8 +54,9 @@ impl Loader {
         self.files(files, 0)
     }
 
-    /// Loads a chart archive, which the chart reads again when somebody wants the files that are not unpacked yet. The templates of a large one are
-    /// parsed while a second thread still unpacks it, which then helps with what is left; rendering waits for that.
+    /// Loads a chart archive, which the chart reads again when somebody wants the files that are not unpacked yet. The
+    /// templates of a large one are parsed while a second thread still unpacks it, which then helps with what is left;
+    /// rendering waits for that.
     pub fn compiled_archive(&mut self, source: &Source) -> Result<CompiledChart, LoadError> {
         let bytes = source.len();
         if bytes < WORTH_A_THREAD {
@@ -273,6 +274,22 @@ mod tests {
         tar.into_inner().and_then(flate2::write::GzEncoder::finish).expect("written")
     }
 
+    /// An archive that is gone when its CRDs are wanted has not become one without CRDs.
+    #[test]
+    fn what_cannot_be_read_again_is_an_error_and_not_nothing() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&large()).and_then(|()| file.rewind()).expect("written");
+        let source = Source::File(Arc::new(file.try_clone().expect("the same file")));
+        let chart = Loader::new().compiled_archive(&source).expect("a chart");
+        file.set_len(1000).expect("cut");
+        let crd = chart.crds(&crate::Overrides::new()).expect("listed").remove(0);
+        let error = crd.data.read().expect_err("cut off").to_string();
+        assert!(error.contains("cannot read crds/a.yaml of the chart's archive a second time"), "{error}");
+        let error =
+            chart.render(&crate::Overrides::new(), &options(), None).map(drop).expect_err("known by now");
+        assert!(error.to_string().contains("crds/a.yaml"), "{error}");
+    }
+
     /// Two threads and a file give what one thread and memory give.
     #[test]
     fn large_archives_are_loaded_as_small_ones_are() {
@@ -281,7 +298,21 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&data).and_then(|()| file.rewind()).expect("written");
         let one = CompiledChart::new(Loader::new().archive(&data).expect("a chart"));
-        let options = || crate::RenderOptions {
+        let expected = one.render(&crate::Overrides::new(), &options(), None).expect("a release");
+        assert_eq!(expected.manifests.len(), 60);
+        for source in [Source::Memory(Arc::new(data)), Source::File(Arc::new(file))] {
+            let chart = Loader::new().compiled_archive(&source).expect("a chart");
+            for _ in 0..2 {
+                assert_eq!(
+                    chart.render(&crate::Overrides::new(), &options(), None).expect("a release"),
+                    expected
+                );
+            }
+        }
+    }
+
+    fn options() -> crate::RenderOptions {
+        crate::RenderOptions {
             release: crate::ReleaseOptions {
                 name: "r".into(),
                 namespace: "n".into(),
@@ -293,17 +324,6 @@ mod tests {
             outside: std::rc::Rc::new(Nowhere),
             skip_schema: false,
             subchart_notes: false,
-        };
-        let expected = one.render(&crate::Overrides::new(), &options(), None).expect("a release");
-        assert_eq!(expected.manifests.len(), 60);
-        for source in [Source::Memory(Arc::new(data)), Source::File(Arc::new(file))] {
-            let chart = Loader::new().compiled_archive(&source).expect("a chart");
-            for _ in 0..2 {
-                assert_eq!(
-                    chart.render(&crate::Overrides::new(), &options(), None).expect("a release"),
-                    expected
-                );
-            }
         }
     }
 

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::values::Tree;
 
 /// A file of `crds/`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Crd {
     /// Its path with the charts it is in.
     pub source: String,
@@ -92,15 +92,10 @@ impl Release {
         Ok(())
     }
 
-    /// All manifests as one text, each under a comment that names its template; CRDs first when asked for.
-    pub fn manifest_text(&self, include_crds: bool) -> String {
-        let crds = if include_crds { self.crds.as_slice() } else { &[] };
-        let crd_bytes: usize = crds.iter().map(|c| document_len(&c.source, c.data.len())).sum();
+    /// All manifests as one text, each under a comment that names its template.
+    pub fn manifest_text(&self) -> String {
         let bytes: usize = self.manifests.iter().map(|m| document_len(&m.source, m.content.len())).sum();
-        let mut text = String::with_capacity(crd_bytes + bytes);
-        for crd in crds {
-            push_document(&mut text, &crd.source, &crd.data.to_text());
-        }
+        let mut text = String::with_capacity(bytes);
         for manifest in &self.manifests {
             push_document(&mut text, &manifest.source, &manifest.content);
         }
@@ -112,7 +107,7 @@ impl Release {
     /// Replaces the manifests by what a post-renderer makes of them. Which template one came from is then only known
     /// from the comment above it.
     pub(crate) fn post_render(&mut self, post_render: &dyn PostRender) -> Result<(), Error> {
-        let changed = post_render.run(&self.manifest_text(false)).map_err(Error::PostRender)?;
+        let changed = post_render.run(&self.manifest_text()).map_err(Error::PostRender)?;
         let mut manifests = Vec::new();
         for content in split_manifests(&changed) {
             let (comment, body) = content.split_once('\n').unwrap_or((content, ""));

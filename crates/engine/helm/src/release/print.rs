@@ -1,11 +1,10 @@
 //! A release as `helm template` prints it.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 
 use super::{Release, document, split_manifests};
 use crate::chart::Pattern;
-use crate::error::Error;
+use crate::error::{Error, LoadError};
 
 /// What to print.
 #[derive(Debug, Clone)]
@@ -30,22 +29,29 @@ impl Release {
     /// The text for stdout.
     pub fn printed(&self, options: &PrintOptions) -> Result<String, Error> {
         let mut text = String::new();
-        let Ok(()) = self.print_all::<Infallible>(options, |piece| {
+        self.print_all(options, |piece| {
             text.push_str(piece);
-            Ok(())
-        });
+            Ok::<(), std::io::Error>(())
+        })
+        .map_err(|error| LoadError::Archive(error.to_string()))?;
         if options.show_only.is_empty() { Ok(text) } else { pick(&text, &options.show_only) }
     }
 
     /// Hands out the text for stdout piece by piece, as if there were no `show_only`.
-    pub fn print_all<E>(
+    ///
+    /// # Errors
+    /// Those of `print`, and a CRD that cannot be read any more: nothing is printed then.
+    pub fn print_all<E: From<std::io::Error>>(
         &self,
         options: &PrintOptions,
         mut print: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        let crds = self.crds.iter().filter(|_| options.crds).map(|crd| (&crd.source, crd.data.to_text()));
+        let mut crds = Vec::new();
+        for crd in self.crds.iter().filter(|_| options.crds) {
+            crds.push((&crd.source, crd.data.read()?.to_text()));
+        }
         let manifests = self.manifests.iter().map(|m| (&m.source, Cow::from(&m.content)));
-        let mut documents = crds.chain(manifests).peekable();
+        let mut documents = crds.into_iter().chain(manifests).peekable();
         while let Some((source, content)) = documents.next() {
             if documents.peek().is_some() {
                 document(source, &content).into_iter().try_for_each(&mut print)?;

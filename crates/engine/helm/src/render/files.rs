@@ -22,8 +22,7 @@ impl ChartFiles {
     }
 
     fn bytes(&self, name: &Value) -> Str {
-        let found = name.as_str().and_then(|name| self.0.get(name));
-        found.map_or_else(|| Str::from(""), |data| Str::clone(data))
+        name.as_str().and_then(|name| self.0.get(name)).map_or_else(|| Str::from(""), shared)
     }
 
     /// A YAML table of base names and contents.
@@ -32,7 +31,7 @@ impl ChartFiles {
         if let Some(map) = table.as_map_mut() {
             for (name, data) in &self.0 {
                 let base = name.rsplit(|b| *b == b'/').find(|part| !part.is_empty()).unwrap_or(b".");
-                map.insert(String::from_utf8_lossy(base).as_ref(), Node::string(convert(data)));
+                map.insert(String::from_utf8_lossy(base).as_ref(), Node::string(convert(&shared(data))));
             }
         }
         let text = fl_yaml::to_sigs_yaml(&table, Dialect::Sigs).unwrap_or_default();
@@ -47,6 +46,17 @@ impl ChartFiles {
         let text = data.strip_suffix(b"\n").unwrap_or(&data);
         Value::List(List::of_strings(text.split(|b| *b == b'\n').map(Str::from)))
     }
+}
+
+/// The bytes for a template, which cannot be told of failures everywhere it may look: a render that has met one fails at its
+/// end (`unread`).
+fn shared(data: &Content) -> Str {
+    data.read().cloned().unwrap_or_else(|_| Str::from(""))
+}
+
+/// The failure that templates have met while they read files of a chart.
+pub(crate) fn unread(files: &[File]) -> Option<std::io::Error> {
+    files.iter().find_map(|file| file.data.failure())
 }
 
 impl Object for ChartFiles {
@@ -66,7 +76,7 @@ impl Object for ChartFiles {
         Some(
             self.0
                 .iter()
-                .map(|(name, data)| (Value::Str(name.clone()), Value::Bytes(Str::clone(data))))
+                .map(|(name, data)| (Value::Str(name.clone()), Value::Bytes(shared(data))))
                 .collect(),
         )
     }
@@ -78,7 +88,7 @@ impl Object for ChartFiles {
 
     fn plain(&self) -> Option<Value> {
         Some(Value::Map(
-            self.0.iter().map(|(name, data)| (name.clone(), Value::Bytes(Str::clone(data)))).collect(),
+            self.0.iter().map(|(name, data)| (name.clone(), Value::Bytes(shared(data)))).collect(),
         ))
     }
 

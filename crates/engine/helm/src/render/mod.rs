@@ -18,7 +18,7 @@ use fl_sprig::{Host, Mode, Outside};
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
 use crate::chart::ahead::First;
-use crate::error::Error;
+use crate::error::{Error, LoadError};
 use crate::plan::{Plan, in_range};
 use crate::release::{Crd, HELM_4_INSTALL_ORDER, INSTALL_ORDER, PostRender, Reader, Release, Split};
 use crate::values::{Coalescer, Overrides, schema};
@@ -215,6 +215,7 @@ impl CompiledChart {
                 release.notes.push_str(&text);
             }
         })?;
+        check_files(&plan, Plan::ROOT)?;
         collect_crds(&plan, Plan::ROOT, &mut release.crds);
         release.dependencies = plan.dependency_list(Plan::ROOT);
         release.imported_values = plan.values(Plan::ROOT).imported();
@@ -245,7 +246,7 @@ impl CompiledChart {
             helm,
             templates: Vec::new(),
         };
-        scopes.add(Plan::ROOT, values);
+        scopes.add(Plan::ROOT, values)?;
         let mut templates = scopes.templates;
         scope::sort_for_parsing(&mut templates);
         let set = self.compiled(&templates, helm)?;
@@ -325,6 +326,14 @@ fn collect_crds(plan: &Plan<'_>, id: crate::plan::ChartId, crds: &mut Vec<Crd>) 
     for sub in plan.subcharts(id) {
         collect_crds(plan, *sub, crds);
     }
+}
+
+/// A file that could not be read while templates asked for it has given them nothing: their output is not what it should be.
+fn check_files(plan: &Plan<'_>, id: crate::plan::ChartId) -> Result<(), Error> {
+    if let Some(error) = files::unread(&plan.chart(id).files) {
+        return Err(LoadError::Archive(error.to_string()).into());
+    }
+    plan.subcharts(id).iter().try_for_each(|sub| check_files(plan, *sub))
 }
 
 fn check_installable(chart: &Chart) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use fl_gotemplate::{CallError, Context, Entries, Map, MapClass, MapMethod, MapTy
 
 use super::files::ChartFiles;
 use super::{Generation, ReleaseOptions, chart_object};
+use crate::error::LoadError;
 use crate::plan::{ChartId, Plan};
 use crate::values::{path_value, table};
 
@@ -81,7 +82,7 @@ pub(crate) fn release(options: &ReleaseOptions) -> Value {
 
 impl Scopes<'_, '_> {
     /// The table of a chart; `values` are its own already.
-    pub(crate) fn add(&mut self, id: ChartId, values: &Map) -> Map {
+    pub(crate) fn add(&mut self, id: ChartId, values: &Map) -> Result<Map, LoadError> {
         let plan = self.plan;
         let chart = plan.chart(id);
         let subcharts = Map::new(Entries::new());
@@ -104,7 +105,7 @@ impl Scopes<'_, '_> {
         for sub in plan.subcharts(id) {
             let name = plan.name(*sub);
             let below = table(values, name).unwrap_or_else(|_| Map::new(Entries::new()));
-            let sub_scope = self.add(*sub, &below);
+            let sub_scope = self.add(*sub, &below)?;
             subcharts.insert(name, Value::Map(sub_scope.retyped(MapType::Any)));
         }
         let path = plan.full_path(id);
@@ -116,12 +117,12 @@ impl Scopes<'_, '_> {
             }
             self.templates.push(Renderable {
                 name: format!("{path}/{}", file.name),
-                text: &file.data,
+                text: file.data.read().map_err(|error| LoadError::Archive(error.to_string()))?,
                 scope: scope.clone(),
                 base_path: format!("{path}/templates"),
             });
         }
-        scope
+        Ok(scope)
     }
 }
 

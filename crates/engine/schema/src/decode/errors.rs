@@ -14,9 +14,9 @@ pub enum StrictError {
 impl fmt::Display for StrictError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StrictError::Unknown(path) => write!(f, "unknown field {}", crate::field_error::go_quote(path)),
+            StrictError::Unknown(path) => write!(f, "unknown field {}", fl_golang::quote(path)),
             StrictError::Duplicate(path) => {
-                write!(f, "duplicate field {}", crate::field_error::go_quote(path))
+                write!(f, "duplicate field {}", fl_golang::quote(path))
             }
         }
     }

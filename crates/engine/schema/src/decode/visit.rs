@@ -141,7 +141,12 @@ impl Seed<'_> {
                 Some(name) => format!("Go struct field {name}.{stack}"),
                 None => "Go value".to_owned(),
             };
-            let wanted = if schema.int_or_string { "int32".to_owned() } else { go_type(schema) };
+            let wanted = match schema.format.as_deref() {
+                _ if schema.int_or_string => "int32".to_owned(),
+                // Times read a text, and say so.
+                Some("date-time" | "micro-time") => "string".to_owned(),
+                _ => go_type(schema),
+            };
             format!("json: cannot unmarshal {found} into {into} of type {wanted}")
         });
         Value::Null
@@ -193,14 +198,11 @@ impl Seed<'_> {
                     self.state.wrong(Misfit::Base64, || format!("illegal base64 data at input byte {at}"));
                 }
             }
-            Some("date-time")
-                if !text.is_empty() && crate::formats::check("date-time", &text) == Some(false) =>
-            {
+            Some("date-time") if crate::formats::check("date-time", &text) == Some(false) => {
                 self.state.wrong(Misfit::Text, || bad_time(&text, SECONDS));
             }
             Some("micro-time")
-                if !text.is_empty()
-                    && (crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text)) =>
+                if crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text) =>
             {
                 self.state.wrong(Misfit::Text, || bad_time(&text, MICROSECONDS));
             }
@@ -389,7 +391,13 @@ fn bad_base64(text: &str) -> Option<usize> {
                 let rest = bytes[at..].iter().filter(|b| !matches!(b, b'\r' | b'\n')).count();
                 let fits = (seen % 4 == 2 && rest == 2) || (seen % 4 == 3 && rest == 1);
                 let padding_only = bytes[at..].iter().all(|b| matches!(b, b'=' | b'\r' | b'\n'));
-                return if fits && padding_only { None } else { Some(at) };
+                // What follows a padding that is whole is what is wrong.
+                let whole = match (seen % 4, bytes.get(at + 1)) {
+                    (2, Some(b'=')) => 2,
+                    (3, _) => 1,
+                    _ => 0,
+                };
+                return if fits && padding_only { None } else { Some(at + whole) };
             }
             _ => return Some(at),
         }
@@ -442,11 +450,11 @@ fn bad_time(text: &str, layout: &str) -> String {
         ("04", 2, b':'),
         ("05", 2, 0),
     ];
-    let quoted = crate::field_error::go_quote(text);
+    let quoted = fl_golang::quote(text);
     let complain = |rest: &str, piece: &str| {
         format!(
             "parsing time {quoted} as \"{layout}\": cannot parse {} as \"{piece}\"",
-            crate::field_error::go_quote(rest)
+            fl_golang::quote(rest)
         )
     };
     let mut rest = text;
@@ -463,8 +471,16 @@ fn bad_time(text: &str, layout: &str) -> String {
             rest = &rest[1..];
         }
     }
-    if layout == MICROSECONDS && !has_micros(text) {
-        return complain(rest, ".000000");
+    if layout == MICROSECONDS {
+        let micros =
+            rest.len() >= 7 && rest.starts_with('.') && rest[1..7].bytes().all(|b| b.is_ascii_digit());
+        if !micros {
+            return complain(rest, ".000000");
+        }
+        rest = &rest[7..];
+    }
+    if let Some(extra) = rest.strip_prefix('Z').filter(|extra| !extra.is_empty()) {
+        return format!("parsing time {quoted}: extra text: {}", fl_golang::quote(extra));
     }
     complain(rest, "Z07:00")
 }

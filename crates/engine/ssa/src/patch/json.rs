@@ -222,9 +222,9 @@ fn index(key: &str, len: usize) -> Result<usize, String> {
 fn atoi(key: &str) -> Result<i64, String> {
     let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("strconv.Atoi: parsing {}: invalid syntax", fl_schema::go_quote(key)));
+        return Err(format!("strconv.Atoi: parsing {}: invalid syntax", fl_golang::quote(key)));
     }
-    key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: value out of range", fl_schema::go_quote(key)))
+    key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: value out of range", fl_golang::quote(key)))
 }
 
 fn get<'v>(parent: &'v Value, key: &str) -> Result<Option<&'v Value>, String> {

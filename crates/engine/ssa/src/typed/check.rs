@@ -123,13 +123,13 @@ fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => fl_schema::go_quote(text),
+        Value::String(text) => fl_golang::quote(text),
         Value::Array(list) => {
             format!("[]interface {{}}{{{}}}", list.iter().map(go_syntax).collect::<Vec<_>>().join(", "))
         }
         Value::Object(map) => {
             let parts: Vec<String> =
-                map.iter().map(|(k, v)| format!("{}:{}", fl_schema::go_quote(k), go_syntax(v))).collect();
+                map.iter().map(|(k, v)| format!("{}:{}", fl_golang::quote(k), go_syntax(v))).collect();
             format!("map[string]interface {{}}{{{}}}", parts.join(", "))
         }
         other => other.to_string(),

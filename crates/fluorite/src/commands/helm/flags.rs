@@ -1,6 +1,6 @@
 //! Flags as helm's command line takes them, and those that are answered with a reason instead.
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction};
 
@@ -29,27 +29,17 @@ fn go_bool() -> impl TypedValueParser<Value = bool> {
         .map(|text| matches!(text.as_str(), "1" | "t" | "T" | "TRUE" | "True" | "true"))
 }
 
-/// The items of a flag that takes a list: commas stand between them unless quotes are around, and nothing at all has none.
-pub(super) fn items<'t>(texts: impl IntoIterator<Item = &'t String>) -> Vec<String> {
-    texts.into_iter().filter(|text| !text.is_empty()).flat_map(|text| items_of(text)).collect()
-}
-
-fn items_of(text: &str) -> Vec<String> {
-    let mut items = vec![String::new()];
-    let mut inside = false;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let item = items.last_mut().expect("one is there from the start");
-        match c {
-            // Two quotes stand for one.
-            '"' if inside && chars.next_if_eq(&'"').is_some() => item.push('"'),
-            '"' if inside => inside = false,
-            '"' if item.is_empty() => inside = true,
-            ',' if !inside => items.push(String::new()),
-            c => item.push(c),
-        }
+/// The items of all uses of a flag that takes a list.
+///
+/// # Errors
+/// Quotes are where none may be; the sentence is the one of Go's flags.
+pub(super) fn items(name: &str, texts: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut items = Vec::new();
+    for text in texts {
+        let of_text = fl_cli::list_items(text);
+        items.extend(of_text.map_err(|why| anyhow!("invalid argument {text:?} for {name:?} flag: {why}"))?);
     }
-    items
+    Ok(items)
 }
 
 fn key_and_value(text: &str) -> Result<String, String> {
@@ -226,11 +216,14 @@ mod tests {
 
     #[test]
     fn lists_are_split_as_helm_splits_them() {
-        let items = |texts: &[&str]| items(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
-        assert_eq!(items(&["a/v1,b/v1", "", "c"]), ["a/v1", "b/v1", "c"]);
-        assert_eq!(items(&[""]), Vec::<String>::new());
-        assert_eq!(items(&[",a,"]), ["", "a", ""]);
-        assert_eq!(items(&["\"a,b\",c", "\"a\"\"b\""]), ["a,b", "c", "a\"b"]);
+        let items = |texts: &[&str]| {
+            items("-f, --values", &texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(items(&["a/v1,b/v1", "", "c"]).expect("a list"), ["a/v1", "b/v1", "c"]);
+        assert_eq!(items(&["\"a,b\",c", "\"a\"\"b\""]).expect("a list"), ["a,b", "c", "a\"b"]);
+        let refused = "invalid argument \"a\\\"b\" for \"-f, --values\" flag: parse error on line 1, column 2: bare \" in non-quoted-field";
+        assert_eq!(items(&["a\"b"]).expect_err("a bare quote"), refused);
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl OutputDir {
     ) -> anyhow::Result<String> {
         let (root, manifests) = (self.root.clone(), self.manifests.clone());
         for crd in release.crds.iter().filter(|_| crds) {
-            self.document(&root, &crd.source, &crd.data.to_text(), false)?;
+            self.document(&root, &crd.source, &crd.data.read()?.to_text(), false)?;
         }
         for manifest in &release.manifests {
             self.document(&manifests, &manifest.source, &manifest.content, false)?;

@@ -249,7 +249,7 @@ impl Args {
         if let Some(version) = self.kube_version.as_deref().filter(|version| !version.is_empty()) {
             capabilities.kube_version = KubeVersion::parse(version)?;
         }
-        capabilities.api_versions.extend(items(&self.api_versions));
+        capabilities.api_versions.extend(items("-a, --api-versions", &self.api_versions)?);
         Ok(capabilities)
     }
 
@@ -275,7 +275,7 @@ impl Args {
 
     fn overrides(&self) -> anyhow::Result<Overrides> {
         let mut overrides = Overrides::new();
-        for file in items(&self.values) {
+        for file in items("-f, --values", &self.values)? {
             let data = read_input(&file).map_err(anyhow::Error::msg)?;
             overrides.add_file(&file, &data)?;
         }

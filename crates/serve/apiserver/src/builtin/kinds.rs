@@ -294,6 +294,7 @@ fn other(group: &str, kind: &str) -> Rules {
         ("scheduling.k8s.io", "PriorityClass") => Rules {
             validate: validate::priority_class,
             validate_update: validate::priority_class_update,
+            update_alone: true,
             ..Rules::DEFAULT
         },
         ("discovery.k8s.io", "EndpointSlice") => Rules {
@@ -336,7 +337,6 @@ fn other(group: &str, kind: &str) -> Rules {
             create_on_update: true,
             validate: validate::runtime_class,
             validate_update: validate::runtime_class_update,
-            update_alone: true,
             warnings: warnings::runtime_class,
             ..CONDITIONAL
         },

@@ -95,6 +95,19 @@ pub(super) struct Kind {
     pub(super) rules: Rules,
 }
 
+impl Kind {
+    /// Whether the rules of creation are held against a change twice, so that every cause of a refusal is named twice: by
+    /// whoever stores the kind, and by the kind's own rules of changes.
+    fn repeats_rules(&self) -> bool {
+        matches!(
+            (self.rules.group, self.rules.kind),
+            ("", "PersistentVolume" | "PersistentVolumeClaim" | "ReplicationController")
+                | ("rbac.authorization.k8s.io", _)
+                | ("networking.k8s.io", "NetworkPolicy")
+        )
+    }
+}
+
 impl Behaviour for Kind {
     fn schema(&self) -> Option<std::sync::Arc<fl_schema::Schema>> {
         fl_kubeschema::schema(self.rules.group, self.version, self.rules.kind)
@@ -180,7 +193,10 @@ impl Behaviour for Kind {
     fn validate_update(&self, cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::default();
         match cx.subresource {
-            "ephemeralcontainers" => return errors.0,
+            "ephemeralcontainers" => {
+                super::validate::ephemeral_containers(&mut errors, object, old);
+                return errors.0;
+            }
             "resize" => {
                 super::validate::pod_resize(&mut errors, object, old);
                 return errors.0;
@@ -189,6 +205,9 @@ impl Behaviour for Kind {
             _ => {}
         }
         if !self.rules.update_alone {
+            (self.rules.validate)(&mut errors, object);
+        }
+        if self.repeats_rules() {
             (self.rules.validate)(&mut errors, object);
         }
         (self.rules.validate_update)(&mut errors, object, old);

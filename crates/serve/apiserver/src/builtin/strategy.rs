@@ -263,10 +263,10 @@ fn sync_addresses(spec: &mut Map<String, Value>, old: &Value) {
 pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "status");
     let needs_ip = |spec: &Value| text(spec, "type") != "ExternalName";
-    let needs_node_port = |spec: &Value| {
-        text(spec, "type") == "NodePort"
-            || (text(spec, "type") == "LoadBalancer" && spec["allocateLoadBalancerNodePorts"] != false)
-    };
+    // A balancer that asks for no more node ports keeps those it has.
+    let needs_node_port = |spec: &Value| matches!(text(spec, "type"), "NodePort" | "LoadBalancer");
+    let needs_health_check =
+        |spec: &Value| text(spec, "type") == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
     let (old_spec, new_spec) = (old["spec"].clone(), object["spec"].clone());
     let external = |spec: &Value| {
         let addressed = || !list(spec, "externalIPs").is_empty();
@@ -296,10 +296,8 @@ pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     }
     if external(&old_spec) && !external(&new_spec) {
         drop_same(&["externalTrafficPolicy"]);
-        drop_same(&["healthCheckNodePort"]);
-    } else if text(&old_spec, "externalTrafficPolicy") == "Local"
-        && text(&new_spec, "externalTrafficPolicy") != "Local"
-    {
+    }
+    if needs_health_check(&old_spec) && !needs_health_check(&new_spec) {
         drop_same(&["healthCheckNodePort"]);
     }
     if needs_node_port(&old_spec) && !needs_node_port(&new_spec) {

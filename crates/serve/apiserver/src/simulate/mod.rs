@@ -12,6 +12,7 @@ mod deployment;
 mod job;
 mod network;
 mod pods;
+mod quota;
 mod replicas;
 mod stateful;
 mod volume;
@@ -24,7 +25,7 @@ use crate::server::{Inner, SimulateOptions};
 use world::World;
 
 /// The tables a change of which is worth a look.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "apps/deployments",
     "apps/replicasets",
     "apps/statefulsets",
@@ -36,6 +37,7 @@ const TABLES: [&str; 11] = [
     "/services",
     "/nodes",
     "/namespaces",
+    "/resourcequotas",
 ];
 
 /// How long to wait for more changes before looking.
@@ -43,7 +45,7 @@ const BURST: Duration = Duration::from_millis(20);
 
 /// Starts the simulation.
 pub(crate) fn start(inner: &Arc<Inner>, options: SimulateOptions) -> Vec<tokio::task::JoinHandle<()>> {
-    vec![tokio::spawn(run(Arc::downgrade(inner), options))]
+    vec![tokio::spawn(run(Arc::downgrade(inner), options)), tokio::spawn(quota::run(Arc::downgrade(inner)))]
 }
 
 async fn run(inner: Weak<Inner>, options: SimulateOptions) {

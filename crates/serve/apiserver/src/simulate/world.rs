@@ -55,6 +55,10 @@ impl<'a> World<'a> {
         if matches!(table, "/nodes" | "/endpoints" | "/persistentvolumeclaims") {
             object::remove_meta(&mut object, "generation");
         }
+        // A pod that is refused is asked for again when something has changed.
+        if table == "/pods" && crate::special::admit_pod(self.inner, &mut object).await.is_err() {
+            return;
+        }
         let key = object::key(object::namespace(&object), object::name(&object));
         // Someone else may have been faster; the next look will tell.
         let _ = self.inner.store.commit(table, &key, Expect::Absent, Change::Put(object)).await;

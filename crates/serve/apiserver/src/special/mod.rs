@@ -4,7 +4,7 @@
 mod claims;
 mod classes;
 mod pods;
-mod quota;
+pub(crate) mod quota;
 mod rbac;
 mod security;
 mod services;
@@ -86,6 +86,16 @@ pub(crate) fn prepare_create(
         }
         Special::None => Ok(()),
     }
+}
+
+/// Admits a pod that a simulated controller makes, as if it had asked for it: by the ranges and quotas of its namespace.
+pub(crate) async fn admit_pod(inner: &Arc<Inner>, object: &mut Value) -> Outcome<()> {
+    let Some(rt) = inner.registry().find("", "v1", "pods").cloned() else { return Ok(()) };
+    let (namespace, name) =
+        (crate::object::namespace(object).to_owned(), crate::object::name(object).to_owned());
+    let target = Target { rt, namespace, name, subresource: String::new() };
+    pods::limits(inner, &target, object, &target.name)?;
+    charge_quotas(inner, &target, object, None, false).await
 }
 
 /// A request for a certificate says who made it; the server knows.

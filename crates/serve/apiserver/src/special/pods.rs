@@ -94,7 +94,7 @@ pub(super) fn amount(value: &Value) -> Option<Quantity> {
 }
 
 /// What the limit ranges of the namespace set and refuse.
-fn limits(inner: &Inner, target: &Target, object: &mut Value, name: &str) -> Outcome<()> {
+pub(super) fn limits(inner: &Inner, target: &Target, object: &mut Value, name: &str) -> Outcome<()> {
     let prefix = format!("{}/", target.namespace);
     let ranges = inner.store.list("/limitranges", &prefix, None, 0).1;
     if ranges.is_empty() {

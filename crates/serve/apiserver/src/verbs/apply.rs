@@ -102,6 +102,7 @@ pub(crate) async fn run(
         if let (true, Some(schema)) = (rt.is_custom(), rt.behaviour.schema()) {
             // What a looser part of the schema let through is cut off where a stricter part begins.
             fl_schema::prune(&mut object, &schema);
+            tidy_metadata(&mut object)?;
         }
         check_namespace(&mut object, target)?;
         let given = object::meta_str(&applied, "resourceVersion");
@@ -113,6 +114,20 @@ pub(crate) async fn run(
         repeated.told.into_iter().for_each(|told| call.warn(told));
     }
     Ok(answer)
+}
+
+/// Metadata goes through its type, which knows no empty labels; the rest of a custom resource stays as it is.
+fn tidy_metadata(object: &mut Value) -> Outcome<()> {
+    let Some(metadata) = object.get_mut("metadata") else { return Ok(()) };
+    let mut alone = serde_json::json!({"metadata": metadata.take()});
+    let bare = fl_schema::Schema {
+        ty: fl_schema::Type::Object,
+        embedded_resource: true,
+        ..fl_schema::Schema::default()
+    };
+    let coerced = fl_schema::coerce(&mut alone, &bare);
+    *metadata = alone["metadata"].take();
+    coerced.map(drop).map_err(ApiError::internal)
 }
 
 /// Whether a built-in type can hold what was applied. The merge knows texts and numbers; that a text is a quantity, a time or

@@ -45,6 +45,16 @@ pub(crate) async fn bind(inner: &Arc<Inner>, call: &Call, target: &Target) -> Ou
     Ok(Answer::Document { code: 201, value: success() })
 }
 
+/// The old way to bind: the body names the pod.
+pub(crate) async fn bind_named(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+    let Some(rt) = inner.registry().find("", "v1", "pods").cloned() else {
+        return Err(ApiError::no_such_resource());
+    };
+    let name = crate::object::name(&read_body(call)?).to_owned();
+    let pod = Target { rt, namespace: target.namespace.clone(), name, subresource: "binding".to_owned() };
+    bind(inner, call, &pod).await
+}
+
 /// A pod is bound to a node that has a name; upstream gives no code to what is wrong with it.
 fn check_binding(target: &Value) -> Outcome<()> {
     let text = |key: &str| target[key].as_str().unwrap_or_default();
@@ -163,6 +173,11 @@ pub(crate) fn log(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer
         .flatten()
         .filter_map(|c| c["name"].as_str())
         .collect();
+    let lines = super::read::integer(call, "tailLines")?;
+    if lines < 0 {
+        let error = FieldError::invalid("tailLines", &json!(lines), "must be greater than or equal to 0");
+        return Err(ApiError::invalid_kind("", "PodLogOptions", &target.name, &[error]));
+    }
     let wanted = call.query.get("container");
     if wanted.is_empty() && names.len() > 1 {
         let list = names.join(" ");

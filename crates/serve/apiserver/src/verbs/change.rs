@@ -270,6 +270,7 @@ impl Step<'_> {
         });
         errors.extend(crate::special::validate(self.inner, target, &object, Some(old)));
         if !errors.is_empty() {
+            let errors = super::empties::restore(self.call, rt, errors);
             return Err(ApiError::invalid(rt, &target.name, &errors));
         }
         for warning in rt.behaviour.warnings(hook, &object, Some(old)) {

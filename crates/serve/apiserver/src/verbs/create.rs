@@ -150,7 +150,7 @@ pub(crate) async fn store(
     errors.extend(rt.behaviour.validate_create(hook, &object));
     errors.extend(crate::special::validate(inner, &target, &object, None));
     if !errors.is_empty() {
-        return Err(ApiError::invalid(rt, &name, &errors));
+        return Err(ApiError::invalid(rt, &name, &super::empties::restore(call, rt, errors)));
     }
     for warning in rt.behaviour.warnings(hook, &object, None) {
         call.warn(warning);

@@ -6,6 +6,7 @@ pub(crate) mod change;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
+mod empties;
 pub(crate) mod fields;
 pub(crate) mod lifecycle;
 pub(crate) mod metadata;
@@ -51,6 +52,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         "list" => read::list(inner, call, target).await,
         "watch" => watch::start(inner, call, target).await,
         "create" if reviews::is_review(rt) => reviews::create(inner, call, target),
+        "create" if rt.group.is_empty() && rt.plural == "bindings" => {
+            binding::bind_named(inner, call, target).await
+        }
         "create" => create::run(inner, call, target).await,
         "update" => change::put(inner, call, target).await,
         "patch" => patch::run(inner, call, target).await,

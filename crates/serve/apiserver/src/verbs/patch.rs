@@ -115,6 +115,17 @@ pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
     Ok(patch)
 }
 
+/// What a patch makes of an object is not of its type.
+pub(super) fn refuse(shown: &str, why: String) -> ApiError {
+    let error = FieldError {
+        kind: fl_schema::FieldErrorKind::Invalid,
+        field: "patch".to_owned(),
+        value: Some(shown.to_owned()),
+        detail: why,
+    };
+    ApiError::invalid_kind("", "", "", &[error])
+}
+
 /// The current object with the patch applied and decoded again.
 fn patched(
     inner: &Inner,
@@ -128,15 +139,7 @@ fn patched(
     let rt = &target.rt;
     let merged = apply::merge(rt, form, old, patch)?;
     let shown = apply::shown_patch(form, patch, &merged);
-    let invalid = |why: String| {
-        let error = fl_schema::FieldError {
-            kind: fl_schema::FieldErrorKind::Invalid,
-            field: "patch".to_owned(),
-            value: Some(shown.clone()),
-            detail: why,
-        };
-        ApiError::invalid_kind("", "", "", &[error])
-    };
+    let invalid = |why: String| refuse(&shown, why);
     let mut object = decode_patched(
         inner,
         call,

@@ -182,21 +182,21 @@ struct Page {
     exact: bool,
 }
 
+/// A whole number among the parameters, zero when it is not given.
+pub(super) fn integer(call: &Call, key: &str) -> Outcome<i64> {
+    let text = call.query.get(key);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", fl_golang::quote(text)))
+    })
+}
+
 fn page(call: &Call) -> Outcome<Page> {
     let query = &call.query;
     let mut errors = Vec::new();
-    let limit = match query.get("limit") {
-        "" => 0,
-        text => match text.parse::<i64>() {
-            Ok(n) if n >= 0 => n as usize,
-            Ok(_) => 0,
-            Err(_) => {
-                return Err(ApiError::bad_request(format!(
-                    "strconv.ParseInt: parsing {text:?}: invalid syntax"
-                )));
-            }
-        },
-    };
+    let limit = usize::try_from(integer(call, "limit")?).unwrap_or(0);
     if query.has("sendInitialEvents") {
         errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
@@ -238,10 +238,7 @@ fn page(call: &Call) -> Outcome<Page> {
     }
     let revision = revision_of(version)
         .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
-    let given = query.get("timeoutSeconds");
-    if !given.is_empty() && given.parse::<i64>().is_err() {
-        return Err(ApiError::bad_request(format!("strconv.ParseInt: parsing {given:?}: invalid syntax")));
-    }
+    integer(call, "timeoutSeconds")?;
     // Whatever the server has at hand is answered whole: a cache does not cut pages.
     let limit = if version == "0" { 0 } else { limit };
     // A page of an old view is an exact read, as upstream has it.

@@ -168,12 +168,26 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
             reset: &none,
             versions: &fl_ssa::OneVersion,
         };
+        let typed = |scale: Value, refuse: &dyn Fn(String) -> ApiError| -> Outcome<Value> {
+            let decoded = fl_schema::decode_value(scale, fl_schema::Shape::Typed(&schema))
+                .map_err(|error| refuse(decode::decode_message(&error)))?;
+            let strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+            decode::report(call, rt, options.validation, &strict, refuse)?;
+            Ok(decoded.value)
+        };
         let mut scale = match form {
-            None => document.clone(),
+            None => typed(document.clone(), &|why| {
+                ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
+            })?,
             Some(Form::Apply) => fl_ssa::apply(request, &current, &document, options.force)
                 .map_err(|e| super::fields::refused(&e))?,
-            Some(Form::Strategic) => apply::merge(rt, Form::Merge, &current, &document)?,
-            Some(form) => apply::merge(rt, form, &current, &document)?,
+            Some(form) => {
+                // No list of a scale is merged by keys.
+                let merged = if form == Form::Strategic { Form::Merge } else { form };
+                let merged = apply::merge(rt, merged, &current, &document)?;
+                let shown = apply::shown_patch(form, &document, &merged);
+                typed(merged, &|why| patch::refuse(&shown, why))?
+            }
         };
         if form != Some(Form::Apply) {
             object::remove_meta(&mut scale, "managedFields");

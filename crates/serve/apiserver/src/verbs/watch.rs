@@ -98,14 +98,11 @@ pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> O
         let why = read::revision_of(given).err().unwrap_or_default();
         return Err(ApiError::new(500, "", why));
     };
-    let seconds = match call.query.get("timeoutSeconds") {
-        "" | "0" => LONGEST.as_secs(),
-        text => text
-            .parse::<u64>()
-            .map_err(|_| {
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-            })?
-            .min(LONGEST.as_secs() * 24),
+    // A watch is not cut into pages, but the number is read all the same.
+    read::integer(call, "limit")?;
+    let seconds = match u64::try_from(read::integer(call, "timeoutSeconds")?) {
+        Ok(seconds) if seconds > 0 => seconds.min(LONGEST.as_secs() * 24),
+        _ => LONGEST.as_secs(),
     };
     let newest = inner.store.revision();
     let initial = call.query.flag("sendInitialEvents");

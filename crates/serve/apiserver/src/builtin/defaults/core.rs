@@ -138,7 +138,9 @@ fn image_tag(image: &str) -> &str {
         Some(at) => (&name[..last + at], &name[last + at + 1..]),
         None => (name, ""),
     };
-    if !is_repository(path) {
+    // Neither has what is too long for a name, or is what a digest alone looks like.
+    let digest_like = image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_repository(path) || path.len() > 255 || digest_like {
         return "";
     }
     if tag.is_empty() && digest.is_none() { "latest" } else { tag }

@@ -31,8 +31,12 @@ pub(super) fn apply(def: &'static TypeDef, object: &mut Value) {
 
 /// Defaults that the type itself declares (`+default`), such as the protocol of a port.
 fn schema_defaults(def: &TypeDef, map: &mut Object) {
-    for (name, value) in def.defaults() {
-        put(map, name, value.clone());
+    for (field, value) in def.defaults() {
+        if field.pointer {
+            put_pointer(map, field.name, value.clone());
+        } else {
+            put(map, field.name, value.clone());
+        }
     }
 }
 

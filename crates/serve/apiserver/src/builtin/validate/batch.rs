@@ -308,7 +308,7 @@ fn exit_codes(errors: &mut Errors, path: &Path, codes: &Value, containers: &[&st
     let values: Vec<i64> = list(codes, "values").iter().filter_map(Value::as_i64).collect();
     let at = path.child("values");
     if values.is_empty() {
-        errors.invalid(&at, Value::Array(Vec::new()), "at least one value is required");
+        errors.invalid(&at, codes["values"].clone(), "at least one value is required");
     }
     for (i, value) in values.iter().enumerate() {
         if *value == 0 && text(codes, "operator") == "In" {

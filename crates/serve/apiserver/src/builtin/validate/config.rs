@@ -126,7 +126,7 @@ pub(in crate::builtin) fn namespace(errors: &mut Errors, object: &Value) {
         let found = checks::messages(fl_types::check_qualified_name(name));
         errors.each_invalid(&path, name, &found);
         let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&name);
-        if found.is_empty() && !standard && !name.contains('/') {
+        if !standard && !name.contains('/') {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.invalid(&path, name, why);
         }

@@ -1,6 +1,6 @@
 //! Events in both forms.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::builtin::checks::{qualified_name, subdomain};
 use crate::builtin::field::{Errors, Path, is_set, text};
@@ -108,8 +108,17 @@ pub(in crate::builtin) fn event_events_update(errors: &mut Errors, new: &Value, 
         // Upstream looks at it twice, and says so twice.
         "reason",
     ];
+    const TEXTS: &[&str] = &["reason", "message", "type", "action", "reportingInstance"];
     for field in FIXED {
-        errors.immutable(&Path::new(field), &event[*field], &before[*field]);
+        let path = Path::new(field);
+        if *field == "involvedObject" && event[*field] != before[*field] {
+            let shown = crate::builtin::internal::compact("ObjectReference", &event[*field]);
+            errors.invalid_printed(&path, shown, "field is immutable");
+        } else if TEXTS.contains(field) {
+            errors.immutable(&path, &json!(text(&event, field)), &json!(text(&before, field)));
+        } else {
+            errors.immutable(&path, &event[*field], &before[*field]);
+        }
     }
     errors.immutable(
         &Path::new("reportingController"),

@@ -272,5 +272,6 @@ pub(in crate::builtin) fn runtime_class(errors: &mut Errors, object: &Value) {
 }
 
 pub(in crate::builtin) fn runtime_class_update(errors: &mut Errors, new: &Value, old: &Value) {
-    errors.immutable(&Path::new("handler"), &new["handler"], &old["handler"]);
+    let handler = |object: &Value| json!(text(object, "handler"));
+    errors.immutable(&Path::new("handler"), &handler(new), &handler(old));
 }

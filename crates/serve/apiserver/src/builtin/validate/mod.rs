@@ -6,6 +6,7 @@ mod certificates;
 mod claims;
 mod config;
 mod container;
+mod ephemeral;
 mod event;
 mod flow;
 mod network;
@@ -32,6 +33,7 @@ pub(super) use config::{
     resource_quota_update, secret, secret_update,
 };
 pub(super) use container::duplicate_environment;
+pub(super) use ephemeral::ephemeral_containers;
 pub(super) use event::{event_core, event_events, event_events_update};
 pub(super) use flow::{flow_schema, priority_level, runtime_class, runtime_class_update};
 pub(super) use network::{

@@ -1,6 +1,6 @@
 //! Ingresses, network policies, endpoints.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pod::required_one_of;
 use crate::builtin::checks::{self, label, label_selector, messages, subdomain};
@@ -176,9 +176,12 @@ pub(in crate::builtin) fn ingress_class(errors: &mut Errors, object: &Value) {
     }
     let path = path.child("parameters");
     object_reference(errors, &path, parameters);
+    if parameters["scope"].is_null() {
+        errors.required(&path.child("scope"), "");
+        return;
+    }
     match (text(parameters, "scope"), parameters["namespace"].as_str()) {
-        ("", _) => errors.required(&path.child("scope"), ""),
-        ("Namespace", None | Some("")) => {
+        ("Namespace", None) => {
             errors.required(&path.child("namespace"), "`parameters.scope` is set to 'Namespace'");
         }
         ("Namespace", Some(namespace)) => label(errors, &path.child("namespace"), namespace),
@@ -211,8 +214,8 @@ fn domain_prefixed_path(errors: &mut Errors, path: &Path, value: &str) {
 }
 
 pub(in crate::builtin) fn ingress_class_update(errors: &mut Errors, new: &Value, old: &Value) {
-    let (now, before) = (&new["spec"]["controller"], &old["spec"]["controller"]);
-    errors.immutable(&Path::new("spec.controller"), now, before);
+    let controller = |object: &Value| json!(text(&object["spec"], "controller"));
+    errors.immutable(&Path::new("spec.controller"), &controller(new), &controller(old));
 }
 
 pub(in crate::builtin) fn network_policy(errors: &mut Errors, object: &Value) {
@@ -439,7 +442,7 @@ fn slice_ports(errors: &mut Errors, ports: &[Value]) {
         if ports[..at].iter().any(|other| text(other, "name") == name) {
             errors.duplicate(&here.child("name"), name);
         }
-        required_one_of(errors, &here.child("protocol"), text(port, "protocol"), &["SCTP", "TCP", "UDP"]);
+        errors.one_of(&here.child("protocol"), text(port, "protocol"), &["SCTP", "TCP", "UDP"]);
         if let Some(protocol) = port["appProtocol"].as_str() {
             checks::qualified_name(errors, &here.child("appProtocol"), protocol);
         }

@@ -28,6 +28,18 @@ pub(in crate::builtin) fn pod(errors: &mut Errors, pod: &Value) {
             }
         }
     }
+    for (at, volume) in list(&pod["spec"], "volumes").iter().enumerate() {
+        let (owner, name) = (text(&pod["metadata"], "name"), text(volume, "name"));
+        if !is_set(volume, "ephemeral") || owner.is_empty() {
+            continue;
+        }
+        // The claim that will be made for it needs a name too.
+        let claim = format!("{owner}-{name}");
+        for why in checks::messages(fl_types::check_dns1123_subdomain(&claim)) {
+            let path = path.child("volumes").index(at).child("name");
+            errors.invalid(&path, name, format!("PVC name {}: {why}", fl_golang::quote(&claim)));
+        }
+    }
     if !list(&pod["spec"], "ephemeralContainers").is_empty() && !is_set(&pod["metadata"], "resourceVersion") {
         errors.forbidden(&path.child("ephemeralContainers"), "cannot be set on create");
     }

@@ -48,7 +48,9 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
         known.push("params");
     }
     match_conditions(errors, &path.child("matchConditions"), list(spec, "matchConditions"), &known);
-    known.push("variables");
+    if !list(spec, "variables").is_empty() {
+        known.push("variables");
+    }
     for (at, variable) in list(spec, "variables").iter().enumerate() {
         let (path, name) = (path.child("variables").index(at), text(variable, "name"));
         if matches!(name, "" | "_") {
@@ -56,8 +58,10 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
         } else if !is_identifier(name) {
             errors.invalid(&path.child("name"), name, "must be a valid CEL identifier");
         }
-        match text(variable, "expression").trim() {
-            "" => errors.required(&path.child("expression"), "expression is not specified"),
+        match text(variable, "expression") {
+            blank if blank.trim().is_empty() => {
+                errors.required(&path.child("expression"), "expression is not specified");
+            }
             expression => compiles(errors, &path.child("expression"), expression, &known, &[]),
         }
     }
@@ -75,6 +79,9 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
         let full = format!("{}/{key}", text(&object["metadata"], "name"));
         let found = messages(fl_types::check_qualified_name(&full));
         errors.each_invalid(&path.child("key"), &full, &found);
+        if annotations[..at].iter().any(|other| text(other, "key") == key) {
+            errors.duplicate(&path.child("key"), key);
+        }
         let path = path.child("valueExpression");
         match text(annotation, "valueExpression").trim() {
             "" => errors.required(&path, "valueExpression is not specified"),
@@ -84,8 +91,10 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
 }
 
 fn validation(errors: &mut Errors, path: &Path, check: &Value, known: &[&str]) {
-    match text(check, "expression").trim() {
-        "" => errors.required(&path.child("expression"), "expression is not specified"),
+    match text(check, "expression") {
+        blank if blank.trim().is_empty() => {
+            errors.required(&path.child("expression"), "expression is not specified");
+        }
         expression => compiles(errors, &path.child("expression"), expression, known, &["bool"]),
     }
     let (message, words) = (text(check, "message"), text(check, "messageExpression"));
@@ -106,11 +115,25 @@ fn validation(errors: &mut Errors, path: &Path, check: &Value, known: &[&str]) {
 }
 
 fn parameter_kind(errors: &mut Errors, path: &Path, kind: &Value) {
-    if text(kind, "apiVersion").is_empty() {
-        errors.required(&path.child("apiVersion"), "");
+    let (at, api_version) = (path.child("apiVersion"), text(kind, "apiVersion"));
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if api_version.is_empty() {
+        errors.required(&at, "");
+    } else if version.contains('/') {
+        errors.invalid(&at, api_version, format!("unexpected GroupVersion string: {api_version}"));
+    } else {
+        if !group.is_empty() {
+            errors.each_invalid(&at, group, &messages(fl_types::check_dns1123_subdomain(group)));
+        }
+        errors.each_invalid(&at, version, &messages(fl_types::check_dns1035_label(version)));
     }
-    if text(kind, "kind").is_empty() {
-        errors.required(&path.child("kind"), "");
+    let (at, name) = (path.child("kind"), text(kind, "kind"));
+    if name.is_empty() {
+        errors.required(&at, "");
+    } else {
+        for why in messages(fl_types::check_dns1035_label(&name.to_lowercase())) {
+            errors.invalid(&at, name, format!("may have mixed case, but should otherwise match: {why}"));
+        }
     }
 }
 

@@ -130,9 +130,13 @@ fn metric_source(errors: &mut Errors, path: &Path, key: &str, source: &Value) {
         _ => {
             if text(source, "name").is_empty() {
                 errors.required(&path.child("name"), "must specify a resource name");
+            } else if key == "containerResource" {
+                checks::container_resource_name(errors, &path.child("name"), text(source, "name"));
             }
-            if key == "containerResource" && text(source, "container").is_empty() {
-                errors.required(&path.child("container"), "must specify a container");
+            match text(source, "container") {
+                _ if key != "containerResource" => {}
+                "" => errors.required(&path.child("container"), "must specify a container"),
+                container => checks::label(errors, &path.child("container"), container),
             }
             if !percent && !average {
                 let why = "must set either a target raw value or a target utilization";
@@ -254,8 +258,12 @@ pub(in crate::builtin) fn priority_class(errors: &mut Errors, object: &Value) {
         let why = "maximum allowed value of a user defined priority is 1000000000";
         errors.forbidden(&Path::new("value"), why);
     }
-    if let Some(policy) = object["preemptionPolicy"].as_str() {
-        errors.one_of(&Path::new("preemptionPolicy"), policy, &["PreemptLowerPriority", "Never"]);
+    match object["preemptionPolicy"].as_str() {
+        Some("") => errors.required(&Path::new("preemptionPolicy"), ""),
+        Some(policy) => {
+            errors.one_of(&Path::new("preemptionPolicy"), policy, &["PreemptLowerPriority", "Never"]);
+        }
+        None => {}
     }
 }
 

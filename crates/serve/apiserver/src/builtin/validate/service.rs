@@ -216,13 +216,15 @@ fn load_balancer(errors: &mut Errors, path: &Path, object: &Value) {
     if is_set(spec, "allocateLoadBalancerNodePorts") && !is_balancer {
         errors.forbidden(&path.child("allocateLoadBalancerNodePorts"), only);
     }
-    if let Some(class) = spec["loadBalancerClass"].as_str() {
-        let at = path.child("loadBalancerClass");
-        if is_balancer {
-            checks::qualified_name(errors, &at, class);
-        } else {
-            errors.forbidden(&at, "may only be used when `type` is 'LoadBalancer'");
-        }
+    balancer_class(errors, path, spec);
+}
+
+fn balancer_class(errors: &mut Errors, path: &Path, spec: &Value) {
+    let (at, class) = (path.child("loadBalancerClass"), spec["loadBalancerClass"].as_str());
+    match class {
+        Some(class) if text(spec, "type") == "LoadBalancer" => checks::qualified_name(errors, &at, class),
+        Some(_) => errors.forbidden(&at, "may only be used when `type` is 'LoadBalancer'"),
+        None => {}
     }
 }
 
@@ -268,6 +270,8 @@ pub(in crate::builtin) fn service_update(errors: &mut Errors, new: &Value, old: 
             errors.invalid(&at, spec["loadBalancerClass"].clone(), "may not change once set");
         }
     }
+    // Upstream holds it against the same rule a second time.
+    balancer_class(errors, &path, spec);
     if needs_health_check(before)
         && needs_health_check(spec)
         && spec["healthCheckNodePort"] != before["healthCheckNodePort"]

@@ -157,13 +157,16 @@ pub(in crate::builtin) fn claim_update(errors: &mut Errors, new: &Value, old: &V
         let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.forbidden(&Path::new("spec"), format!("{why}\n{diff}"));
     }
-    let size = |spec: &Value| quantity(&spec["resources"]["requests"]["storage"]);
-    if let (Some(wanted), Some(was)) = (size(&new["spec"]), size(&old["spec"])) {
-        let capacity = quantity(&old["status"]["capacity"]["storage"]);
-        if wanted < was && capacity.is_some_and(|c| wanted <= c) {
-            let path = Path::new("spec.resources.requests.storage");
-            errors.forbidden(&path, "field can not be less than status.capacity");
-        }
+    // What is not said is zero.
+    let size = |amounts: &Value| {
+        quantity(&amounts["storage"])
+            .unwrap_or_else(|| fl_types::Quantity::new(0, fl_types::Format::DecimalSi))
+    };
+    let (wanted, was) =
+        (size(&new["spec"]["resources"]["requests"]), size(&old["spec"]["resources"]["requests"]));
+    if wanted < was && wanted <= size(&old["status"]["capacity"]) {
+        let path = Path::new("spec.resources.requests.storage");
+        errors.forbidden(&path, "field can not be less than status.capacity");
     }
     let mode = |object: &Value| object["spec"]["volumeMode"].clone();
     errors.immutable(&Path::new("volumeMode"), &mode(new), &mode(old));
@@ -254,11 +257,14 @@ fn volume_source(errors: &mut Errors, path: &Path, spec: &Value) {
         }
     }
     if kind == "csi" {
-        subdomain(errors, &at.child("driver"), text(source, "driver"));
+        match text(source, "driver") {
+            "" => subdomain(errors, &at.child("driver"), ""),
+            name => driver_name(errors, &at.child("driver"), name),
+        }
+        // That of staging is not looked at.
         for key in [
             "controllerPublishSecretRef",
             "nodePublishSecretRef",
-            "nodeStageSecretRef",
             "controllerExpandSecretRef",
             "nodeExpandSecretRef",
         ] {
@@ -325,6 +331,12 @@ pub(in crate::builtin) fn volume_update(errors: &mut Errors, new: &Value, old: &
     }
     let mode = |object: &Value| object["spec"]["volumeMode"].clone();
     errors.immutable(&Path::new("volumeMode"), &mode(new), &mode(old));
+    let (now, before) = (&new["spec"]["nodeAffinity"], &old["spec"]["nodeAffinity"]);
+    if is_set(&old["spec"], "nodeAffinity") && now != before {
+        let shown = crate::builtin::internal::compact("*VolumeNodeAffinity", now);
+        let why = "field is immutable, except for updating from beta label to GA";
+        errors.invalid_printed(&Path::new("nodeAffinity"), shown, why);
+    }
 }
 
 fn driver(errors: &mut Errors, path: &Path, name: &str) {
@@ -397,8 +409,15 @@ pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
             errors.one_of(&Path::new("volumeBindingMode"), mode, &["Immediate", "WaitForFirstConsumer"]);
         }
     }
-    for (at, term) in list(object, "allowedTopologies").iter().enumerate() {
+    let terms = list(object, "allowedTopologies");
+    for (at, term) in terms.iter().enumerate() {
         let path = Path::new("allowedTopologies").index(at).child("matchLabelExpressions");
+        // A term without expressions is like the one nobody wrote.
+        let same =
+            |other: &Value| list(other, "matchLabelExpressions") == list(term, "matchLabelExpressions");
+        if list(term, "matchLabelExpressions").is_empty() || terms[..at].iter().any(same) {
+            errors.duplicate(&path, "");
+        }
         let mut keys = std::collections::HashSet::new();
         for (i, expression) in list(term, "matchLabelExpressions").iter().enumerate() {
             let (path, key) = (path.index(i), text(expression, "key"));
@@ -420,7 +439,7 @@ pub(in crate::builtin) fn storage_class(errors: &mut Errors, object: &Value) {
 }
 
 /// The name of a storage driver.
-fn driver_name(errors: &mut Errors, path: &Path, name: &str) {
+pub(super) fn driver_name(errors: &mut Errors, path: &Path, name: &str) {
     if name.is_empty() {
         errors.required(path, "");
     }
@@ -450,6 +469,7 @@ pub(in crate::builtin) fn csi_driver(errors: &mut Errors, object: &Value) {
         let path = path.child("tokenRequests").index(at);
         if !audiences.insert(text(request, "audience")) {
             errors.duplicate(&path.child("audience"), text(request, "audience"));
+            continue;
         }
         if let Some(seconds) = request["expirationSeconds"].as_i64() {
             let why = match seconds {

@@ -125,7 +125,7 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
         "gitRepo" if text(body, "directory").split('/').any(|step| step == "..") => {
             errors.invalid(&here.child("directory"), text(body, "directory"), "must not contain '..'");
         }
-        "nfs" if !text(body, "path").is_empty() && !text(body, "path").starts_with('/') => {
+        "nfs" if !text(body, "path").starts_with('/') => {
             errors.invalid(&here.child("path"), text(body, "path"), "must be an absolute path");
         }
         "secret" | "configMap" => {
@@ -145,7 +145,10 @@ fn source(errors: &mut Errors, path: &Path, volume: &Value) {
             projected(errors, &here, body);
         }
         "csi" => {
-            checks::subdomain(errors, &here.child("driver"), text(body, "driver"));
+            match text(body, "driver") {
+                "" => checks::subdomain(errors, &here.child("driver"), ""),
+                name => super::storage::driver_name(errors, &here.child("driver"), name),
+            }
             if is_set(body, "nodePublishSecretRef") && text(&body["nodePublishSecretRef"], "name").is_empty()
             {
                 errors.required(&here.at("nodePublishSecretRef.name"), "");

@@ -36,6 +36,10 @@ fn selected_template(errors: &mut Errors, path: &Path, spec: &Value, owner: &str
                 );
             }
             template(errors, &path.child("template"), &spec["template"]);
+            if owner == "StatefulSet" {
+                // Upstream looks at the labels once more.
+                checks::labels(errors, &path.at("template.labels"), &spec["template"]["metadata"]["labels"]);
+            }
             if owner == "ReplicaSet" {
                 runs_for_ever(errors, &path.child("template"), &spec["template"], owner);
             }
@@ -100,14 +104,28 @@ fn strategy(errors: &mut Errors, path: &Path, strategy: &Value) {
             checks::at_most_100_percent(errors, &path.child("maxUnavailable"), down);
         }
         other => {
-            errors.not_supported_printed(path, go_strategy(other), &["Recreate", "RollingUpdate"]);
+            let shown = go_strategy(other, rolling, surge);
+            errors.not_supported_printed(path, shown, &["Recreate", "RollingUpdate"]);
         }
     }
 }
 
-/// A strategy as Go prints its own type.
-fn go_strategy(kind: &str) -> String {
-    format!("{{\"Type\":{},\"RollingUpdate\":null}}", json!(kind))
+/// A strategy as Go prints its own type, with what it says of rolling updates as `rolling_as` prints that.
+fn go_strategy(kind: &str, rolling: &Value, rolling_as: fn(&Value) -> String) -> String {
+    let rolling = if rolling.is_null() { "null".to_owned() } else { rolling_as(rolling) };
+    format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", json!(kind))
+}
+
+/// How many pods a rolling update may miss and add.
+fn surge(rolling: &Value) -> String {
+    let or_zero = |key: &str| if rolling[key].is_null() { json!(0) } else { rolling[key].clone() };
+    format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", or_zero("maxUnavailable"), or_zero("maxSurge"))
+}
+
+/// The rolling update of a stateful set.
+fn partition(rolling: &Value) -> String {
+    let first = rolling["partition"].as_i64().unwrap_or(0);
+    format!("{{\"Partition\":{first},\"MaxUnavailable\":{}}}", rolling["maxUnavailable"])
 }
 
 pub(in crate::builtin) fn deployment_update(errors: &mut Errors, new: &Value, old: &Value) {
@@ -207,7 +225,8 @@ fn daemon_strategy(errors: &mut Errors, path: &Path, strategy: &Value) {
             }
         }
         other => {
-            errors.not_supported_printed(path, go_strategy(other), &["RollingUpdate", "OnDelete"]);
+            let shown = go_strategy(other, &strategy["rollingUpdate"], surge);
+            errors.not_supported_printed(path, shown, &["RollingUpdate", "OnDelete"]);
         }
     }
 }
@@ -235,19 +254,16 @@ fn stateful_spec(errors: &mut Errors, object: &Value, create: bool) {
         "OnDelete" => {
             let rolling = &strategy["rollingUpdate"];
             if !rolling.is_null() {
-                let shown = format!(
-                    "{{\"Partition\":{},\"MaxUnavailable\":null}}",
-                    rolling["partition"].as_i64().unwrap_or(0)
-                );
                 let why = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.invalid_printed(&at.child("rollingUpdate"), shown, why);
+                errors.invalid_printed(&at.child("rollingUpdate"), partition(rolling), why);
             }
         }
         "RollingUpdate" => {
             errors.non_negative(&at.at("rollingUpdate.partition"), &strategy["rollingUpdate"]["partition"]);
         }
         other => {
-            errors.invalid_printed(&at, go_strategy(other), "must be 'RollingUpdate' or 'OnDelete'");
+            let shown = go_strategy(other, &strategy["rollingUpdate"], partition);
+            errors.invalid_printed(&at, shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
     let retention = &spec["persistentVolumeClaimRetentionPolicy"];
@@ -277,8 +293,13 @@ fn stateful_spec(errors: &mut Errors, object: &Value, create: bool) {
 /// The spec whose template can mount the claims made for it.
 fn with_claim_volumes(spec: &Value) -> Value {
     let mut spec = spec.clone();
-    let claims: Vec<String> =
-        list(&spec, "volumeClaimTemplates").iter().map(|c| text(&c["metadata"], "name").to_owned()).collect();
+    let mut claims: Vec<String> = Vec::new();
+    for claim in list(&spec, "volumeClaimTemplates") {
+        let name = text(&claim["metadata"], "name");
+        if !claims.iter().any(|known| known == name) {
+            claims.push(name.to_owned());
+        }
+    }
     let pod = &mut spec["template"]["spec"];
     if let Some(pod) = pod.as_object_mut() {
         pod.remove("subdomain");
