@@ -20,13 +20,10 @@ use fl_store::Store;
 
 pub use client::{NetworkOci, OciClient, OciRegistry};
 
-use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::conclude::{self, failed};
 use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::{ArchiveError, TarTree, UnpackError, write_archive};
-
-/// The conditions of an OCIRepository, most important first.
-pub const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: [types::SOURCE_VERIFIED]);
 
 const SOURCE_ANNOTATION: &str = "org.opencontainers.image.source";
 const REVISION_ANNOTATION: &str = "org.opencontainers.image.revision";
@@ -83,7 +80,7 @@ impl OciRepositories {
         let work = self.fetch(pass).await?;
         self.store_artifact(pass, work).await?;
         let message = announcement(&pass.object);
-        conclude::announce(pass, &message, &CONDITIONS);
+        conclude::announce(pass, &message);
         Ok(())
     }
 
@@ -377,7 +374,7 @@ impl Reconciler for OciRepositories {
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
-        CONDITIONS.owned
+        conclude::CONDITIONS
     }
 
     fn edges(&self, object: &OCIRepository) -> Vec<Edge> {
@@ -395,7 +392,7 @@ impl Reconciler for OciRepositories {
 
     async fn reconcile(&self, pass: &mut Pass<OCIRepository>) -> Outcome {
         let result = self.run(pass).await;
-        conclude::conclude(pass, &result.into(), &CONDITIONS)
+        conclude::conclude(pass, &result.into())
     }
 
     async fn delete(&self, pass: &mut Pass<OCIRepository>) -> Result<(), Outcome> {
@@ -403,6 +400,6 @@ impl Reconciler for OciRepositories {
     }
 
     fn finish(&self, pass: &mut Pass<OCIRepository>, end: End, _outcome: &mut Outcome) {
-        conclude::finish(pass, end, &CONDITIONS);
+        conclude::finish(pass, end);
     }
 }
