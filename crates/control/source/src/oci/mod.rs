@@ -322,6 +322,8 @@ async fn reference(object: &OCIRepository, registry: &dyn OciRegistry) -> Result
     let Some(name) = url.strip_prefix("oci://") else {
         return Err(invalid("URL must be in format 'oci://<domain>/<org>/<repo>'".to_owned()));
     };
+    // Registries take a slash at the end away.
+    let name = name.strip_suffix('/').filter(|short| short.contains('/')).unwrap_or(name);
     let repository = Repository::parse(name).map_err(|e| invalid(e.to_string()))?;
     let path = name.strip_prefix(repository.registry()).unwrap_or(name);
     if let Some((_, tag)) = path.split_once(':') {
