@@ -21,6 +21,9 @@ pub(crate) enum ChartError {
     /// The artifact is not there yet.
     #[error("file not found")]
     Missing,
+    /// Another file is in its place.
+    #[error("{0}")]
+    Replaced(String),
     /// It could not be fetched or is no chart.
     #[error("{0}")]
     Unusable(String),
@@ -45,6 +48,7 @@ impl Charts {
         }
         let file = fetcher.open(artifact).await.map_err(|error| match error {
             ArtifactError::NotFound => ChartError::Missing,
+            error @ ArtifactError::Digest { .. } => ChartError::Replaced(error.to_string()),
             other => ChartError::Unusable(other.to_string()),
         })?;
         let loaded = tokio::task::spawn_blocking(move || {

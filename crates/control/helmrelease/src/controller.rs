@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fl_api::condition::{reasons, types};
 use fl_api::helm::HelmRelease;
 use fl_api::helm::helm_release::ReleaseSnapshot;
+use fl_api::meta::artifact::Artifact;
 use fl_runtime::{
     ArtifactFetcher, Conditions, Edge, End as PassEnd, EventKind, Key, Kind, Names, Next, Outcome, Pass,
     Reconciled, Reconciler, RemoteOptions, Resolver, Runtime,
@@ -207,7 +208,7 @@ impl HelmReleaseController {
         })?;
         settled(pass, &["ValuesError"]);
         let loaded = tokio::select! {
-            loaded = self.charts.load(&self.fetcher, &artifact) => loaded,
+            loaded = self.load(&artifact) => loaded,
             () = source::moved(pass, &self.resolver, &artifact) => return Err(Outcome::now()),
         };
         let chart = match loaded {
@@ -221,7 +222,7 @@ impl HelmReleaseController {
                 pass.log.info(&message);
                 return Err(Outcome::after(requeue));
             }
-            Err(ChartError::Unusable(error)) => {
+            Err(ChartError::Replaced(error) | ChartError::Unusable(error)) => {
                 let message = format!("Could not load chart: {error}");
                 pass.object.mark_false(types::READY, reasons::ARTIFACT_FAILED, &message);
                 pass.event(EventKind::Warning, reasons::ARTIFACT_FAILED, &error);
@@ -243,6 +244,16 @@ impl HelmReleaseController {
                 Err(Outcome::backoff(error))
             }
         }
+    }
+
+    /// The chart of an artifact. A source that packs it anew replaces the file before its status says so; that is waited for.
+    async fn load(&self, artifact: &Artifact) -> Result<LoadedChart, ChartError> {
+        let first = self.charts.load(&self.fetcher, artifact).await;
+        if !matches!(first, Err(ChartError::Replaced(_))) {
+            return first;
+        }
+        fl_runtime::idle(tokio::time::sleep(fl_runtime::STATUS_FOLLOWS)).await;
+        self.charts.load(&self.fetcher, artifact).await
     }
 
     /// Failures of other circumstances are forgotten; what is tried now is noted.

@@ -313,8 +313,9 @@ impl KustomizationController {
         self.finish_steps(pass, plan, revision, &target, &built).await
     }
 
-    /// The files of an artifact. A process that has just started may have lost what its sources published; they publish it again,
-    /// and until then nobody need be told of a failure.
+    /// The files of an artifact. What cannot be had yet is waited for, and nobody need be told of a failure: a process that has just
+    /// started may have lost what its sources published, and a source that packs the same revision anew replaces the file
+    /// before its status names the new digest.
     async fn open(
         &self,
         artifact: &Artifact,
@@ -323,7 +324,12 @@ impl KustomizationController {
     ) -> Result<Arc<Tree>, ArtifactError> {
         let mut news = self.resolver.news(source, own);
         let first = self.trees.open(artifact).await;
-        if !matches!(first, Err(ArtifactError::NotFound)) || self.started.elapsed() >= SOURCES_RETURN {
+        let until = match &first {
+            Err(ArtifactError::NotFound) => self.started + SOURCES_RETURN,
+            Err(ArtifactError::Digest { .. }) => Instant::now() + fl_runtime::STATUS_FOLLOWS,
+            _ => return first,
+        };
+        if Instant::now() >= until {
             return first;
         }
         fl_runtime::idle(async {
@@ -331,8 +337,8 @@ impl KustomizationController {
                 // Published again within the second in which it was published before, an artifact looks the same: no news of it comes.
                 let _ = tokio::time::timeout(SAME_SECOND, news.heard()).await;
                 let opened = self.trees.open(artifact).await;
-                if !matches!(opened, Err(ArtifactError::NotFound)) || self.started.elapsed() >= SOURCES_RETURN
-                {
+                let unsettled = matches!(opened, Err(ArtifactError::NotFound | ArtifactError::Digest { .. }));
+                if !unsettled || Instant::now() >= until {
                     return opened;
                 }
             }

@@ -78,6 +78,32 @@ fn an_artifact_with_another_digest_is_never_built() {
     });
 }
 
+/// A source that packs a revision anew replaces the file before its status names the new digest: that is no failure.
+#[test]
+fn a_revision_that_is_packed_anew_is_waited_for() {
+    run(async {
+        let world = world(47, &[("a.yaml", map("a", "1")), ("b.yaml", map("b", "1"))]).await;
+        let file = file_of(&world).await;
+        let old = std::fs::read(&file).expect("read");
+        world.faults.add(fl_sim::Rule::new(
+            |method, path| *method != http::Method::GET && path.ends_with("/gitrepositories/app/status"),
+            fl_sim::When::Always,
+            fl_sim::Action::Delay(Duration::from_secs(2)),
+        ));
+        let spec = json!({"url": lab::URL, "interval": "1h", "ref": {"branch": "main"}, "ignore": "b.yaml"});
+        world.source("GitRepository", "app", spec).await;
+        while std::fs::read(&file).expect("read") == old {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        kustomization(&world, "app", "").await;
+        world.ready("Kustomization", "app").await;
+        assert!(world.get("ConfigMap", "a").await.is_some());
+        assert!(world.get("ConfigMap", "b").await.is_none());
+        let told = world.events().await;
+        assert!(!told.iter().any(|event| event.contains("failed to verify archive")), "{told:?}");
+    });
+}
+
 /// J02: values that mean nothing are ignored, and one event says so.
 #[test]
 fn annotations_that_mean_nothing_are_ignored_with_one_event() {

@@ -13,6 +13,10 @@ const LARGEST: u64 = 4 << 30;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
+/// How long a source may take, after it replaced a file of the same name, to name the new digest in its status. Until then
+/// [`ArtifactError::Digest`] is no news.
+pub const STATUS_FOLLOWS: Duration = Duration::from_secs(5);
+
 /// Why an artifact cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

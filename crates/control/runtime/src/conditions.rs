@@ -188,18 +188,10 @@ fn cut(message: &str) -> String {
     format!("{}{CUT}", &message[..end])
 }
 
-/// How a target condition follows from others.
-#[derive(Clone, Copy, Debug)]
-pub struct Summary {
-    /// In order of importance.
-    pub of: &'static [&'static str],
-    /// Those that mean trouble when true.
-    pub negative: &'static [&'static str],
-}
-
-/// Makes `Ready` from the other conditions: the worst group decides, within it the most important one speaks.
-pub fn summarize<T: Reconciled>(object: &mut T, summary: &Summary) {
-    let negative = |c: &Condition| summary.negative.contains(&c.r#type.as_str());
+/// Makes `Ready` from the other conditions, given in order of importance: the worst group decides, within it the most important
+/// one speaks.
+pub fn summarize<T: Reconciled>(object: &mut T, of: &[&str]) {
+    let negative = |c: &Condition| types::NEGATIVE.contains(&c.r#type.as_str());
     let priority = |c: &Condition| match (c.status, negative(c)) {
         (ConditionStatus::True, true) => 0,
         (ConditionStatus::False, false) => 1,
@@ -207,7 +199,8 @@ pub fn summarize<T: Reconciled>(object: &mut T, summary: &Summary) {
         (ConditionStatus::False, true) => 3,
         (ConditionStatus::Unknown, _) => 4,
     };
-    let found: Vec<&Condition> = summary.of.iter().filter_map(|kind| object.condition(kind)).collect();
+    let others = of.iter().filter(|kind| **kind != types::READY);
+    let found: Vec<&Condition> = others.filter_map(|kind| object.condition(kind)).collect();
     // `min_by_key` keeps the first of equals, which is the most important.
     let Some(top) = found.into_iter().min_by_key(|c| priority(c)) else { return };
     let status = match priority(top) {
@@ -255,10 +248,13 @@ mod tests {
 
     #[test]
     fn the_worst_decides() {
-        let summary = Summary {
-            of: &[types::FETCH_FAILED, types::ARTIFACT_IN_STORAGE, types::STALLED, types::RECONCILING],
-            negative: &[types::FETCH_FAILED, types::STALLED, types::RECONCILING],
-        };
+        let summary = [
+            types::READY,
+            types::FETCH_FAILED,
+            types::ARTIFACT_IN_STORAGE,
+            types::STALLED,
+            types::RECONCILING,
+        ];
         let mut o = object();
         summarize(&mut o, &summary);
         assert!(!o.has_condition(types::READY));

@@ -42,7 +42,7 @@ mod slot;
 mod stop;
 mod wake;
 
-pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile};
+pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile, STATUS_FOLLOWS};
 pub use backoff::Backoff;
 pub use cluster::{
     ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Identity, Known, Patch,

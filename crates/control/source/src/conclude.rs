@@ -1,60 +1,26 @@
 //! How a pass over any source ends: from its result to conditions, events and the next try.
 
 use fl_api::condition::{reasons, types};
-use fl_runtime::conditions::{Summary, summarize};
+use fl_runtime::conditions::summarize;
 use fl_runtime::{Conditions, End, EventKind, Failure, FailureKind, Outcome, Pass, Reconciled};
 
-/// The conditions of a kind of source.
-#[derive(Clone, Copy, Debug)]
-pub struct SourceConditions {
-    pub summary: Summary,
-    /// All types the controller writes.
-    pub owned: &'static [&'static str],
-    /// Those whose disappearance is a recovery.
-    pub failures: &'static [&'static str],
-}
+/// All conditions that controllers of sources write, in order of importance. A kind that never sets one of them never has it.
+pub const CONDITIONS: &[&str] = &[
+    types::READY,
+    types::STORAGE_OPERATION_FAILED,
+    types::FETCH_FAILED,
+    types::INCLUDE_UNAVAILABLE,
+    types::BUILD_FAILED,
+    types::ARTIFACT_OUTDATED,
+    types::ARTIFACT_IN_STORAGE,
+    types::SOURCE_VERIFIED,
+    types::STALLED,
+    types::RECONCILING,
+];
 
-/// The conditions of a kind of source: what all of them have, with the failures and findings of its own in their places.
-macro_rules! source_conditions {
-    (failures: [$($failure:expr),*], findings: [$($finding:expr),*]) => {{
-        use fl_api::condition::types;
-        $crate::conclude::SourceConditions {
-            summary: fl_runtime::conditions::Summary {
-                of: &[
-                    types::STORAGE_OPERATION_FAILED,
-                    types::FETCH_FAILED,
-                    $($failure,)*
-                    types::ARTIFACT_OUTDATED,
-                    types::ARTIFACT_IN_STORAGE,
-                    $($finding,)*
-                    types::STALLED,
-                    types::RECONCILING,
-                ],
-                negative: &[
-                    types::STORAGE_OPERATION_FAILED,
-                    types::FETCH_FAILED,
-                    $($failure,)*
-                    types::ARTIFACT_OUTDATED,
-                    types::STALLED,
-                    types::RECONCILING,
-                ],
-            },
-            owned: &[
-                types::STORAGE_OPERATION_FAILED,
-                types::FETCH_FAILED,
-                $($failure,)*
-                types::ARTIFACT_OUTDATED,
-                types::ARTIFACT_IN_STORAGE,
-                $($finding,)*
-                types::READY,
-                types::RECONCILING,
-                types::STALLED,
-            ],
-            failures: &[types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED, $($failure),*],
-        }
-    }};
-}
-pub(crate) use source_conditions;
+/// Those whose disappearance is a recovery.
+const FAILURES: &[&str] =
+    &[types::FETCH_FAILED, types::STORAGE_OPERATION_FAILED, types::INCLUDE_UNAVAILABLE, types::BUILD_FAILED];
 
 /// What a pass came to.
 #[derive(Clone, Debug)]
@@ -91,11 +57,7 @@ pub fn begin<T: Reconciled>(pass: &mut Pass<T>) {
 }
 
 /// Ends a pass. The status is complete afterwards; the driver writes it.
-pub fn conclude<T: Reconciled>(
-    pass: &mut Pass<T>,
-    verdict: &Verdict,
-    conditions: &SourceConditions,
-) -> Outcome {
+pub fn conclude<T: Reconciled>(pass: &mut Pass<T>, verdict: &Verdict) -> Outcome {
     if let Verdict::Failed(failure) = verdict {
         tell(pass, failure);
     }
@@ -128,7 +90,7 @@ pub fn conclude<T: Reconciled>(
             object.remove_condition(types::STALLED);
         }
     }
-    summarize(object, &conditions.summary);
+    summarize(object, CONDITIONS);
     // A signature that is not there speaks louder than everything else.
     if let Some(failed) =
         object.condition(types::SOURCE_VERIFIED).filter(|_| object.is_false(types::SOURCE_VERIFIED))
@@ -151,9 +113,9 @@ pub fn conclude<T: Reconciled>(
 }
 
 /// Ends a pass that did nothing, for the object is suspended.
-pub fn finish<T: Reconciled>(pass: &mut Pass<T>, end: End, conditions: &SourceConditions) {
+pub fn finish<T: Reconciled>(pass: &mut Pass<T>, end: End) {
     if end == End::Suspended {
-        conclude(pass, &Verdict::Nothing, conditions);
+        conclude(pass, &Verdict::Nothing);
     }
 }
 
@@ -178,9 +140,13 @@ fn tell<T: Reconciled>(pass: &Pass<T>, failure: &Failure) {
 }
 
 /// Whether something that failed before this pass does no longer.
-pub fn recovered<T: Reconciled>(pass: &Pass<T>, conditions: &SourceConditions) -> bool {
-    let failing = |object: &T| conditions.failures.iter().any(|kind| object.has_condition(kind));
-    failing(&pass.original) && !failing(&pass.object)
+pub fn recovered<T: Reconciled>(pass: &Pass<T>) -> bool {
+    failing(pass.original.as_ref()) && !failing(&pass.object)
+}
+
+/// Whether something failed when the object was looked at last.
+pub fn failing<T: Reconciled>(object: &T) -> bool {
+    FAILURES.iter().any(|kind| object.has_condition(kind))
 }
 
 /// Sets a negative condition and gives the failure back, for `?`.
@@ -190,12 +156,12 @@ pub fn failed<T: Reconciled>(pass: &mut Pass<T>, condition: &str, failure: Failu
 }
 
 /// The event of a new artifact, or of a recovery without one.
-pub fn announce<T: fl_runtime::Source>(pass: &Pass<T>, message: &str, conditions: &SourceConditions) {
+pub fn announce<T: fl_runtime::Source>(pass: &Pass<T>, message: &str) {
     let Some(artifact) = pass.object.artifact() else { return };
     let digest = |object: &T| object.artifact().and_then(|a| a.digest.clone());
     let reason = if digest(&pass.original) != digest(&pass.object) {
         reasons::source::NEW_ARTIFACT
-    } else if recovered(pass, conditions) {
+    } else if recovered(pass) {
         reasons::SUCCEEDED
     } else {
         return;

@@ -52,6 +52,9 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 
     pub(crate) fn eval(&mut self, expr: &'v Expr) -> Eval<'a> {
+        if let Some(name) = self.absent(expr) {
+            return Err(EvalError::new(format!("no such attribute(s): {name}")));
+        }
         match &expr.kind {
             Kind::Literal(literal) => Ok(literal_value(literal)),
             Kind::Ident(name) => {
@@ -69,6 +72,22 @@ impl<'a, 'v> Scope<'a, 'v> {
             Kind::Macro(call) => self.run_macro(call),
             Kind::Call { target, name, args } => self.call(target.as_deref(), name, args),
         }
+    }
+
+    /// The name of what is asked for when not even its variable is there: all of `status.phase`, for a variable may have a
+    /// dotted name.
+    fn absent(&self, expr: &Expr) -> Option<String> {
+        let (operand, field) = step(expr)?;
+        let mut root = operand;
+        while let Some((operand, _)) = step(root) {
+            root = operand;
+        }
+        let Kind::Ident(variable) = &root.kind else { return None };
+        let known = self.is_var(variable) || functions::type_named(variable).is_some();
+        if known || qualified(operand, field).is_some_and(|name| functions::type_named(&name).is_some()) {
+            return None;
+        }
+        Some(format!("{}.{field}", self.absent(operand).unwrap_or_else(|| variable.clone())))
     }
 
     fn select(&mut self, operand: &'v Expr, field: &'v str, optional: bool) -> Eval<'a> {
@@ -321,6 +340,19 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 }
 
+/// What a field is taken of, and the field: `a.b`, `has(a.b)` and `a["b"]`.
+fn step(expr: &Expr) -> Option<(&Expr, &str)> {
+    match &expr.kind {
+        Kind::Select { operand, field, .. } | Kind::Has { operand, field } => Some((operand, field)),
+        Kind::Call { target: None, name, args } if name == "_[_]" || name == "_[?_]" => match args.as_slice()
+        {
+            [operand, Expr { kind: Kind::Literal(Literal::Text(field)), .. }] => Some((operand, field)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// `a.b` as a dotted name, for types in packages.
 pub(crate) fn qualified(operand: &Expr, field: &str) -> Option<String> {
     match &operand.kind {
@@ -354,4 +386,36 @@ fn literal_value<'a>(literal: &Literal) -> Value<'a> {
 /// A list's items, for functions.
 pub(crate) fn items<'a>(list: &List<'a>) -> Vec<Value<'a>> {
     list.iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::Expression;
+
+    /// Without its variable, the whole of a dotted name is what is missing.
+    #[test]
+    fn what_is_missing_is_named() {
+        let said = |source: &str| {
+            let data = json!({"key": "one"});
+            let result = Expression::parse(source).expect(source).eval(&[("data", &data)]);
+            result.expect_err(source).to_string()
+        };
+        for (source, words) in [
+            ("status == 1", "no such attribute(s): status"),
+            ("status.phase == 'x'", "no such attribute(s): status.phase"),
+            ("status.a.b.c == 1", "no such attribute(s): status.a.b.c"),
+            ("has(status.phase)", "no such attribute(s): status.phase"),
+            ("status['phase'].x == 1", "no such attribute(s): status.phase.x"),
+            ("status.list[0].x == 1", "no such attribute(s): status.list"),
+            ("data.none == 1", "no such key: none"),
+        ] {
+            assert_eq!(said(source), words, "{source}");
+        }
+        assert_eq!(
+            Expression::parse("int(1) == 1 && type(1) == int").expect("types").eval(&[]),
+            Ok(json!(true))
+        );
+    }
 }

@@ -159,6 +159,12 @@ async fn references_that_cannot_be_are_explained() {
         assert!(message.contains(words), "{name}: {message}");
         assert!(failed["status"]["artifact"].is_null());
     }
+    // A slash at the end is no other repository, and none at all without a path.
+    let at = |url: &str| json!({"url": url, "interval": "1h", "ref": {"tag": "v1"}});
+    world.source("OCIRepository", "slash", at("oci://oci.example/app/")).await;
+    world.ready("OCIRepository", "slash").await;
+    world.source("OCIRepository", "host", at("oci://oci.example/")).await;
+    assert_eq!(condition(&world.failed("OCIRepository", "host").await, "Stalled")["reason"], "URLInvalid");
 }
 
 /// J01: odd intervals are refused or bounded, never a hot loop.

@@ -19,13 +19,10 @@ use tokio::time::Instant;
 
 pub use client::{BucketClient, NetworkBucket, ObjectStore, Visit};
 
-use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::conclude::{self, failed};
 use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use fetch::{Ended, Listing, Published, Wanted};
-
-/// The conditions of a Bucket, most important first.
-pub const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: []);
 
 const LATEST: &str = "latest.tar.gz";
 
@@ -61,7 +58,7 @@ impl Buckets {
         let count = self.fetch(pass).await?;
         let name = &pass.object.spec.bucket_name;
         let message = format!("stored artifact with {count} fetched files from '{name}' bucket");
-        conclude::announce(pass, &message, &CONDITIONS);
+        conclude::announce(pass, &message);
         Ok(())
     }
 
@@ -176,7 +173,7 @@ impl Reconciler for Buckets {
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
-        CONDITIONS.owned
+        conclude::CONDITIONS
     }
 
     fn edges(&self, object: &Bucket) -> Vec<Edge> {
@@ -194,7 +191,7 @@ impl Reconciler for Buckets {
 
     async fn reconcile(&self, pass: &mut Pass<Bucket>) -> Outcome {
         let result = self.run(pass).await;
-        conclude::conclude(pass, &result.into(), &CONDITIONS)
+        conclude::conclude(pass, &result.into())
     }
 
     async fn delete(&self, pass: &mut Pass<Bucket>) -> Result<(), Outcome> {
@@ -202,6 +199,6 @@ impl Reconciler for Buckets {
     }
 
     fn finish(&self, pass: &mut Pass<Bucket>, end: End, _outcome: &mut Outcome) {
-        conclude::finish(pass, end, &CONDITIONS);
+        conclude::finish(pass, end);
     }
 }

@@ -21,14 +21,10 @@ use fl_store::Store;
 
 pub use client::{Fetched, Found, GitClient, GitRemote, GitRequest, NetworkGit};
 
-use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::conclude::{self, failed};
 use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::{ArchiveError, Tree, write_archive};
-
-/// The conditions of a GitRepository, most important first.
-pub const CONDITIONS: SourceConditions =
-    source_conditions!(failures: [types::INCLUDE_UNAVAILABLE], findings: [types::SOURCE_VERIFIED]);
 
 /// The controller of GitRepositories.
 pub struct GitRepositories {
@@ -65,7 +61,7 @@ impl GitRepositories {
         let work = self.fetch(pass).await?;
         let message = format!("stored artifact for commit '{}'", work.title);
         self.store_artifact(pass, work).await?;
-        conclude::announce(pass, &message, &CONDITIONS);
+        conclude::announce(pass, &message);
         Ok(())
     }
 
@@ -123,7 +119,8 @@ impl GitRepositories {
             return Err(self.nothing_changed(pass, &found));
         }
         // Flux clones such references anew each time and finds them equal; only what it would report needs the clone.
-        if same && !changed && pass.object.spec.verify.is_none() && !had_failures(&pass.original) {
+        if same && !changed && pass.object.spec.verify.is_none() && !conclude::failing(pass.original.as_ref())
+        {
             pass.object.remove_condition(types::FETCH_FAILED);
             pass.object.status.get_or_insert_default().source_verification_mode = None;
             pass.object.remove_condition(types::SOURCE_VERIFIED);
@@ -175,7 +172,7 @@ impl GitRepositories {
         let message = format!("stored artifact for revision '{}'", found.revision);
         pass.object.mark_true(types::ARTIFACT_IN_STORAGE, reasons::SUCCEEDED, &message);
         let message = format!("stored artifact for commit '{}'", found.revision);
-        conclude::announce(pass, &message, &CONDITIONS);
+        conclude::announce(pass, &message);
         Failure::no_op(
             reasons::source::GIT_OPERATION_SUCCEEDED,
             format!("no changes since last reconciliation: observed revision '{}'", found.revision),
@@ -249,10 +246,6 @@ fn archive_failed(pass: &mut Pass<GitRepository>, error: &ArchiveError) -> Failu
     let message = format!("unable to archive artifact to storage: {error}");
     let failure = Failure::retry(reasons::source::ARCHIVE_OPERATION_FAILED, message);
     failed(pass, types::STORAGE_OPERATION_FAILED, failure)
-}
-
-fn had_failures(object: &GitRepository) -> bool {
-    CONDITIONS.failures.iter().any(|kind| object.has_condition(kind))
 }
 
 fn included(object: &GitRepository) -> &[Artifact] {
@@ -359,7 +352,7 @@ impl Reconciler for GitRepositories {
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
-        CONDITIONS.owned
+        conclude::CONDITIONS
     }
 
     fn edges(&self, object: &GitRepository) -> Vec<Edge> {
@@ -368,7 +361,7 @@ impl Reconciler for GitRepositories {
 
     async fn reconcile(&self, pass: &mut Pass<GitRepository>) -> Outcome {
         let result = self.run(pass).await;
-        conclude::conclude(pass, &result.into(), &CONDITIONS)
+        conclude::conclude(pass, &result.into())
     }
 
     async fn delete(&self, pass: &mut Pass<GitRepository>) -> Result<(), Outcome> {
@@ -376,6 +369,6 @@ impl Reconciler for GitRepositories {
     }
 
     fn finish(&self, pass: &mut Pass<GitRepository>, end: End, _outcome: &mut Outcome) {
-        conclude::finish(pass, end, &CONDITIONS);
+        conclude::finish(pass, end);
     }
 }

@@ -20,13 +20,9 @@ use super::local::{self, Local, SourceTree};
 use super::oci::OciCharts;
 use super::remote::{self, Charts, HttpCharts};
 use super::verify;
-use crate::conclude::{self, SourceConditions, Verdict, failed, recovered, source_conditions};
+use crate::conclude::{self, Verdict, failed, recovered};
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::TarTree;
-
-/// The conditions of a HelmChart, most important first.
-const CONDITIONS: SourceConditions =
-    source_conditions!(failures: [types::BUILD_FAILED], findings: [types::SOURCE_VERIFIED]);
 
 /// The controller of HelmCharts.
 #[derive(Debug)]
@@ -457,7 +453,7 @@ fn observe_build(pass: &mut Pass<HelmChart>, build: &Build) {
 fn announce(pass: &Pass<HelmChart>, reason: &str, summary: &str) {
     let Some(artifact) = pass.object.artifact() else { return };
     let digest = |object: &HelmChart| object.artifact().and_then(|a| a.digest.clone());
-    if digest(&pass.original) == digest(&pass.object) && !recovered(pass, &CONDITIONS) {
+    if digest(&pass.original) == digest(&pass.object) && !recovered(pass) {
         return;
     }
     let metadata = [
@@ -476,7 +472,7 @@ impl Reconciler for HelmCharts {
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
-        CONDITIONS.owned
+        conclude::CONDITIONS
     }
 
     fn edges(&self, object: &HelmChart) -> Vec<Edge> {
@@ -492,7 +488,7 @@ impl Reconciler for HelmCharts {
 
     async fn reconcile(&self, pass: &mut Pass<HelmChart>) -> Outcome {
         let verdict = Verdict::from(self.run(pass).await);
-        conclude::conclude(pass, &verdict, &CONDITIONS)
+        conclude::conclude(pass, &verdict)
     }
 
     async fn delete(&self, pass: &mut Pass<HelmChart>) -> Result<(), Outcome> {
@@ -500,7 +496,7 @@ impl Reconciler for HelmCharts {
     }
 
     fn finish(&self, pass: &mut Pass<HelmChart>, end: End, _outcome: &mut Outcome) {
-        conclude::finish(pass, end, &CONDITIONS);
+        conclude::finish(pass, end);
     }
 }
 

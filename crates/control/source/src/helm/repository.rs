@@ -14,12 +14,9 @@ use fl_types::Algorithm;
 
 use super::HelmLimits;
 use super::access::{self, Access};
-use crate::conclude::{self, SourceConditions, Verdict, failed, source_conditions};
+use crate::conclude::{self, Verdict, failed};
 use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
-
-/// The conditions of a HelmRepository, most important first.
-const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: []);
 
 /// The controller of HelmRepositories.
 #[derive(Debug)]
@@ -51,7 +48,7 @@ impl HelmRepositories {
         let size = pass.object.artifact().and_then(|a| a.size);
         let size = size.map_or_else(|| "unknown size".to_owned(), |s| format!("size {}", human_size(s)));
         let message = format!("stored fetched index of {size} from '{}'", pass.object.spec.url);
-        conclude::announce(pass, &message, &CONDITIONS);
+        conclude::announce(pass, &message);
         Ok(())
     }
 
@@ -103,7 +100,7 @@ impl HelmRepositories {
             stored(pass, &index.revision);
             let size = pass.object.artifact().and_then(|a| a.size).unwrap_or_default();
             let message = format!("stored fetched index of size {} from '{url}'", human_size(size));
-            conclude::announce(pass, &message, &CONDITIONS);
+            conclude::announce(pass, &message);
             return Ok(None);
         }
         Ok(Some(index))
@@ -270,7 +267,7 @@ impl Reconciler for HelmRepositories {
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
-        CONDITIONS.owned
+        conclude::CONDITIONS
     }
 
     fn edges(&self, object: &HelmRepository) -> Vec<Edge> {
@@ -290,11 +287,11 @@ impl Reconciler for HelmRepositories {
             Ok(()) => Verdict::Success,
             Err(Stop::Failed(failure)) => Verdict::Failed(failure),
             Err(Stop::Unsaid(problem)) => {
-                conclude::conclude(pass, &Verdict::Nothing, &CONDITIONS);
+                conclude::conclude(pass, &Verdict::Nothing);
                 return Outcome::backoff(format!("failed to load Helm repository index: {problem}"));
             }
         };
-        conclude::conclude(pass, &verdict, &CONDITIONS)
+        conclude::conclude(pass, &verdict)
     }
 
     async fn delete(&self, pass: &mut Pass<HelmRepository>) -> Result<(), Outcome> {
@@ -303,7 +300,7 @@ impl Reconciler for HelmRepositories {
 
     fn finish(&self, pass: &mut Pass<HelmRepository>, end: End, _outcome: &mut Outcome) {
         if !access::is_oci(&pass.object) {
-            conclude::finish(pass, end, &CONDITIONS);
+            conclude::finish(pass, end);
         }
     }
 }

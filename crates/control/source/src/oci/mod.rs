@@ -20,13 +20,10 @@ use fl_store::Store;
 
 pub use client::{NetworkOci, OciClient, OciRegistry};
 
-use crate::conclude::{self, SourceConditions, failed, source_conditions};
+use crate::conclude::{self, failed};
 use crate::secrets;
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::{ArchiveError, TarTree, UnpackError, write_archive};
-
-/// The conditions of an OCIRepository, most important first.
-pub const CONDITIONS: SourceConditions = source_conditions!(failures: [], findings: [types::SOURCE_VERIFIED]);
 
 const SOURCE_ANNOTATION: &str = "org.opencontainers.image.source";
 const REVISION_ANNOTATION: &str = "org.opencontainers.image.revision";
@@ -83,7 +80,7 @@ impl OciRepositories {
         let work = self.fetch(pass).await?;
         self.store_artifact(pass, work).await?;
         let message = announcement(&pass.object);
-        conclude::announce(pass, &message, &CONDITIONS);
+        conclude::announce(pass, &message);
         Ok(())
     }
 
@@ -325,6 +322,8 @@ async fn reference(object: &OCIRepository, registry: &dyn OciRegistry) -> Result
     let Some(name) = url.strip_prefix("oci://") else {
         return Err(invalid("URL must be in format 'oci://<domain>/<org>/<repo>'".to_owned()));
     };
+    // Registries take a slash at the end away.
+    let name = name.strip_suffix('/').filter(|short| short.contains('/')).unwrap_or(name);
     let repository = Repository::parse(name).map_err(|e| invalid(e.to_string()))?;
     let path = name.strip_prefix(repository.registry()).unwrap_or(name);
     if let Some((_, tag)) = path.split_once(':') {
@@ -377,7 +376,7 @@ impl Reconciler for OciRepositories {
     }
 
     fn owned_conditions(&self) -> &'static [&'static str] {
-        CONDITIONS.owned
+        conclude::CONDITIONS
     }
 
     fn edges(&self, object: &OCIRepository) -> Vec<Edge> {
@@ -395,7 +394,7 @@ impl Reconciler for OciRepositories {
 
     async fn reconcile(&self, pass: &mut Pass<OCIRepository>) -> Outcome {
         let result = self.run(pass).await;
-        conclude::conclude(pass, &result.into(), &CONDITIONS)
+        conclude::conclude(pass, &result.into())
     }
 
     async fn delete(&self, pass: &mut Pass<OCIRepository>) -> Result<(), Outcome> {
@@ -403,6 +402,6 @@ impl Reconciler for OciRepositories {
     }
 
     fn finish(&self, pass: &mut Pass<OCIRepository>, end: End, _outcome: &mut Outcome) {
-        conclude::finish(pass, end, &CONDITIONS);
+        conclude::finish(pass, end);
     }
 }
