@@ -174,4 +174,9 @@ async fn applied_custom_resources_have_no_empty_labels() {
         assert_eq!(applied["metadata"].get("labels"), None);
         assert_eq!(applied["spec"]["a"], json!({}), "the rest stays as it was applied");
     }
+    let other = path.replace("/w?", "/x?");
+    let mut bare = widget(json!({}));
+    bare["metadata"]["name"] = json!("x");
+    let (code, applied) = send(&server, "PATCH", &other, apply, &bare).await;
+    assert_eq!((code, applied["metadata"].get("labels")), (201, None));
 }
