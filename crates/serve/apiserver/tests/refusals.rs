@@ -1,7 +1,7 @@
 //! What is wrong with an object or a change, said as a real server said it (`golden/refusals/rows.json`).
 //!
-//! A row has the collection, the object, and for a change the patch; its answer is the message and the fields with a cause,
-//! or that there was nothing to say. `@` in names is a text that the recording made up.
+//! A row has the collection, the object, and for a change the patch; its answer is the code with the causes or, without any,
+//! the message, or that there was nothing to say.
 
 use bytes::Bytes;
 use fl_apiserver::store::Store;
@@ -24,16 +24,20 @@ async fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &
     (code, serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
-/// The message and the fields with a cause, or nothing.
+/// The causes of a refusal in an order of their own, its message where it has none, or nothing.
 fn said(code: u16, body: &Value) -> Value {
     if code < 300 {
         return Value::Null;
     }
     let causes = body["details"]["causes"].as_array().cloned().unwrap_or_default();
-    let mut fields: Vec<String> =
-        causes.iter().map(|cause| cause["field"].as_str().unwrap_or_default().to_owned()).collect();
-    fields.sort();
-    json!({"code": code, "message": body["message"], "fields": fields})
+    if causes.is_empty() {
+        return json!({"code": code, "message": body["message"]});
+    }
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    let mut causes: Vec<[String; 2]> =
+        causes.iter().map(|cause| [text(cause, "field"), text(cause, "message")]).collect();
+    causes.sort();
+    json!({"code": code, "causes": causes})
 }
 
 #[tokio::test]
@@ -170,4 +174,9 @@ async fn applied_custom_resources_have_no_empty_labels() {
         assert_eq!(applied["metadata"].get("labels"), None);
         assert_eq!(applied["spec"]["a"], json!({}), "the rest stays as it was applied");
     }
+    let other = path.replace("/w?", "/x?");
+    let mut bare = widget(json!({}));
+    bare["metadata"]["name"] = json!("x");
+    let (code, applied) = send(&server, "PATCH", &other, apply, &bare).await;
+    assert_eq!((code, applied["metadata"].get("labels")), (201, None));
 }

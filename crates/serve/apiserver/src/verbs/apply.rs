@@ -127,6 +127,13 @@ fn tidy_metadata(object: &mut Value) -> Outcome<()> {
     };
     let coerced = fl_schema::coerce(&mut alone, &bare);
     *metadata = alone["metadata"].take();
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.retain(|_, value| match value {
+            Value::Object(map) => !map.is_empty(),
+            Value::Array(list) => !list.is_empty(),
+            _ => true,
+        });
+    }
     coerced.map(drop).map_err(ApiError::internal)
 }
 
