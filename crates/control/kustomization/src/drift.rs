@@ -23,29 +23,13 @@ const FIGHT_TIME: Duration = Duration::from_secs(60);
 /// How long a fight is left alone at first; doubled each time it goes on.
 const FIRST_PEACE: Duration = Duration::from_secs(60);
 const LONGEST_PEACE: Duration = Duration::from_secs(3600);
-/// How long the first watch of a kind is put off at most while many Kustomizations are due.
-const LATEST_WATCH: Duration = Duration::from_secs(20);
 
 /// What is known of the objects of all Kustomizations on the engine's own cluster.
 pub(crate) struct Drift {
     runtime: Runtime,
     enabled: bool,
     owners: Mutex<HashMap<Key, Owned>>,
-    /// None while a watch is about to be opened.
-    stores: Mutex<HashMap<Place, Option<Arc<Store>>>>,
-}
-
-/// A kind, whatever its version.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
-    group: String,
-    kind: String,
-}
-
-impl Place {
-    fn is_of(&self, id: &ObjectId) -> bool {
-        self.kind == id.kind && self.group == id.group
-    }
+    stores: Mutex<HashMap<(String, String), Arc<Store>>>,
 }
 
 #[derive(Default)]
@@ -97,7 +81,7 @@ impl Drift {
     }
 
     /// Watches the kinds of an inventory.
-    pub(crate) fn watch(self: &Arc<Self>, key: &Key, inventory: &Inventory, cluster: &Cluster) {
+    pub(crate) fn watch(&self, key: &Key, inventory: &Inventory, cluster: &Cluster) {
         let ids: HashSet<ObjectId> = inventory.objects().iter().map(|o| o.id.clone()).collect();
         {
             let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,8 +94,8 @@ impl Drift {
             return;
         }
         for object in inventory.objects() {
-            let place = Place { group: object.id.group.clone(), kind: object.id.kind.clone() };
-            if self.stores.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&place) {
+            let id = (object.id.group.clone(), object.id.kind.clone());
+            if self.stores.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id) {
                 continue;
             }
             // The kind was applied a moment ago, so its place is known without a request.
@@ -124,39 +108,8 @@ impl Drift {
                 &resource.plural,
                 resource.namespaced,
             );
-            self.stores.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), None);
-            let drift = self.clone();
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = drift.open(place, kind) => {}
-                    () = drift.runtime.stop().stopped() => {}
-                }
-            });
-        }
-    }
-
-    /// Opens the watch of a kind when the crowd is gone: while hundreds of objects are installed, the server would tell of each step
-    /// of each of them, and nobody would listen before the last is done.
-    async fn open(&self, place: Place, kind: Kind) {
-        self.runtime.calm(LATEST_WATCH).await;
-        let store = self.runtime.hub().watch(WatchSpec::metadata(kind).labelled(NAME));
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone(), Some(store.clone()));
-        store.wait_synced().await;
-        self.wake_bereaved(&place, &store);
-    }
-
-    /// Wakes those whose objects went before the watch began, which then never tells of them.
-    fn wake_bereaved(&self, place: &Place, store: &Store) {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        for (key, owned) in owners.iter().filter(|(_, owned)| owned.ready) {
-            let gone = |id: &ObjectId| {
-                place.is_of(id)
-                    && owned.remembered.seen(id).is_some()
-                    && store.get(&id.namespace, &id.name).is_none()
-            };
-            if owned.objects.iter().any(gone) {
-                self.runtime.graph().wake(key);
-            }
+            let store = self.runtime.hub().watch(WatchSpec::metadata(kind).labelled(NAME));
+            self.stores.lock().unwrap_or_else(PoisonError::into_inner).insert(id, store);
         }
     }
 
@@ -262,8 +215,8 @@ fn owner_of(live: Option<&Live>) -> Option<Key> {
 impl LiveVersions for Drift {
     fn version(&self, object: &ObjectRef) -> Known<Option<Fingerprint>> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = Place { group: object.id.group.clone(), kind: object.id.kind.clone() };
-        match stores.get(&place).and_then(Option::as_ref).filter(|s| s.synced()) {
+        let id = (object.id.group.clone(), object.id.kind.clone());
+        match stores.get(&id).filter(|s| s.synced()) {
             Some(store) => {
                 let live = store.get(&object.id.namespace, &object.id.name);
                 Known::Known(live.map(|l| Fingerprint::of_meta(l.meta())))

@@ -58,27 +58,6 @@ fn drift_is_corrected_at_once() {
     });
 }
 
-/// An object that goes before its kind can be watched comes back as soon as the watch begins.
-#[test]
-fn what_went_before_the_watch_began_comes_back() {
-    run(async {
-        let world = world(62, &[("a.yaml", map("a", "one"))]).await;
-        let maps =
-            |_: &http::Method, path: &str| path.contains("/configmaps?") && path.contains("watch=true");
-        world.faults.add(Rule::new(maps, When::Always, Action::Fail(503, "ServiceUnavailable")));
-        kustomization(&world, "app", "").await;
-        world.ready("Kustomization", "app").await;
-        let delete = fl_runtime::Delete::default();
-        world.user.delete(&Kind::config_map(), Some(NAMESPACE), "a", &delete).await.expect("deleted");
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(world.get("ConfigMap", "a").await.is_none(), "nobody can know yet");
-        world.faults.clear();
-        let start = tokio::time::Instant::now();
-        world.until("ConfigMap", "a", |o| o["data"] == json!({"key": "one"})).await;
-        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
-    });
-}
-
 /// What somebody adds with kubectl goes, even when nothing that Git asks for was touched.
 #[test]
 fn what_kubectl_adds_is_removed() {

@@ -110,11 +110,6 @@ impl Runtime {
     }
 
     /// Whether more objects are due than can be worked on.
-    /// Waits while more objects are due than can be worked on, for whoever can wait; not longer than this.
-    pub async fn calm(&self, at_most: Duration) {
-        self.inner.pressure.gone(tokio::time::Instant::now() + at_most).await;
-    }
-
     pub(crate) fn pressure(&self) -> &Pressure {
         &self.inner.pressure
     }
