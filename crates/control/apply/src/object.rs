@@ -3,6 +3,7 @@
 use std::fmt;
 
 use fl_types::split_api_version;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Error;
@@ -110,6 +111,22 @@ impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.fmt(f)
     }
+}
+
+/// What is read of an object that may not be wanted at all.
+#[derive(Deserialize)]
+pub(crate) struct Brief {
+    pub(crate) metadata: BriefMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BriefMeta {
+    #[serde(default)]
+    pub(crate) name: String,
+    /// Empty in what would only be created.
+    #[serde(default)]
+    pub(crate) resource_version: String,
 }
 
 #[cfg(test)]

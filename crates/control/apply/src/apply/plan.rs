@@ -40,7 +40,12 @@ pub(super) struct Planned {
 pub(super) enum Verdict {
     Skip,
     Unchanged,
-    Write { payload: Value, action: Action, wanted: Value },
+    /// `wanted` is what the server would make of it, where somebody wants to see that.
+    Write {
+        payload: Value,
+        action: Action,
+        wanted: Option<Value>,
+    },
 }
 
 impl Planned {
@@ -49,7 +54,7 @@ impl Planned {
         let (action, wanted) = match verdict {
             Verdict::Skip => (Action::Skipped, None),
             Verdict::Unchanged => (Action::Unchanged, None),
-            Verdict::Write { action, wanted, .. } => (action, Some(wanted)),
+            Verdict::Write { action, wanted, .. } => (action, wanted),
         };
         let live = live.filter(|_| wanted.is_some());
         (Change { object: target, action, fought_by: None }, live, wanted)
@@ -99,7 +104,7 @@ impl Applier {
                     return Err(dry_run_text(item, &error));
                 };
                 if mode != Mode::Apply {
-                    let verdict = write(&item.object, Action::Created, item.object.clone());
+                    let verdict = write(&item.object, Action::Created, Some(item.object.clone()));
                     return Ok(Planned { target, verdict, live: None });
                 }
                 self.remove_to_recreate(item, &target, there).await?;
@@ -122,12 +127,12 @@ impl Applier {
             Live::Present(there) => there,
             // An identity that may write but not read: what is there cannot be compared, so it is written.
             Live::Unreadable => {
-                let verdict = write(&item.object, Action::Configured, answer);
+                let verdict = write(&item.object, Action::Configured, Some(answer));
                 return Ok(Planned { target, verdict, live: None });
             }
             // Deleted between the two requests: the apply creates it.
             Live::Absent | Live::NotAsked => {
-                let verdict = write(&item.object, Action::Created, answer);
+                let verdict = write(&item.object, Action::Created, Some(answer));
                 return Ok(Planned { target, verdict, live: None });
             }
         };
@@ -143,7 +148,7 @@ impl Applier {
         let mut payload = item.object.clone();
         resolve(&mut payload, &resolutions).map_err(|e| Error::Ignore(e).to_string())?;
         options.ignore.strip(&answer.clone(), &mut answer);
-        let verdict = Verdict::Write { payload, action: Action::Configured, wanted: answer };
+        let verdict = Verdict::Write { payload, action: Action::Configured, wanted: Some(answer) };
         Ok(Planned { target, verdict, live: Some(there) })
     }
 
@@ -229,10 +234,10 @@ impl Applier {
         if mode == Mode::Diff {
             let answer = self.patiently(|| self.cluster.apply(&item.object, &write)).await?;
             let new = answer.resource_version().is_empty();
-            return Ok(if new { Tried::New(answer.body) } else { Tried::Exists(answer.body) });
+            return Ok(if new { Tried::New(Some(answer.body)) } else { Tried::Exists(answer.body) });
         }
         let answer = self.patiently(|| self.cluster.try_apply(&item.object, &write)).await?;
-        Ok(answer.map_or(Tried::New(Value::Null), Tried::Exists))
+        Ok(answer.map_or(Tried::New(None), Tried::Exists))
     }
 
     /// Tries again for a moment when the kind is not served (yet).
@@ -358,7 +363,7 @@ impl Applier {
 /// What a dry-run says.
 enum Tried {
     /// It would be created, as this; read only where somebody wants to see it.
-    New(Value),
+    New(Option<Value>),
     /// It would become this.
     Exists(Value),
 }
@@ -382,7 +387,7 @@ impl Live {
     }
 }
 
-fn write(object: &Value, action: Action, wanted: Value) -> Verdict {
+fn write(object: &Value, action: Action, wanted: Option<Value>) -> Verdict {
     Verdict::Write { payload: object.clone(), action, wanted }
 }
 

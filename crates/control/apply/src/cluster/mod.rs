@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use http::Method;
 use kube::Client;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -15,27 +14,16 @@ pub use discovery::Resource;
 pub use request::Answer;
 pub(crate) use request::Events;
 
+use crate::object::Brief;
 use crate::wait::shared::Watches;
 use crate::{ApiError, Error, ObjectRef, Owned};
 use discovery::Discovery;
+use request::Ask;
 
 /// Requests to one API server that may be under way at once, whoever asks.
 const DEFAULT_BUDGET: usize = 32;
 
 const APPLY: &str = "application/apply-patch+yaml";
-
-/// The version of an object and nothing else of it.
-#[derive(Deserialize)]
-struct Versioned {
-    metadata: Version,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Version {
-    #[serde(default)]
-    resource_version: String,
-}
 
 /// An API server, reached as one identity. Clones share discovery and the budget of parallel requests.
 #[derive(Clone)]
@@ -298,8 +286,11 @@ impl Cluster {
         let path = self.path(&ObjectRef::of(object)?, write.subresource).await?;
         let write = Write { dry_run: true, ..write.clone() };
         let body = object.to_string().into_bytes();
-        let raw = self.raw(Method::PATCH, &path, &write.query(), Some(body), APPLY).await?;
-        let Versioned { metadata } = raw.read()?;
+        let query = write.query();
+        let ask =
+            Ask { method: Method::PATCH, path: &path, query: &query, body: Some(body), content_type: APPLY };
+        let raw = self.raw(&ask).await?;
+        let Brief { metadata } = raw.read()?;
         if metadata.resource_version.is_empty() { Ok(None) } else { raw.read().map(Some) }
     }
 

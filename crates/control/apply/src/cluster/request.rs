@@ -56,6 +56,27 @@ impl Raw {
     }
 }
 
+/// What is asked of the server; `path` is encoded already.
+pub(super) struct Ask<'a> {
+    pub(super) method: Method,
+    pub(super) path: &'a str,
+    pub(super) query: &'a [(&'static str, String)],
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) content_type: &'a str,
+}
+
+impl Ask<'_> {
+    /// Whether doing it twice has the effect of doing it once.
+    fn is_repeatable(&self) -> bool {
+        self.method != Method::POST && self.method != Method::PUT && self.content_type != JSON_PATCH
+    }
+
+    fn writes(&self) -> bool {
+        [Method::POST, Method::PUT, Method::PATCH].contains(&self.method)
+            && !self.query.iter().any(|(key, _)| *key == "dryRun")
+    }
+}
+
 impl Cluster {
     /// Any request; `path` is encoded already. One that may be repeated without a second effect is, when the server was busy or the
     /// answer was lost.
@@ -67,29 +88,20 @@ impl Cluster {
         body: Option<Vec<u8>>,
         content_type: &str,
     ) -> Result<Answer, Error> {
-        let writes = [Method::POST, Method::PUT, Method::PATCH].contains(&method)
-            && !query.iter().any(|(key, _)| *key == "dryRun");
-        let raw = self.raw(method, path, query, body, content_type).await?;
+        let ask = Ask { method, path, query, body, content_type };
+        let raw = self.raw(&ask).await?;
         let answer = Answer { body: raw.read()?, created: raw.created };
-        if let Some(observer) = self.observer.as_ref().filter(|_| writes) {
+        if let Some(observer) = self.observer.as_ref().filter(|_| ask.writes()) {
             observer.wrote(&answer.body);
         }
         Ok(answer)
     }
 
     /// [`Cluster::request`], with the answer unread.
-    pub(super) async fn raw(
-        &self,
-        method: Method,
-        path: &str,
-        query: &[(&'static str, String)],
-        body: Option<Vec<u8>>,
-        content_type: &str,
-    ) -> Result<Raw, Error> {
-        let repeatable = method != Method::POST && method != Method::PUT && content_type != JSON_PATCH;
-        let mut pauses = if repeatable { PAUSES.as_slice() } else { &[] }.iter();
+    pub(super) async fn raw(&self, ask: &Ask<'_>) -> Result<Raw, Error> {
+        let mut pauses = if ask.is_repeatable() { PAUSES.as_slice() } else { &[] }.iter();
         loop {
-            let error = match self.once(method.clone(), path, query, body.clone(), content_type).await {
+            let error = match self.once(ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -99,23 +111,15 @@ impl Cluster {
         }
     }
 
-    async fn once(
-        &self,
-        method: Method,
-        path: &str,
-        query: &[(&'static str, String)],
-        body: Option<Vec<u8>>,
-        content_type: &str,
-    ) -> Result<Raw, Error> {
-        let what = format!("{method} {path}");
+    async fn once(&self, ask: &Ask<'_>) -> Result<Raw, Error> {
+        let what = format!("{} {}", ask.method, ask.path);
         let broken = |cause: String| Error::Transport { request: what.clone(), cause };
-        let asked = method.clone();
-        let request =
-            self.build(method, path, query, body, content_type).map_err(|e| broken(e.to_string()))?;
+        let request = self.build(ask).map_err(|e| broken(e.to_string()))?;
         let _slot = self.shared.budget.acquire().await.map_err(|e| broken(e.to_string()))?;
         let answer = self.client.send(request).await;
         if let Some(observer) = &self.observer {
-            observer.answered(asked.as_str(), answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
+            observer
+                .answered(ask.method.as_str(), answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
         }
         let answer = answer.map_err(|e| broken(self.cause(&e)))?;
         let status = answer.status();
@@ -155,9 +159,9 @@ impl Cluster {
                 other => Error::Transport { request: what.clone(), cause: causes(&other) },
             }
         };
-        let request = self
-            .build(Method::GET, path, query, None, "")
-            .map_err(|e| Error::Transport { request: what.clone(), cause: e.to_string() })?;
+        let ask = Ask { method: Method::GET, path, query, body: None, content_type: "" };
+        let request =
+            self.build(&ask).map_err(|e| Error::Transport { request: what.clone(), cause: e.to_string() })?;
         let (parts, _) = request.into_parts();
         let request = Request::from_parts(parts, Vec::new());
         let events = self.client.request_events::<Box<RawValue>>(request).await.map_err(&broken);
@@ -172,30 +176,23 @@ impl Cluster {
         Ok(events.map(move |event| event.map_err(&broken)).boxed())
     }
 
-    fn build(
-        &self,
-        method: Method,
-        path: &str,
-        query: &[(&'static str, String)],
-        body: Option<Vec<u8>>,
-        content_type: &str,
-    ) -> Result<Request<Body>, http::Error> {
-        let mut uri = path.to_owned();
-        for (i, (key, value)) in query.iter().enumerate() {
+    fn build(&self, ask: &Ask<'_>) -> Result<Request<Body>, http::Error> {
+        let mut uri = ask.path.to_owned();
+        for (i, (key, value)) in ask.query.iter().enumerate() {
             uri.push(if i == 0 { '?' } else { '&' });
             uri.push_str(key);
             uri.push('=');
             push_segment(&mut uri, value);
         }
         let mut request =
-            Request::builder().method(method).uri(uri).header(header::ACCEPT, "application/json");
-        if body.is_some() {
-            request = request.header(header::CONTENT_TYPE, content_type);
+            Request::builder().method(&ask.method).uri(uri).header(header::ACCEPT, "application/json");
+        if ask.body.is_some() {
+            request = request.header(header::CONTENT_TYPE, ask.content_type);
         }
         if let Some(user) = self.user() {
             request = request.header("impersonate-user", HeaderValue::from_str(user)?);
         }
-        request.body(Body::from(body.unwrap_or_default()))
+        request.body(Body::from(ask.body.clone().unwrap_or_default()))
     }
 }
 

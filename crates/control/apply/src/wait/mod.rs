@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use fl_kstatus::State;
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -100,20 +99,6 @@ impl Seen {
             Err(error) => Seen::Unreadable(error.to_string()),
         }
     }
-}
-
-/// What an object is called, and nothing else of it.
-#[derive(Deserialize)]
-struct Named {
-    metadata: Name,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Name {
-    name: String,
-    #[serde(default)]
-    resource_version: String,
 }
 
 impl Waiter {

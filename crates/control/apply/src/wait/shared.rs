@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{Named, Seen};
+use super::Seen;
+use crate::object::Brief;
 use crate::{Cluster, Error, ObjectRef};
 
 /// How long a change is kept for somebody who begins to wait a moment after he saw the object.
@@ -70,7 +71,7 @@ pub(super) struct Change {
 impl Change {
     /// A line of a watch; none when it cannot be told what it is about, or which version.
     fn of(object: Box<RawValue>, gone: bool) -> Option<Self> {
-        let Named { metadata } = serde_json::from_str(object.get()).ok()?;
+        let Brief { metadata } = serde_json::from_str(object.get()).ok()?;
         let version = metadata.resource_version.parse().ok()?;
         Some(Change { name: metadata.name, version, object: (!gone).then_some(object) })
     }

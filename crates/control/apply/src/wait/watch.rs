@@ -11,7 +11,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::shared::Over;
-use super::{Named, News, Seen};
+use super::{News, Seen};
+use crate::object::Brief;
 use crate::{Cluster, Error, ObjectRef};
 
 /// How often objects are read where they cannot be watched.
@@ -222,7 +223,7 @@ async fn watch(
             Some(Ok(WatchEvent::Error(error))) if error.code == 410 => return Ok(Ended::Expired),
             Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Ok(Ended::Broken),
         };
-        let Ok(Named { metadata }) = serde_json::from_str(object.get()) else { continue };
+        let Ok(Brief { metadata }) = serde_json::from_str(object.get()) else { continue };
         let Some(at) = by_name.get(metadata.name.as_str()) else { continue };
         let seen = if gone { Seen::Absent } else { Seen::read(&object) };
         if news.send(News { target: *at, seen }).await.is_err() {
