@@ -27,6 +27,6 @@ pub use normal::{normalize, normalize_kind, seal};
 pub use openapi::{definition_v3, openapi_v2, openapi_v3, openapi_v3_paths};
 pub use protobuf::{ProtobufError, protobuf_to_json};
 pub use resources::{GroupVersion, Resource, Subresource, group_versions};
-pub use schemas::{schema, schema_named};
+pub use schemas::{schema, schema_named, schema_of};
 pub use types::{Element, Field, FieldType, Reference, TypeDef, type_named, type_of};
 pub use walk::visit_objects;

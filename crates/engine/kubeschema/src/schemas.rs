@@ -14,7 +14,13 @@ use crate::types::{Element, Field, FieldType, TypeDef, type_named, type_of};
 /// The schema of a built-in kind.
 #[must_use]
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
-    schema_named(&type_of(group, version, kind)?.name)
+    schema_of(type_of(group, version, kind)?)
+}
+
+/// The schema of a type.
+#[must_use]
+pub fn schema_of(def: &'static TypeDef) -> Option<Arc<Schema>> {
+    def.derived.schema.get_or_init(|| schema_named(&def.name)).clone()
 }
 
 /// The schema of a type by its definition name.

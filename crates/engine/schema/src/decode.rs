@@ -2,6 +2,7 @@
 //! reported in its words. One pass over the text, guided by the schema.
 
 mod errors;
+mod plain;
 mod visit;
 
 use serde::de::DeserializeSeed;
@@ -54,6 +55,9 @@ pub fn decode_value(value: Value, shape: Shape<'_>) -> Result<Decoded, DecodeErr
 
 /// Whether a value can be decoded, and if not, why.
 pub fn check_value(value: &Value, shape: Shape<'_>) -> Result<(), DecodeError> {
+    if shape.schema().is_some_and(|schema| plain::fits(value, schema)) {
+        return Ok(());
+    }
     let state = State::default();
     let decoded = Seed { schema: shape.schema(), state: &state, at: At::Root }
         .deserialize(value)
@@ -132,6 +136,36 @@ mod tests {
             "json: cannot unmarshal array into Go struct field Deployment.spec of type v1.DeploymentSpec"
         );
         assert_eq!(failure(r#"{"spec":{"data":"%"}}"#), "illegal base64 data at input byte 0");
+    }
+
+    #[test]
+    fn what_plainly_fits_is_what_the_decoder_takes() {
+        let schema = typed();
+        let fits = |spec: Value| {
+            let value = json!({"spec": spec});
+            let plain = plain::fits(&value, &schema);
+            let decoded = decode_value(value.clone(), Shape::Typed(&schema));
+            let taken = decoded.is_ok_and(|d| d.value == value && d.strict.is_empty());
+            assert!(taken || !plain, "{value}");
+            plain
+        };
+        assert!(fits(
+            json!({"replicas": 3, "paused": true, "labels": {"a": "b"}, "containers": [{"name": "c"}]})
+        ));
+        for spec in [
+            json!({"replicas": 3_000_000_000_u64}),
+            json!({"replicas": 1.5}),
+            json!({"replicas": "3"}),
+            json!({"paused": null}),
+            json!({"bogus": 1}),
+            json!({"data": "%"}),
+            json!({"when": "yesterday"}),
+            json!({"port": true}),
+            json!({"labels": {"a": 1}}),
+            json!({"containers": {}}),
+        ] {
+            assert!(!fits(spec.clone()), "{spec}");
+        }
     }
 
     #[test]
