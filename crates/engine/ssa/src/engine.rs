@@ -3,13 +3,15 @@
 mod conflict;
 mod prune;
 
+use std::cell::OnceCell;
+
 use fl_schema::Schema;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use conflict::{Conflict, ConflictError};
 
-use crate::managed::{Entry, Identity, Managed};
+use crate::managed::{Entry, Identity, Managed, written};
 use crate::set::Set;
 use crate::typed::{Comparison, Ty, check, compare, field_set, merge, reconcile};
 
@@ -83,7 +85,7 @@ pub fn apply(request: Request<'_>, live: &Value, config: &Value, force: bool) ->
     if version != request.api_version || kind != request.kind {
         return Err(ApplyError::BadRequest(format!("invalid object type: {}", print_gvk(version, kind))));
     }
-    if config.pointer("/metadata/managedFields").is_some_and(|m| !m.is_null()) {
+    if written(config).is_some_and(|m| !m.is_null()) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
     }
     let mut managed = Managed::decode(live)
@@ -142,16 +144,34 @@ fn run(
     let time = managed.get(&identity).and_then(|e| e.time.clone());
     let last = managed.put(Entry::new(identity.clone(), request.api_version, set, time));
     let new = prune::prune(request, merged, &managed, &identity, last.as_ref());
-    let (mut managed, _) =
-        settle(request, live, &new, managed, &identity, force).map_err(ApplyError::Conflict)?;
-    let changed = !crate::path::same(live, &new);
-    strip(&mut managed, &identity);
+    let changes = Changes::new(request, live, &new);
+    let mut managed = settle(request, &changes, managed, &identity, force).map_err(ApplyError::Conflict)?;
+    let changed = !same_besides_owners(live, &new);
+    strip(&mut managed, &identity, last);
     if changed && let Some(entry) = managed.entries.iter_mut().find(|e| e.identity == identity) {
         entry.time = Some(request.now.to_owned());
     }
     let mut object = new;
     managed.store(&mut object);
     Ok(object)
+}
+
+/// Whether two objects are the same but for their managed fields.
+fn same_besides_owners(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return crate::path::same(a, b) };
+    let counts = |(name, _): &(&String, &Value)| *name != "managedFields";
+    let same_metadata = |a: &Value, b: &Value| match (a.as_object(), b.as_object()) {
+        (Some(a), Some(b)) => {
+            a.iter().filter(counts).count() == b.iter().filter(counts).count()
+                && a.iter().filter(counts).all(|(k, l)| b.get(k).is_some_and(|r| crate::path::same(l, r)))
+        }
+        _ => crate::path::same(a, b),
+    };
+    a.len() == b.len()
+        && a.iter().all(|(k, l)| {
+            b.get(k)
+                .is_some_and(|r| if k == "metadata" { same_metadata(l, r) } else { crate::path::same(l, r) })
+        })
 }
 
 /// Tracks a create (`live` null or empty), update or non-apply patch: `new` gets its managed fields.
@@ -186,7 +206,7 @@ fn live_or_new(request: Request<'_>, live: &Value, new: &Value) -> Managing {
     if !request.subresource.is_empty() {
         return from_live();
     }
-    match new.pointer("/metadata/managedFields") {
+    match written(new) {
         Some(Value::Array(list)) if list.is_empty() => return Managing::Reset,
         Some(Value::Array(list)) if list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty) => {
             return Managing::Reset;
@@ -204,11 +224,12 @@ fn track(request: Request<'_>, live: &Value, new: &Value, mut managed: Managed) 
     let me = Identity::new(request.manager, false, request.api_version, request.subresource);
     let operation = Identity::new("current-operation", false, "", "");
     reconcile_all(request, &mut managed);
-    let Ok((mut managed, changes)) = settle(request, live, new, managed, &operation, true) else {
+    let changes = Changes::new(request, live, new);
+    let Ok(mut managed) = settle(request, &changes, managed, &operation, true) else {
         return Managed::default();
     };
-    let taken =
-        changes.modified.union(&changes.added).recursive_difference(request.reset).difference(strip_set());
+    let seen = changes.seen();
+    let taken = seen.modified.union(&seen.added).recursive_difference(request.reset).difference(strip_set());
     if taken.is_empty() {
         return managed;
     }
@@ -220,17 +241,45 @@ fn track(request: Request<'_>, live: &Value, new: &Value, mut managed: Managed) 
     managed
 }
 
+/// Two states of an object and what changed between them, found out when somebody asks: a manager who is alone does not.
+struct Changes<'a> {
+    request: Request<'a>,
+    live: &'a Value,
+    new: &'a Value,
+    seen: OnceCell<Comparison>,
+}
+
+impl<'a> Changes<'a> {
+    fn new(request: Request<'a>, live: &'a Value, new: &'a Value) -> Self {
+        Self { request, live, new, seen: OnceCell::new() }
+    }
+
+    /// In the version of the request.
+    fn seen(&self) -> &Comparison {
+        self.seen.get_or_init(|| {
+            let mut changes = compare(self.live, self.new, Ty::root(self.request.schema));
+            changes.exclude(self.request.reset);
+            changes
+        })
+    }
+
+    fn in_version(&self, version: &str) -> Option<Comparison> {
+        let (old, schema) = self.request.versions.convert(self.live, version)?;
+        let (new, _) = self.request.versions.convert(self.new, version)?;
+        let mut changes = compare(&old, &new, Ty::root(&schema));
+        changes.exclude(self.request.reset);
+        Some(changes)
+    }
+}
+
 /// Takes changed and removed fields from every other manager; without `force` a change of owned fields is a conflict.
 fn settle(
     request: Request<'_>,
-    live: &Value,
-    new: &Value,
+    changes: &Changes<'_>,
     mut managed: Managed,
     me: &Identity,
     force: bool,
-) -> Result<(Managed, Comparison), ConflictError> {
-    let mut visible = compare(live, new, Ty::root(request.schema));
-    visible.exclude(request.reset);
+) -> Result<Managed, ConflictError> {
     let mut conflicts = Vec::new();
     let mut others: Vec<(String, Option<Comparison>)> = Vec::new();
     let mut gone = Vec::new();
@@ -239,10 +288,10 @@ fn settle(
             continue;
         }
         let seen = if entry.version == request.api_version {
-            &visible
+            changes.seen()
         } else {
             if !others.iter().any(|(v, _)| *v == entry.version) {
-                others.push((entry.version.clone(), in_version(request, live, new, &entry.version)));
+                others.push((entry.version.clone(), changes.in_version(&entry.version)));
             }
             match others.iter().find(|(v, _)| *v == entry.version).and_then(|(_, c)| c.as_ref()) {
                 Some(found) => found,
@@ -270,19 +319,11 @@ fn settle(
     }
     managed.entries.retain(|e| !gone.contains(&e.identity) && (e.identity == *me || !is_emptied(e)));
     managed.entries.retain(|e| e.identity != *me || !e.set().is_empty());
-    Ok((managed, visible))
+    Ok(managed)
 }
 
 fn is_emptied(entry: &Entry) -> bool {
     entry.set().is_empty()
-}
-
-fn in_version(request: Request<'_>, live: &Value, new: &Value, version: &str) -> Option<Comparison> {
-    let (old, schema) = request.versions.convert(live, version)?;
-    let (new, _) = request.versions.convert(new, version)?;
-    let mut changes = compare(&old, &new, Ty::root(&schema));
-    changes.exclude(request.reset);
-    Some(changes)
 }
 
 fn reconcile_all(request: Request<'_>, managed: &mut Managed) {
@@ -316,13 +357,16 @@ fn strip_set() -> &'static Set {
     })
 }
 
-fn strip(managed: &mut Managed, identity: &Identity) {
+/// Takes what the system owns from a manager, who had `last` before.
+fn strip(managed: &mut Managed, identity: &Identity, last: Option<Entry>) {
     let Some(entry) = managed.entries.iter_mut().find(|e| e.identity == *identity) else { return };
     let kept = entry.set().difference(strip_set());
-    if kept.is_empty() {
-        managed.remove(identity);
-    } else {
-        entry.replace(kept);
+    match last {
+        _ if kept.is_empty() => {
+            managed.remove(identity);
+        }
+        Some(last) if last.version == entry.version && *last.set() == kept => entry.repeat(last),
+        _ => entry.replace(kept),
     }
 }
 

@@ -85,6 +85,12 @@ impl Entry {
         self.set = OnceCell::from(set);
     }
 
+    /// Takes the fields of an entry that has the same, and with them how they are written.
+    pub(crate) fn repeat(&mut self, last: Entry) {
+        self.raw = if is_plain(&last.raw) { last.raw } else { Value::Null };
+        self.set = last.set;
+    }
+
     fn encode(self) -> Value {
         let mut map = Map::new();
         map.insert("manager".to_owned(), Value::from(self.identity.manager));
@@ -115,10 +121,15 @@ pub(crate) struct Managed {
     pub(crate) entries: Vec<Entry>,
 }
 
+/// An object's managed fields as they are written.
+pub(crate) fn written(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
 impl Managed {
     /// Reads an object's managed fields.
     pub(crate) fn decode(object: &Value) -> Result<Self, String> {
-        match object.pointer("/metadata/managedFields") {
+        match written(object) {
             None | Some(Value::Null) => Ok(Self::default()),
             Some(Value::Array(list)) => Self::decode_list(list),
             Some(_) => Err("managedFields must be a list".to_owned()),
@@ -226,6 +237,15 @@ fn looks_like_fields(fields: &Value, depth: usize) -> bool {
     }
 }
 
+/// Whether a set of named fields is written the way [`Set::to_fields`] writes it.
+fn is_plain(fields: &Value) -> bool {
+    let Some(map) = fields.as_object() else { return false };
+    map.iter().all(|(key, below)| match key.as_str() {
+        "." => map.len() > 1 && below.as_object().is_some_and(Map::is_empty),
+        key => key.starts_with("f:") && is_plain(below),
+    })
+}
+
 /// The manager of a request: the `fieldManager` parameter, else the product name of the user agent.
 pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
     if !field_manager.is_empty() {
@@ -246,13 +266,20 @@ pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
 
 /// When nothing but times in managedFields differs, puts the old ones back so that the write is no change at all.
 pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
-    const AT: &str = "/metadata/managedFields";
-    let (Some(after), Some(before)) =
-        (new.pointer(AT).and_then(Value::as_array), old.pointer(AT).and_then(Value::as_array))
-    else {
-        return;
-    };
+    let list = |object| written(object).and_then(Value::as_array);
+    let (Some(after), Some(before)) = (list(new), list(old)) else { return };
     if after == before || after.len() != before.len() {
+        return;
+    }
+    let same_besides = |a: &Value, b: &Value| {
+        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
+        a.len() == b.len() && a.iter().all(|(key, value)| key == "metadata" || b.get(key) == Some(value))
+    };
+    let same_meta = |a: &Value, b: &Value| {
+        let (Some(a), Some(b)) = (a["metadata"].as_object(), b["metadata"].as_object()) else { return false };
+        a.len() == b.len() && a.iter().all(|(key, value)| key == "managedFields" || b.get(key) == Some(value))
+    };
+    if !same_besides(new, old) || !same_meta(new, old) {
         return;
     }
     let timeless = |list: &[Value]| -> Vec<Value> {
@@ -272,19 +299,8 @@ pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
     if timeless(after) != timeless(before) {
         return;
     }
-    let same_besides = |a: &Value, b: &Value| {
-        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
-        a.len() == b.len() && a.iter().all(|(key, value)| key == "metadata" || b.get(key) == Some(value))
-    };
-    let same_meta = |a: &Value, b: &Value| {
-        let (Some(a), Some(b)) = (a["metadata"].as_object(), b["metadata"].as_object()) else { return false };
-        a.len() == b.len() && a.iter().all(|(key, value)| key == "managedFields" || b.get(key) == Some(value))
-    };
-    if !same_besides(new, old) || !same_meta(new, old) {
-        return;
-    }
     let before = before.clone();
-    if let Some(slot) = new.pointer_mut(AT) {
+    if let Some(slot) = new.pointer_mut("/metadata/managedFields") {
         *slot = Value::Array(before);
     }
 }

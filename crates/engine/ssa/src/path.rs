@@ -42,7 +42,7 @@ impl PathElement {
     /// The serialized form: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:0`.
     pub fn encode(&self) -> String {
         match self {
-            PathElement::Field(name) => format!("f:{name}"),
+            PathElement::Field(name) => ["f:", name].concat(),
             PathElement::Key(fields) => {
                 let map: Map<String, Value> =
                     fields.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();

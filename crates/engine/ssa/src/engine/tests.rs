@@ -132,3 +132,19 @@ fn i02_a_managed_fields_bomb_is_refused_or_ignored() {
         update(bench.request("w"), &live, &mut new);
     }
 }
+
+#[test]
+fn fields_applied_again_are_written_the_same_way() {
+    let mut bench = Bench::new();
+    let spec = json!({"replicas": 1, "name": "a"});
+    bench.apply("one", &spec, false).expect("applies");
+    let wanted = json!({"f:spec": {"f:name": {}, "f:replicas": {}}});
+    assert_eq!(bench.fields("one"), wanted);
+    bench.apply("one", &json!({"replicas": 2, "name": "b"}), false).expect("applies");
+    assert_eq!(bench.fields("one"), wanted);
+    // What somebody wrote by hand is put straight, though it says the same.
+    let odd = json!({"f:spec": {"f:name": {".": {}}, "f:replicas": null, "q:later": {}}});
+    bench.object["metadata"]["managedFields"][0]["fieldsV1"] = odd;
+    bench.apply("one", &spec, false).expect("applies");
+    assert_eq!(bench.fields("one"), wanted);
+}

@@ -32,7 +32,7 @@ impl Comparison {
     }
 }
 
-/// Compares two objects of one type.
+/// Compares two objects of one type, all but their managed fields.
 pub(crate) fn compare(old: &Value, new: &Value, ty: Ty<'_>) -> Comparison {
     let mut walk = Walk { out: Comparison::default() };
     walk.visit(Some(old), Some(new), ty, &At::Root);
@@ -132,14 +132,16 @@ impl Walk {
         ty: Ty<'_>,
         at: &At<'_>,
     ) {
+        let in_metadata = matches!(at, At::Field(At::Root, "metadata"));
+        let counts = |name: &str| !(in_metadata && name == "managedFields");
         if let Some(map) = old {
-            for (name, value) in map {
+            for (name, value) in map.iter().filter(|(name, _)| counts(name)) {
                 let other = new.and_then(|m| m.get(name));
                 self.visit(Some(value), other, ty.member(name).0, &At::Field(at, name));
             }
         }
         if let Some(map) = new {
-            for (name, value) in map {
+            for (name, value) in map.iter().filter(|(name, _)| counts(name)) {
                 if old.is_none_or(|m| !m.contains_key(name)) {
                     self.visit(None, Some(value), ty.member(name).0, &At::Field(at, name));
                 }

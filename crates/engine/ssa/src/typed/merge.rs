@@ -7,12 +7,27 @@ use serde_json::{Map, Value};
 use super::{Items, Kind, Ty, as_list, as_map};
 use crate::path::PathElement;
 
-/// The merged object. Items of keyed lists keep the live order except where the configuration orders them.
+/// The merged object, without its managed fields: those are written anew. Items of keyed lists keep the live order except where
+/// the configuration orders them.
 pub(crate) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Value {
-    both(Some(live), Some(config), ty).unwrap_or(Value::Null)
+    both(Some(live), Some(config), ty, Place::Object).unwrap_or(Value::Null)
 }
 
-fn both(live: Option<&Value>, config: Option<&Value>, ty: Ty<'_>) -> Option<Value> {
+/// How far down a value is, as far as that matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Object,
+    Metadata,
+    Below,
+}
+
+impl Place {
+    fn of(self, name: &str) -> Self {
+        if self == Place::Object && name == "metadata" { Place::Metadata } else { Place::Below }
+    }
+}
+
+fn both(live: Option<&Value>, config: Option<&Value>, ty: Ty<'_>, place: Place) -> Option<Value> {
     let (live, config) = match (live, config) {
         (one, None) => return one.cloned(),
         (None, Some(new)) => return Some(new.clone()),
@@ -28,7 +43,7 @@ fn both(live: Option<&Value>, config: Option<&Value>, ty: Ty<'_>) -> Option<Valu
             if l.is_none_or(Map::is_empty) && c.is_none_or(Map::is_empty) {
                 return Some(config.clone());
             }
-            Some(Value::Object(members(l, c, ty)))
+            Some(Value::Object(members(l, c, ty, place)))
         }
         Kind::List { items, element } if !matches!(items, Items::Atomic) => {
             let (l, c) = (as_list(Some(live)).unwrap_or_default(), as_list(Some(config)).unwrap_or_default());
@@ -45,11 +60,15 @@ fn members(
     live: Option<&Map<String, Value>>,
     config: Option<&Map<String, Value>>,
     ty: Ty<'_>,
+    place: Place,
 ) -> Map<String, Value> {
     let mut out = Map::new();
     for (name, value) in live.into_iter().flatten() {
+        if place == Place::Metadata && name == "managedFields" {
+            continue;
+        }
         let other = config.and_then(|m| m.get(name));
-        if let Some(merged) = both(Some(value), other, ty.member(name).0) {
+        if let Some(merged) = both(Some(value), other, ty.member(name).0, place.of(name)) {
             out.insert(name.clone(), merged);
         }
     }
@@ -76,7 +95,7 @@ fn list(live: &[Value], config: &[Value], items: Items<'_>, element: Ty<'_>) -> 
     let seen_config: BTreeMap<&PathElement, &Value> = config_keys.iter().zip(config).collect();
     let merge_one = |key: &PathElement| {
         let old = seen_live.get(key).copied().flatten();
-        both(old, seen_config.get(key).copied(), element)
+        both(old, seen_config.get(key).copied(), element, Place::Below)
     };
     let mut shared: VecDeque<&PathElement> =
         config_keys.iter().filter(|k| seen_live.contains_key(k)).collect();
