@@ -75,40 +75,107 @@ const METADATA: &[&str] = &[
 ];
 
 pub(crate) fn write_object(value: &Value) -> Vec<u8> {
+    write(value, None)
+}
+
+/// [`write_object`] with an empty revision, whatever revision the object has, and where in the text it belongs; nowhere in
+/// something without metadata.
+pub(crate) fn write_without_revision(value: &Value) -> (Vec<u8>, Option<usize>) {
+    let mut revision = 0;
+    let text = write(value, Some(&mut revision));
+    (text, Some(revision).filter(|&at| at > 0))
+}
+
+fn write(value: &Value, revision: Option<&mut usize>) -> Vec<u8> {
     let Some(map) = value.as_object() else { return value.to_string().into_bytes() };
-    let mut out = Vec::with_capacity(2048);
+    // As large as the heap keeps at hand for a thread; most objects fit.
+    let mut out = Vec::with_capacity(1000);
     // The order of Go's types, as far as it shows: the type, then metadata; a Status has its own.
     let leading: &[&str] = if map.get("kind").is_some_and(|k| k == "Status") {
         &["kind", "apiVersion", "metadata", "status", "message", "reason", "details", "code"]
     } else {
         &["kind", "apiVersion", "metadata"]
     };
-    write_map(&mut out, map, leading);
+    write_map(&mut out, map, leading, revision);
     out
 }
 
 /// Writes a map, the members named in `order` first.
-fn write_map(out: &mut Vec<u8>, map: &serde_json::Map<String, Value>, order: &[&str]) {
+fn write_map(
+    out: &mut Vec<u8>,
+    map: &serde_json::Map<String, Value>,
+    order: &[&str],
+    mut revision: Option<&mut usize>,
+) {
+    let in_metadata = std::ptr::eq(order, METADATA);
     out.push(b'{');
-    let ordered = order.iter().filter_map(|key| map.get_key_value(*key));
-    let rest = map.iter().filter(|(key, _)| !order.contains(&key.as_str()));
-    for (at, (key, value)) in ordered.chain(rest).enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        // Writing JSON into memory cannot fail.
-        let _ = serde_json::to_writer(&mut *out, key);
-        out.push(b':');
-        match value {
-            Value::Object(metadata) if key == "metadata" && order.contains(&"metadata") => {
-                write_map(out, metadata, METADATA);
+    for key in order {
+        match (revision.as_deref_mut(), map.get(*key)) {
+            (Some(at), _) if in_metadata && *key == "resourceVersion" => {
+                begin_member(out, key);
+                out.extend_from_slice(b"\"\"");
+                *at = out.len() - 1;
             }
-            _ => {
-                let _ = serde_json::to_writer(&mut *out, value);
+            (revision, Some(Value::Object(metadata))) if *key == "metadata" => {
+                begin_member(out, key);
+                write_map(out, metadata, METADATA, revision);
             }
+            (_, Some(value)) => write_member(out, key, value),
+            (_, None) => {}
         }
     }
+    for (key, value) in map.iter().filter(|(key, _)| !order.contains(&key.as_str())) {
+        write_member(out, key, value);
+    }
     out.push(b'}');
+}
+
+fn write_member(out: &mut Vec<u8>, key: &str, value: &Value) {
+    begin_member(out, key);
+    write_value(out, value);
+}
+
+fn begin_member(out: &mut Vec<u8>, key: &str) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    write_text(out, key);
+    out.push(b':');
+}
+
+/// JSON as serde_json writes it. Objects are texts for the most part, and most texts need no escapes: those are copied.
+fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::String(text) => write_text(out, text),
+        Value::Object(map) => {
+            out.push(b'{');
+            map.iter().for_each(|(key, value)| write_member(out, key, value));
+            out.push(b'}');
+        }
+        Value::Array(list) => {
+            out.push(b'[');
+            for (at, item) in list.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                write_value(out, item);
+            }
+            out.push(b']');
+        }
+        // Writing JSON into memory cannot fail.
+        Value::Null | Value::Bool(_) | Value::Number(_) => drop(serde_json::to_writer(out, value)),
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().any(|b| b < b' ' || b == b'"' || b == b'\\') {
+        drop(serde_json::to_writer(out, text));
+        return;
+    }
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
 }
 
 /// The bytes [`write_object`] begins with for an object of this type.
@@ -395,4 +462,27 @@ pub(crate) fn deleted(rt: &ResourceType, object: &Value) -> Value {
         details["group"] = json!(rt.group);
     }
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_written_as_json_in_the_order_of_go() {
+        let object = json!({"a": [1, -2, 1.5, null, true, [], {}, {"b": "c"}], "kind": "K", "apiVersion": "v1",
+            "text": "quote \" slash \\ line \n bell \u{7} ümlaut \u{2028}", "quote\"d": {"": ""},
+            "metadata": {"labels": {"z": "1", "a": "2"}, "name": "n", "other": {"metadata": {"uid": 1, "name": 2}}}});
+        let text = String::from_utf8(write_object(&object)).expect("UTF-8");
+        assert_eq!(
+            text,
+            r#"{"kind":"K","apiVersion":"v1","metadata":{"name":"n","labels":{"a":"2","z":"1"},"other":{"metadata":{"name":2,"uid":1}}},"a":[1,-2,1.5,null,true,[],{},{"b":"c"}],"quote\"d":{"":""},"text":"quote \" slash \\ line \n bell \u0007 ümlaut "#
+                .to_owned()
+                + "\u{2028}\"}"
+        );
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("JSON"), object);
+        for other in [json!([1, {"a": "b"}]), json!("a\nb"), json!(null)] {
+            assert_eq!(write_object(&other), other.to_string().into_bytes());
+        }
+    }
 }

@@ -216,6 +216,12 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     /// Forgets what storage does not keep: the difference between an empty list and none.
     fn seal(&self, _object: &mut Value) {}
 
+    /// [`Self::default`] and [`Self::seal`] for an object that nobody looks at in between.
+    fn default_and_seal(&self, object: &mut Value) {
+        self.default(object);
+        self.seal(object);
+    }
+
     /// Whether the type's own validation of a change repeats all rules on metadata.
     fn repeats_metadata(&self) -> bool {
         false

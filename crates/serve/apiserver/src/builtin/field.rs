@@ -30,7 +30,7 @@ impl Path {
     }
 
     pub(super) fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        Self([&self.0, "[", key, "]"].concat())
     }
 }
 

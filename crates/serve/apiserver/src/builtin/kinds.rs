@@ -70,7 +70,7 @@ fn core(kind: &str) -> Rules {
     match kind {
         "Pod" => Rules {
             prepare_create: pod_strategy::prepare_create,
-            prepare_update: pod_strategy::prepare_update,
+            prepare_update: Some(pod_strategy::prepare_update),
             prepare_status: pod_strategy::prepare_status,
             validate: validate::pod,
             validate_update: validate::pod_update,
@@ -94,7 +94,7 @@ fn core(kind: &str) -> Rules {
             name: NameRule::Label1035,
             prepare_create: strategy::service_create,
             create_on_update: true,
-            prepare_update: strategy::service_update,
+            prepare_update: Some(strategy::service_update),
             validate: validate::service,
             validate_update: validate::service_update,
             validate_status: validate::service_status,
@@ -105,7 +105,7 @@ fn core(kind: &str) -> Rules {
         "Namespace" => Rules {
             name: NameRule::Label,
             prepare_create: strategy::namespace_create,
-            prepare_update: strategy::namespace_update,
+            prepare_update: Some(strategy::namespace_update),
             validate: validate::namespace,
             validate_status: validate::namespace_status,
             fields: &[("status.phase", "/status/phase")],
@@ -119,7 +119,7 @@ fn core(kind: &str) -> Rules {
             ..NO_GENERATION
         },
         "Secret" => Rules {
-            prepare_update: strategy::secret_update,
+            prepare_update: Some(strategy::secret_update),
             validate: validate::secret,
             validate_update: validate::secret_update,
             warnings: warnings::secret,
@@ -133,7 +133,7 @@ fn core(kind: &str) -> Rules {
         },
         "ServiceAccount" => Rules {
             prepare_create: strategy::service_account_create,
-            prepare_update: strategy::service_account_update,
+            prepare_update: Some(strategy::service_account_update),
             warnings: warnings::service_account,
             ..NO_GENERATION
         },
@@ -166,7 +166,7 @@ fn core(kind: &str) -> Rules {
         },
         "PersistentVolumeClaim" => Rules {
             prepare_create: strategy::claim_create,
-            prepare_update: strategy::claim_update,
+            prepare_update: Some(strategy::claim_update),
             validate: validate::claim,
             validate_update: validate::claim_update,
             validate_status: validate::claim_status,
@@ -189,7 +189,7 @@ fn workload(kind: &str) -> Rules {
         },
         "DaemonSet" => Rules {
             prepare_create: strategy::daemon_set_create,
-            prepare_update: strategy::daemon_set_update,
+            prepare_update: Some(strategy::daemon_set_update),
             validate: validate::daemon_set,
             validate_update: validate::daemon_set_update,
             validate_status: validate::daemon_set_status,
@@ -363,7 +363,7 @@ fn other(group: &str, kind: &str) -> Rules {
             ..NO_GENERATION
         },
         ("certificates.k8s.io", "CertificateSigningRequest") => Rules {
-            prepare_update: strategy::signing_request_update,
+            prepare_update: Some(strategy::signing_request_update),
             prepare_status: strategy::signing_request_status,
             validate: validate::signing_request,
             validate_status: validate::signing_request_status,

@@ -35,7 +35,8 @@ pub(super) struct Rules {
     pub(super) unconditional_update: bool,
     pub(super) create_on_update: bool,
     pub(super) prepare_create: fn(Hook<'_>, &mut Value),
-    pub(super) prepare_update: fn(Hook<'_>, &mut Value, &Value),
+    /// Where not only the status is kept.
+    pub(super) prepare_update: Option<fn(Hook<'_>, &mut Value, &Value)>,
     pub(super) prepare_status: fn(Hook<'_>, &mut Value, &Value),
     /// Rules of a new object; also run on updates unless `update_only` takes over.
     pub(super) validate: fn(&mut Errors, &Value),
@@ -56,12 +57,6 @@ fn drop_status(cx: Hook<'_>, object: &mut Value) {
     }
 }
 
-fn keep_status(cx: Hook<'_>, object: &mut Value, old: &Value) {
-    if cx.resource.has_status() {
-        copy_field(object, old, "status");
-    }
-}
-
 fn keep_spec(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
 }
@@ -75,7 +70,7 @@ impl Rules {
         unconditional_update: true,
         create_on_update: false,
         prepare_create: drop_status,
-        prepare_update: keep_status,
+        prepare_update: None,
         prepare_status: keep_spec,
         validate: |_, _| {},
         validate_update: |_, _, _| {},
@@ -110,7 +105,7 @@ impl Kind {
 
 impl Behaviour for Kind {
     fn schema(&self) -> Option<std::sync::Arc<fl_schema::Schema>> {
-        fl_kubeschema::schema(self.rules.group, self.version, self.rules.kind)
+        fl_kubeschema::schema_of(self.def)
     }
 
     fn normalize(&self, object: &mut Value) {
@@ -164,6 +159,15 @@ impl Behaviour for Kind {
             super::strategy::secret_string_data(object);
         }
         defaults::apply(self.def, object);
+        fl_kubeschema::normalize(self.def, object);
+    }
+
+    fn default_and_seal(&self, object: &mut Value) {
+        if self.rules.kind == "Secret" {
+            super::strategy::secret_string_data(object);
+        }
+        defaults::apply(self.def, object);
+        self.seal(object);
     }
 
     fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
@@ -171,10 +175,17 @@ impl Behaviour for Kind {
         super::strategy::drop_disabled(self.rules.kind, object);
         // A status that was dropped comes back with its defaults (phases), as upstream's storage decoding gives it.
         defaults::apply(self.def, object);
+        self.normalize(object);
     }
 
     fn prepare_for_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
-        (self.rules.prepare_update)(cx, object, old);
+        match self.rules.prepare_update {
+            Some(prepare) => prepare(cx, object, old),
+            None if cx.resource.has_status() => copy_field(object, old, "status"),
+            // Nothing is kept and nothing dropped: the object is as it was.
+            None if !super::strategy::has_disabled(self.rules.kind) => return,
+            None => {}
+        }
         super::strategy::drop_disabled(self.rules.kind, object);
         self.normalize(object);
     }

@@ -357,9 +357,9 @@ pub(super) fn attributes_class_create(_cx: Hook<'_>, object: &mut Value) {
     protect(object, "kubernetes.io/vac-protection");
 }
 
-/// The pod spec inside an object of a kind.
-fn pod_spec<'a>(kind: &str, object: &'a mut Value) -> Option<&'a mut Map<String, Value>> {
-    let pointer = match kind {
+/// Where the pod spec is inside an object of a kind.
+fn pod_spec_path(kind: &str) -> Option<&'static str> {
+    Some(match kind {
         "Pod" => "/spec",
         "PodTemplate" => "/template/spec",
         "CronJob" => "/spec/jobTemplate/spec/template/spec",
@@ -367,8 +367,12 @@ fn pod_spec<'a>(kind: &str, object: &'a mut Value) -> Option<&'a mut Map<String,
             "/spec/template/spec"
         }
         _ => return None,
-    };
-    object.pointer_mut(pointer).and_then(Value::as_object_mut)
+    })
+}
+
+/// The pod spec inside an object of a kind.
+fn pod_spec<'a>(kind: &str, object: &'a mut Value) -> Option<&'a mut Map<String, Value>> {
+    object.pointer_mut(pod_spec_path(kind)?).and_then(Value::as_object_mut)
 }
 
 /// Volumes that are images go with their mounts: a stock server has them switched off.
@@ -398,10 +402,15 @@ fn drop_image_volumes(spec: &mut Map<String, Value>) {
     }
 }
 
+/// Whether a kind has fields of features that a stock server has switched off.
+pub(super) fn has_disabled(kind: &str) -> bool {
+    matches!(kind, "StatefulSet" | "Lease") || pod_spec_path(kind).is_some()
+}
+
 /// Fields of features that a stock server has switched off are dropped.
 pub(super) fn drop_disabled(kind: &str, object: &mut Value) {
-    if let Some(rolling) =
-        object.pointer_mut("/spec/updateStrategy/rollingUpdate").filter(|_| kind == "StatefulSet")
+    if kind == "StatefulSet"
+        && let Some(rolling) = object.pointer_mut("/spec/updateStrategy/rollingUpdate")
         && let Some(rolling) = rolling.as_object_mut()
     {
         rolling.remove("maxUnavailable");

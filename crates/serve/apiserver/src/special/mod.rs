@@ -120,17 +120,18 @@ pub(crate) fn prepare_update(
 ) -> Outcome<()> {
     match special(target) {
         Special::Service if target.subresource.is_empty() => {
-            services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")
+            services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")?;
         }
-        Special::Rbac => rbac::check(inner, call, target, object, Some(old)),
-        Special::PriorityClass => classes::check_priority(inner, target, object),
-        Special::Claim if target.subresource.is_empty() => claims::check_resize(inner, target, object, old),
+        Special::Rbac => rbac::check(inner, call, target, object, Some(old))?,
+        Special::PriorityClass => classes::check_priority(inner, target, object)?,
+        Special::Claim if target.subresource.is_empty() => claims::check_resize(inner, target, object, old)?,
         Special::Definition if target.subresource.is_empty() => {
             crd::prepare(inner, object, Some(old), &call.now_text());
-            Ok(())
         }
-        _ => Ok(()),
+        _ => return Ok(()),
     }
+    target.rt.behaviour.normalize(object);
+    Ok(())
 }
 
 /// Why an object may not be deleted.

@@ -7,6 +7,7 @@
 //! write per group is the least a durable commit can cost, and the whole state is held in memory anyway, as bytes.
 
 mod history;
+mod recent;
 mod snapshot;
 mod text;
 mod wal;
@@ -196,6 +197,7 @@ struct Sequencer {
 pub(crate) struct Shared {
     state: RwLock<State>,
     sequencer: Mutex<Sequencer>,
+    recent: recent::Recent,
 }
 
 impl Shared {
@@ -278,7 +280,11 @@ impl Store {
 
     fn with(state: State, writer: Option<Arc<writer::Writer>>, sync: Sync) -> Self {
         let sequencer = Sequencer { last: state.revision, ..Sequencer::default() };
-        let shared = Shared { state: RwLock::new(state), sequencer: Mutex::new(sequencer) };
+        let shared = Shared {
+            state: RwLock::new(state),
+            sequencer: Mutex::new(sequencer),
+            recent: recent::Recent::default(),
+        };
         Self { shared: Arc::new(shared), writer, sync }
     }
 
@@ -304,6 +310,12 @@ impl Store {
             return (!write.delete).then(|| write.entry.clone());
         }
         self.get(table, key)
+    }
+
+    /// The object of an entry, at hand if it was written a moment ago.
+    #[must_use]
+    pub fn value(&self, entry: &Entry) -> Arc<Value> {
+        self.shared.recent.find(entry.revision).unwrap_or_else(|| Arc::new(entry.value()))
     }
 
     /// The objects whose key starts with `prefix` and follows `after`, at most `limit` (0: all), with the revision of
@@ -470,12 +482,12 @@ impl Store {
     ) -> Result<(Arc<Entry>, Option<oneshot::Receiver<Result<(), String>>>), StoreError> {
         let (table, key): (Arc<str>, Arc<str>) = (Arc::from(table), Arc::from(key));
         let id = (table.clone(), key.clone());
-        let (delete, value) = match change {
+        let (delete, mut value) = match change {
             Change::Put(value) => (false, value),
             Change::Delete(value) => (true, value),
         };
         // Written out before its turn: all other writers wait while this one has it.
-        let text = Unnumbered::write(value);
+        let text = Unnumbered::write(&value);
         let mut sequencer = self.shared.sequence();
         if let Some(reason) = &sequencer.failed {
             return Err(StoreError::Failed(reason.clone()));
@@ -499,18 +511,27 @@ impl Store {
         let entry = Arc::new(Entry { revision, bytes });
         let write = Write { table, key, revision, delete, entry: entry.clone() };
         sequencer.last = revision;
-        match (&self.writer, self.sync) {
+        let done = match (&self.writer, self.sync) {
             (Some(writer), Sync::Always) => {
                 sequencer.pending.insert(id, write.clone());
-                Ok((entry, Some(writer.submit(write))))
+                Some(writer.submit(write))
             }
             (writer, _) => {
                 self.shared.write().apply(&write);
                 if let Some(writer) = writer {
                     writer.submit_unwaited(write);
                 }
-                Ok((entry, None))
+                None
             }
+        };
+        drop(sequencer);
+        if !delete {
+            if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("resourceVersion".to_owned(), Value::from(revision.to_string()));
+            }
+            debug_assert_eq!(value, entry.value(), "what is held is what was written");
+            self.shared.recent.hold(revision, entry.bytes.len(), value);
         }
+        Ok((entry, done))
     }
 }

@@ -167,6 +167,7 @@ fn run(mut files: Files, shared: &Shared, sync: Sync, queue: &mpsc::Receiver<Job
         for ack in acks.drain(..) {
             let _ = ack.send(result.clone());
         }
+        shared.recent.let_go();
         writes.clear();
         frames.clear();
         frames.shrink_to(1 << 20);

@@ -72,7 +72,7 @@ pub(crate) async fn run(
         return Err(ApiError::bad_request(format!("error decoding YAML: {around}: {why}")));
     }
     check_type(rt, &applied)?;
-    let named = applied.pointer("/metadata/name").is_some_and(|name| !name.is_null() && !name.is_string());
+    let named = !matches!(object::meta_field(&applied, "name"), Value::Null | Value::String(_));
     let name = object::name(&applied);
     let nameless = name.is_empty() && !named;
     if name != target.name && !named && !nameless {

@@ -78,11 +78,11 @@ pub(crate) async fn run(
         let old = match &entry {
             Some(entry) => {
                 let entry = convert::entry(inner, rt, entry.clone()).await?;
-                Some(read::served_value(rt, &entry))
+                Some(read::current_value(inner, rt, &entry))
             }
             None => None,
         };
-        let proposal = propose(old.as_ref());
+        let proposal = propose(old.as_deref());
         if call.conversions.fetch(inner, rt).await? {
             continue;
         }
@@ -95,7 +95,7 @@ pub(crate) async fn run(
         let object = match step.check(&old, proposal).await? {
             Some(object) => object,
             // What was stored without the defaults of today gets them with the next write, whatever it is.
-            None if is_outdated(rt, &entry, &old) => old,
+            None if is_outdated(rt, &entry, &old) => Arc::unwrap_or_clone(old),
             None => {
                 // Nothing changed: nothing is written, nobody is told.
                 return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&old) });
@@ -220,9 +220,7 @@ impl Step<'_> {
         let hook = Hook { resource: rt, subresource: &target.subresource, now: &now };
 
         self.check_identity(&object, old, expected.as_deref())?;
-        rt.behaviour.default(&mut object);
         self.keep_metadata(&mut object, old);
-        rt.behaviour.normalize(&mut object);
         let registry = self.inner.registry();
         let tracker = fields::Tracker {
             registry: &registry,
@@ -233,9 +231,12 @@ impl Step<'_> {
             conversions: &self.call.conversions,
         };
         if tracking == Tracking::Update {
+            rt.behaviour.default(&mut object);
             tracker.track(self.inner, old, &mut object).await?;
+            rt.behaviour.seal(&mut object);
+        } else {
+            rt.behaviour.default_and_seal(&mut object);
         }
-        rt.behaviour.seal(&mut object);
         let write = admission::Write {
             call: self.call,
             target,
@@ -249,12 +250,17 @@ impl Step<'_> {
         match target.subresource.as_str() {
             "status" => rt.behaviour.prepare_for_status_update(hook, &mut object, old),
             "" | "approval" => rt.behaviour.prepare_for_update(hook, &mut object, old),
-            "resize" => keep_but_resources(&mut object, old),
-            "ephemeralcontainers" => keep_but(&mut object, old, "ephemeralContainers"),
+            "resize" => {
+                keep_but_resources(&mut object, old);
+                rt.behaviour.normalize(&mut object);
+            }
+            "ephemeralcontainers" => {
+                keep_but(&mut object, old, "ephemeralContainers");
+                rt.behaviour.normalize(&mut object);
+            }
             _ => {}
         }
         crate::special::prepare_update(self.inner, self.call, target, &mut object, old)?;
-        rt.behaviour.normalize(&mut object);
         // Scheduling and eviction are the server's own changes: no rules, no new generation.
         let own = matches!(target.subresource.as_str(), "binding" | "eviction");
         let noted = rt.behaviour.metadata_moves_generation().filter(|_| !status);
@@ -321,25 +327,30 @@ impl Step<'_> {
 
     /// What the server keeps, whatever the caller sends.
     fn keep_metadata(&self, object: &mut Value, old: &Value) {
-        let keep = |object: &mut Value, field: &str| match old.get("metadata").and_then(|m| m.get(field)) {
-            Some(value) => object::set_meta(object, field, value.clone()),
+        let nothing = serde_json::Map::new();
+        let old = old.get("metadata").and_then(Value::as_object).unwrap_or(&nothing);
+        let metadata = object::meta_mut(object);
+        let keep = |metadata: &mut serde_json::Map<String, Value>, field: &str| match old.get(field) {
+            // What was merged into the old object has it already.
+            Some(value) if metadata.get(field) != Some(value) => {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+            Some(_) => {}
             None => {
-                object::remove_meta(object, field);
+                metadata.remove(field);
             }
         };
         for field in ["creationTimestamp", "generation", "resourceVersion", "selfLink"] {
-            keep(object, field);
+            keep(metadata, field);
         }
         for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace", "name"] {
             // Unset means "as it is"; a different value is refused later.
-            if object.get("metadata").and_then(|m| m.get(field)).is_none_or(|v| v.is_null() || v == "") {
-                keep(object, field);
+            if metadata.get(field).is_none_or(|v| v.is_null() || v == "") {
+                keep(metadata, field);
             }
         }
-        if object.get("metadata").is_none_or(|m| m.get("generateName").is_none())
-            && self.target.subresource == "status"
-        {
-            keep(object, "generateName");
+        if !metadata.contains_key("generateName") && self.target.subresource == "status" {
+            keep(metadata, "generateName");
         }
     }
 }

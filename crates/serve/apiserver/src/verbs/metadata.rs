@@ -196,16 +196,16 @@ pub(crate) fn check_embedded(object: &Value) -> Vec<FieldError> {
             wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)),
         );
     }
-    out.extend(check_rest(object, false));
+    out.extend(check_rest(object, check_entries(object), false));
     out
 }
 
 fn check_common(object: &Value) -> Vec<FieldError> {
-    check_rest(object, is_kubernetes_own(object))
+    check_rest(object, check_entries(object), is_kubernetes_own(object))
 }
 
 /// What is the same for metadata of every kind.
-fn check_rest(object: &Value, kubernetes_own: bool) -> Vec<FieldError> {
+fn check_rest(object: &Value, entries: Vec<FieldError>, kubernetes_own: bool) -> Vec<FieldError> {
     let mut out = Vec::new();
     if object::generation(object) < 0 {
         out.push(FieldError::invalid(
@@ -214,7 +214,7 @@ fn check_rest(object: &Value, kubernetes_own: bool) -> Vec<FieldError> {
             "must be greater than or equal to 0",
         ));
     }
-    out.extend(check_entries(object));
+    out.extend(entries);
     out.extend(finalizers(object, kubernetes_own));
     out
 }
@@ -256,7 +256,8 @@ pub(crate) fn merge_owners(call: &crate::server::Call, object: &mut Value) {
 /// Rules on the metadata of a changed object. Upstream runs the immutability checks twice, and reports them twice.
 pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Vec<FieldError> {
     let twice = rt.behaviour.checks_metadata_twice();
-    let (common, entries) = (check_common(object), check_entries(object));
+    let entries = check_entries(object);
+    let common = check_rest(object, entries.clone(), is_kubernetes_own(object));
     let mut changes = check_added_finalizers(object, old);
     changes.extend(check_immutable(object, old));
     // Upstream checks the whole of metadata in the store, what may change once more, and most types do both again.
@@ -294,10 +295,11 @@ fn check_added_finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
 
 fn check_immutable(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
+    let (meta, old_meta) = (&object["metadata"], &old["metadata"]);
     for field in
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
-        let (new, before) = (object::meta_field(object, field), object::meta_field(old, field));
+        let (new, before) = (&meta[field], &old_meta[field]);
         if new != before {
             out.push(FieldError::invalid(format!("metadata.{field}"), new, "field is immutable"));
         }

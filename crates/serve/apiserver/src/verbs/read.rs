@@ -33,6 +33,11 @@ pub(crate) fn served_value(rt: &ResourceType, entry: &Entry) -> Value {
     }
 }
 
+/// [`served_value`] of what the next write finds.
+pub(crate) fn current_value(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Arc<Value> {
+    if rt.behaviour.stored_as_served() { inner.store.value(entry) } else { Arc::new(served_value(rt, entry)) }
+}
+
 /// Which objects of a collection are meant.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 pub(super) type Object = Map<String, Value>;
 
-/// Fills in the defaults of `object` and of everything inside it. Expects Go's normal form and leaves it.
+/// Fills in the defaults of `object` and of everything inside it. What comes in is brought into Go's normal form first, what comes
+/// out is to be.
 pub(super) fn apply(def: &'static TypeDef, object: &mut Value) {
     fl_kubeschema::normalize(def, object);
     fl_kubeschema::visit_objects(def, object, &mut |def, map| {
@@ -26,7 +27,6 @@ pub(super) fn apply(def: &'static TypeDef, object: &mut Value) {
             other::apply(name, map);
         }
     });
-    fl_kubeschema::normalize(def, object);
 }
 
 /// Defaults that the type itself declares (`+default`), such as the protocol of a port.

@@ -15,12 +15,14 @@ fn decoded(value: &Value) -> Vec<u8> {
 
 pub(in crate::builtin) fn config_map(errors: &mut Errors, object: &Value) {
     let mut size = 0;
+    let path = |key: &str| Path::new("data").key(key);
     for (key, value) in entries(object, "data") {
-        let path = Path::new("data").key(key);
-        errors.each_invalid(&path, key, &config_key(key));
+        let wrong = config_key(key);
+        if !wrong.is_empty() {
+            errors.each_invalid(&path(key), key, &wrong);
+        }
         if is_set(&object["binaryData"], key) {
-            let why = format!("duplicate of key present in binaryData, {key}");
-            errors.invalid(&path, key, why.split(',').next().unwrap_or_default());
+            errors.invalid(&path(key), key, "duplicate of key present in binaryData");
         }
         size += value.as_str().map_or(0, str::len);
     }
