@@ -30,6 +30,7 @@ mod order;
 mod owned;
 mod prune;
 mod remember;
+mod sight;
 mod wait;
 
 pub use apply::{Applied, Applier, ApplyFailure, Force, Options, Owner, Prepared};
@@ -49,5 +50,6 @@ pub use order::{Stage, compare, is_custom_resource_definition, sort, stage};
 pub use owned::Owned;
 pub use prune::{PruneFailure, Pruner};
 pub use remember::{Fingerprint, LiveVersions, Remembered};
+pub use sight::Sight;
 pub use wait::health::{HealthRuleError, HealthRules, Verdict};
 pub use wait::{WaitError, WaitOptions, Waiter, jobs_with_ttl};

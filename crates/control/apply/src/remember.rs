@@ -1,6 +1,6 @@
 //! What was applied last, so that an object nobody touched costs no request.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use fl_api::ObjectMeta;
@@ -13,31 +13,78 @@ use crate::{Known, ObjectId, ObjectRef};
 /// Kinds that count generations change theirs with every change outside metadata and status, so with the labels and annotations that
 /// is enough, and a status that moves all the time does not matter. For other kinds every write counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fingerprint(String);
+pub struct Fingerprint {
+    uid: String,
+    state: State,
+    going: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum State {
+    /// The generation, and a hash of labels and annotations.
+    Generation(i64, Hash),
+    /// The version.
+    Version(String),
+}
 
 impl Fingerprint {
     /// Of a live object.
     #[must_use]
     pub fn of(object: &Value) -> Option<Self> {
-        serde_json::from_value(object.get("metadata")?.clone()).ok().map(|meta| Self::of_meta(&meta))
+        let meta = object.get("metadata")?;
+        let text = |field: &str| meta[field].as_str();
+        let pairs = |field: &str| {
+            let map = meta[field].as_object().into_iter().flatten();
+            map.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
+        };
+        let state = match meta["generation"].as_i64().filter(|g| *g > 0) {
+            Some(generation) => {
+                State::Generation(generation, pairs_hash(pairs("labels"), pairs("annotations")))
+            }
+            None => State::Version(text("resourceVersion").unwrap_or_default().to_owned()),
+        };
+        let uid = text("uid").unwrap_or_default().to_owned();
+        Some(Fingerprint { uid, state, going: text("deletionTimestamp").is_some() })
     }
 
     /// Of the metadata of a live object.
     #[must_use]
     pub fn of_meta(meta: &ObjectMeta) -> Self {
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        let going = if meta.deletion_timestamp.is_some() { " going" } else { "" };
-        match meta.generation.filter(|g| *g > 0) {
+        let state = match meta.generation.filter(|g| *g > 0) {
             Some(generation) => {
-                let pairs = serde_json::json!([meta.labels, meta.annotations]).to_string();
-                let hash = blake3::hash(pairs.as_bytes()).to_hex();
-                Fingerprint(format!("{uid} {generation} {}{going}", &hash[..16]))
+                State::Generation(generation, pairs_hash(pairs(&meta.labels), pairs(&meta.annotations)))
             }
-            None => {
-                Fingerprint(format!("{uid} {}{going}", meta.resource_version.as_deref().unwrap_or_default()))
-            }
-        }
+            None => State::Version(meta.resource_version.clone().unwrap_or_default()),
+        };
+        let uid = meta.uid.clone().unwrap_or_default();
+        Fingerprint { uid, state, going: meta.deletion_timestamp.is_some() }
     }
+}
+
+fn pairs(map: &Option<BTreeMap<String, String>>) -> impl Iterator<Item = (&str, &str)> {
+    map.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
+/// Of two lists of pairs, in the order of their keys.
+fn pairs_hash<'a>(
+    labels: impl Iterator<Item = (&'a str, &'a str)>,
+    annotations: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Hash {
+    let mut hasher = blake3::Hasher::new();
+    let mut text = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    };
+    for (key, value) in labels {
+        text(key);
+        text(value);
+    }
+    // No key is empty.
+    text("");
+    for (key, value) in annotations {
+        text(key);
+        text(value);
+    }
+    *hasher.finalize().as_bytes()
 }
 
 /// Knows the current state of objects without asking for each: a watch of their metadata.
@@ -57,17 +104,17 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// Whether the live object is known to be what `wanted` asks for.
+    /// Whether the live object is known to be what the text of an object asks for.
     #[must_use]
-    pub fn is_current(&self, id: &ObjectId, wanted: &Value, live: &Fingerprint) -> bool {
+    pub fn is_current(&self, id: &ObjectId, wanted: &[u8], live: &Fingerprint) -> bool {
         let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.get(id).is_some_and(|(hash, seen)| seen == live && *hash == hash_of(wanted))
+        objects.get(id).is_some_and(|(hash, seen)| seen == live && *hash == *blake3::hash(wanted).as_bytes())
     }
 
-    /// Notes that the live object is what was wanted.
-    pub fn note(&self, id: &ObjectId, wanted: &Value, live: Fingerprint) {
+    /// Notes that the live object is what was wanted, by the text of that.
+    pub fn note(&self, id: &ObjectId, wanted: &[u8], live: Fingerprint) {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.insert(id.clone(), (hash_of(wanted), live));
+        objects.insert(id.clone(), (*blake3::hash(wanted).as_bytes(), live));
     }
 
     /// The fingerprint noted for an object.
@@ -93,10 +140,6 @@ impl Remembered {
     }
 }
 
-fn hash_of(object: &Value) -> Hash {
-    *blake3::hash(object.to_string().as_bytes()).as_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +148,24 @@ mod tests {
     fn live(version: &str, generation: Option<i64>, label: &str) -> Fingerprint {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": version, "generation": generation, "labels": {"a": label}}});
         Fingerprint::of(&object).expect("has metadata")
+    }
+
+    #[test]
+    fn metadata_gives_the_same_as_the_object() {
+        let objects = [
+            json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}}),
+            json!({"metadata": {"uid": "u", "generation": 2, "labels": {"b": "1", "a": "2"}, "annotations": {"x": ""}}}),
+            json!({"metadata": {"uid": "u", "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+        ];
+        let mut all: Vec<Fingerprint> = objects.iter().filter_map(Fingerprint::of).collect();
+        for (object, print) in objects.iter().zip(&all) {
+            let meta: ObjectMeta = serde_json::from_value(object["metadata"].clone()).expect("metadata");
+            assert_eq!(Fingerprint::of_meta(&meta), *print);
+        }
+        let moved = json!({"metadata": {"uid": "u", "generation": 2, "labels": {"b": "1"}, "annotations": {"a": "2", "x": ""}}});
+        all.extend(Fingerprint::of(&moved));
+        let different: std::collections::HashSet<_> = all.into_iter().collect();
+        assert_eq!(different.len(), 4);
     }
 
     #[test]
@@ -119,11 +180,11 @@ mod tests {
     fn current_only_for_the_same_content_and_version() {
         let memory = Remembered::default();
         let id = ObjectRef::new("v1", "ConfigMap", "ns", "a").id;
-        memory.note(&id, &json!({"data": 1}), live("7", None, "x"));
-        assert!(memory.is_current(&id, &json!({"data": 1}), &live("7", None, "x")));
-        assert!(!memory.is_current(&id, &json!({"data": 1}), &live("8", None, "x")));
-        assert!(!memory.is_current(&id, &json!({"data": 2}), &live("7", None, "x")));
+        memory.note(&id, b"one", live("7", None, "x"));
+        assert!(memory.is_current(&id, b"one", &live("7", None, "x")));
+        assert!(!memory.is_current(&id, b"one", &live("8", None, "x")));
+        assert!(!memory.is_current(&id, b"two", &live("7", None, "x")));
         memory.forget(&id);
-        assert!(!memory.is_current(&id, &json!({"data": 1}), &live("7", None, "x")));
+        assert!(!memory.is_current(&id, b"one", &live("7", None, "x")));
     }
 }

@@ -149,7 +149,7 @@ impl KustomizationController {
         let stale = old.stale(&new);
         self.store_inventory(pass, &new, target);
         self.prune(pass, revision, target, new, &stale).await?;
-        self.check_health(pass, plan, revision, target, &applied, jobs, !changed.is_empty()).await
+        self.check_health(pass, plan, revision, target, applied, jobs, !changed.is_empty()).await
     }
 
     /// Says once per build which labels and annotations mean nothing.
@@ -268,7 +268,7 @@ impl KustomizationController {
         plan: &Plan,
         revision: &Revision,
         target: &Target,
-        applied: &Applied,
+        applied: Applied,
         jobs: std::collections::HashSet<fl_apply::ObjectId>,
         drifted: bool,
     ) -> Result<(), Failure> {
@@ -298,7 +298,7 @@ impl KustomizationController {
         if let Some(problem) = waiter.unplaced(&targets).await {
             return Err(unhealthy(pass, &problem, started));
         }
-        let wait = waiter.wait(&targets, applied.live(), &options);
+        let wait = waiter.wait(&targets, applied.into_live(), &options);
         let cancels = gates.enabled("CancelHealthCheckOnNewRevision");
         let result = fl_runtime::idle(async {
             tokio::select! {

@@ -133,9 +133,9 @@ impl<R: Reconciler> Controller<R> {
             ("name".to_owned(), key.name().into()),
             ("reconcileID".to_owned(), uuid::Uuid::new_v4().to_string().into()),
         ]);
-        let value = serde_json::to_value(&object).unwrap_or_default();
+        let before = json!({"metadata": object.meta(), "status": object.status_value()});
         let writer =
-            Writer::new(self.kind.clone(), names.field_manager, self.reconciler.owned_conditions(), value);
+            Writer::new(self.kind.clone(), names.field_manager, self.reconciler.owned_conditions(), before);
         let mut pass = Pass {
             original: Arc::new(object.clone()),
             object,

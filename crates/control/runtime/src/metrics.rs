@@ -128,8 +128,16 @@ pub(crate) fn head(out: &mut String, described: &Described) {
 pub(crate) fn labels(pairs: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (i, (name, value)) in pairs.iter().enumerate() {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let _ = write!(out, "{}{name}=\"{value}\"", if i == 0 { "" } else { "," });
+        let _ = write!(out, "{}{name}=\"", if i == 0 { "" } else { "," });
+        for c in value.chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                '"' => out.push_str("\\\""),
+                '\n' => out.push_str("\\n"),
+                c => out.push(c),
+            }
+        }
+        out.push('"');
     }
     out
 }

@@ -7,6 +7,7 @@ use fl_api::meta::condition::Condition;
 use fl_api::{ObjectMeta, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// Asks for a pass; any value that differs from the last one handled.
 pub const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
@@ -31,6 +32,8 @@ pub trait Reconciled: Resource + Serialize + DeserializeOwned + Clone + Send + S
     fn conditions(&self) -> &[Condition];
     fn observed_generation(&self) -> Option<i64>;
     fn last_handled(&self) -> Option<&str>;
+    /// The status as it is written; an empty one where there is none.
+    fn status_value(&self) -> Value;
     /// Makes an empty status where there is none.
     fn status_head(&mut self) -> StatusHead<'_>;
 
@@ -99,6 +102,11 @@ macro_rules! reconciled {
 
             fn last_handled(&self) -> Option<&str> {
                 self.status.as_ref()?.last_handled_reconcile_at.as_deref()
+            }
+
+            fn status_value(&self) -> Value {
+                let status = self.status.as_ref().and_then(|s| serde_json::to_value(s).ok());
+                status.unwrap_or_else(|| Value::Object(Map::new()))
             }
 
             fn status_head(&mut self) -> StatusHead<'_> {

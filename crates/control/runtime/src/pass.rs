@@ -27,6 +27,7 @@ const PATIENCE: usize = 10;
 /// Where progress waits to be written.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
+    /// A status.
     pending: Mutex<Option<Value>>,
 }
 
@@ -80,17 +81,16 @@ impl<T: Reconciled> Pass<T> {
 
     /// Lets others see the state so far, when the pass takes long enough for that to matter. Cheap to call often.
     pub fn progress(&self) {
-        if let Ok(value) = serde_json::to_value(&self.object) {
-            *self.progress.pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-        }
+        let status = self.object.status_value();
+        *self.progress.pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
     }
 
     /// Writes the status now. For what must survive a crash; everything else waits for the end of the pass.
     pub async fn save(&mut self) -> Result<(), ApiError> {
         self.progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let value = self.value();
+        let status = self.object.status_value();
         let mut writer = self.writer.lock().await;
-        if let Some(object) = writer.status(self.runtime.cluster(), &value).await? {
+        if let Some(object) = writer.status(self.runtime.cluster(), status).await? {
             drop(writer);
             self.written(object);
         }
@@ -99,17 +99,13 @@ impl<T: Reconciled> Pass<T> {
 
     /// Writes labels, annotations and finalizers now.
     pub async fn save_metadata(&mut self) -> Result<(), ApiError> {
-        let value = self.value();
+        let meta = serde_json::to_value(self.object.meta()).unwrap_or_default();
         let mut writer = self.writer.lock().await;
-        if let Some(object) = writer.metadata(self.runtime.cluster(), &value).await? {
+        if let Some(object) = writer.metadata(self.runtime.cluster(), &meta).await? {
             drop(writer);
             self.written(object);
         }
         Ok(())
-    }
-
-    fn value(&self) -> Value {
-        serde_json::to_value(&self.object).unwrap_or_default()
     }
 
     fn written(&mut self, object: Value) {
@@ -142,11 +138,11 @@ pub(crate) async fn report(
         }
         let mut writer = writer.clone().lock_owned().await;
         let pending = progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(value) = pending else { continue };
+        let Some(status) = pending else { continue };
         let (runtime, kind, log) = (runtime.clone(), kind.clone(), log.clone());
         // Begun is done: a pass that ends meanwhile waits for the writer, instead of meeting a version it does not know.
         let written = tokio::spawn(async move {
-            match writer.status(runtime.cluster(), &value).await {
+            match writer.status(runtime.cluster(), status).await {
                 Ok(Some(object)) => {
                     drop(writer);
                     runtime.hub().written(&kind, object);

@@ -68,7 +68,7 @@ impl Writer {
             field_manager,
             owned,
             conditions: object["status"]["conditions"].clone(),
-            finalizers: finalizers(&object),
+            finalizers: finalizers(&object["metadata"]),
             resource_version: object["metadata"]["resourceVersion"].clone(),
             before: object,
         }
@@ -81,7 +81,7 @@ impl Writer {
 
     fn seen(&mut self, object: &Value) {
         self.conditions = object["status"]["conditions"].clone();
-        self.finalizers = finalizers(object);
+        self.finalizers = finalizers(&object["metadata"]);
         self.resource_version = object["metadata"]["resourceVersion"].clone();
     }
 
@@ -96,7 +96,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends what we changed in `metadata` (labels, annotations, finalizers). Answers the object as it is then.
+    /// Sends what we changed in `metadata` (labels, annotations, finalizers) until it is `after`. Answers the object as it is then.
     pub(crate) async fn metadata(
         &mut self,
         cluster: &Cluster,
@@ -104,14 +104,14 @@ impl Writer {
     ) -> Result<Option<Value>, ApiError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
-        let map =
-            |v: &Value, field: &str| v["metadata"].get(field).cloned().unwrap_or_else(|| nothing.clone());
+        let before = &self.before["metadata"];
         let mut maps = Map::new();
         for field in MAPS {
-            let change = merge_patch(&map(&self.before, field), &map(after, field));
+            let [old, new] = [before, after].map(|meta| meta.get(field).unwrap_or(&nothing));
+            let change = merge_patch(old, new);
             maps.extend(change.map(|c| (field.to_owned(), c)));
         }
-        let (known, wanted) = (finalizers(&self.before), finalizers(after));
+        let (known, wanted) = (finalizers(before), finalizers(after));
         if maps.is_empty() && known == wanted {
             return Ok(None);
         }
@@ -132,7 +132,7 @@ impl Writer {
             let write = Write::by(self.field_manager);
             match cluster.patch(&self.kind, namespace.as_deref(), &name, Patch::Merge, &patch, &write).await {
                 Ok(object) => {
-                    self.before["metadata"] = after["metadata"].clone();
+                    self.before["metadata"] = after.clone();
                     self.seen(&object);
                     return Ok(Some(object));
                 }
@@ -147,18 +147,16 @@ impl Writer {
         Ok(None)
     }
 
-    /// Sends what we changed in `status`, in one patch. Answers the object as it is then.
+    /// Sends what we changed in `status`, in one patch, until it is `ours`. Answers the object as it is then.
     pub(crate) async fn status(
         &mut self,
         cluster: &Cluster,
-        after: &Value,
+        mut ours: Value,
     ) -> Result<Option<Value>, ApiError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
-        let mut ours = after.get("status").cloned().unwrap_or_else(|| nothing.clone());
         keep_times(&mut ours, &self.before["status"]);
-        let ours = &ours;
-        let Some(change) = merge_patch(self.before.get("status").unwrap_or(&nothing), ours) else {
+        let Some(change) = merge_patch(self.before.get("status").unwrap_or(&nothing), &ours) else {
             return Ok(None);
         };
         let mut pause = PAUSE;
@@ -171,7 +169,7 @@ impl Writer {
             let write = Write::by(self.field_manager).to("status");
             match cluster.patch(&self.kind, namespace.as_deref(), &name, Patch::Merge, &patch, &write).await {
                 Ok(object) => {
-                    self.before["status"] = ours.clone();
+                    self.before["status"] = ours;
                     self.seen(&object);
                     return Ok(Some(object));
                 }
@@ -200,8 +198,8 @@ fn keep_times(ours: &mut Value, before: &Value) {
     }
 }
 
-fn finalizers(object: &Value) -> Vec<String> {
-    let list = object["metadata"]["finalizers"].as_array();
+fn finalizers(meta: &Value) -> Vec<String> {
+    let list = meta["finalizers"].as_array();
     list.into_iter().flatten().filter_map(|f| f.as_str().map(str::to_owned)).collect()
 }
 

@@ -12,6 +12,7 @@ use fl_api::meta::artifact::Artifact;
 use fl_api::openflux;
 use fl_api::source::{Bucket, ExternalArtifact, GitRepository, HelmChart, HelmRepository, OCIRepository};
 use fl_types::{ObjectReference, api_group};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cluster::ApiError;
@@ -266,7 +267,21 @@ fn names_source(live: &Live, key: &Key) -> bool {
         == (key.group(), key.kind(), key.namespace(), key.name())
 }
 
+/// The part of a source that its consumers read.
+#[derive(Deserialize)]
+struct Published {
+    status: PublishedStatus,
+}
+
+#[derive(Deserialize)]
+struct PublishedStatus {
+    artifact: Artifact,
+}
+
 fn status_artifact(live: &Live) -> Result<Option<Artifact>, ResolveError> {
+    if let Some(Published { status }) = live.parse_part() {
+        return Ok(Some(status.artifact));
+    }
     match live.value()["status"].get("artifact") {
         None | Some(Value::Null) => Ok(None),
         Some(artifact) => serde_json::from_value(artifact.clone()).map(Some).map_err(|e| {

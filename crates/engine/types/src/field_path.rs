@@ -23,6 +23,10 @@ impl FieldError {
 /// # Errors
 /// The first field that does not fit its type, by path.
 pub fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, FieldError> {
+    // Keeping the path costs as much as reading, and only an error needs it.
+    if let Ok(value) = serde_json::from_slice(text) {
+        return Ok(value);
+    }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|e| FieldError::new(&e))?;
     reader.end().map_err(|e| FieldError { path: ".".to_owned(), message: e.to_string() })?;

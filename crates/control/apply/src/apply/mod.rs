@@ -4,8 +4,9 @@ mod options;
 mod plan;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
@@ -16,7 +17,7 @@ use crate::order::{self, rank};
 use crate::wait::{WaitOptions, Waiter};
 use crate::{
     Action, Change, ChangeSet, Cluster, Error, Fingerprint, HealthRules, Inventory, LiveVersions, ObjectRef,
-    Remembered, Stage, Write, mask_secret, merge_metadata, normalize,
+    Remembered, Sight, Stage, Write, mask_secret, merge_metadata, normalize,
 };
 use plan::{Planned, Verdict};
 
@@ -24,7 +25,7 @@ use plan::{Planned, Verdict};
 const NO_VERSION: &str = "1";
 
 /// What a write gives: the change, and the object as the server has it now.
-type Written = Result<(Change, Option<Value>), String>;
+type Written = Result<(Change, Option<Sight>), String>;
 
 /// Applies objects for one owner.
 #[derive(Clone)]
@@ -63,13 +64,21 @@ pub(crate) struct Item {
     pub(crate) target: ObjectRef,
     pub(crate) object: Value,
     stage: Stage,
+    text: OnceLock<Bytes>,
+}
+
+impl Item {
+    /// The object as it is sent. It is tried, written and remembered by it.
+    fn text(&self) -> &Bytes {
+        self.text.get_or_init(|| Bytes::from(self.object.to_string()))
+    }
 }
 
 /// Objects that reached the cluster. Only [`Applier::apply`] makes it.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     changes: ChangeSet,
-    live: Vec<Value>,
+    live: Vec<Sight>,
 }
 
 /// An apply that did not end; what was done until then stays done.
@@ -121,8 +130,8 @@ impl Applied {
 
     /// The live objects as far as they were seen, to begin a wait with.
     #[must_use]
-    pub fn live(&self) -> &[Value] {
-        &self.live
+    pub fn into_live(self) -> Vec<Sight> {
+        self.live
     }
 }
 
@@ -151,7 +160,7 @@ impl Applier {
             merge_metadata(&mut object, labels, annotations);
             let target = ObjectRef::of(&object)?;
             let stage = order::stage(&target, &self.options.custom_stages);
-            items.push(Item { target, object, stage });
+            items.push(Item { target, object, stage, text: OnceLock::new() });
         }
         items.sort_by(|a, b| a.stage.cmp(&b.stage).then_with(|| order::compare(&a.target.id, &b.target.id)));
         Ok(Prepared { objects: items })
@@ -262,10 +271,11 @@ impl Applier {
             let waiter = Waiter::new(self.cluster.clone(), HealthRules::default());
             let options = WaitOptions { timeout: self.options.stage_timeout, ..WaitOptions::default() };
             // What was current when it was remembered has no live form here; it needs no second look.
-            let unseen = |t: &ObjectRef| !live.iter().any(|l| ObjectRef::of(l).is_ok_and(|r| r.id == t.id));
+            let unseen =
+                |t: &ObjectRef| !live.iter().any(|l| ObjectRef::of(l.object()).is_ok_and(|r| r.id == t.id));
             let targets: Vec<ObjectRef> =
                 waited.into_iter().filter(|t| !(unseen(t) && self.is_remembered(t))).collect();
-            waiter.wait(&targets, &live, &options).await.map_err(|e| vec![e.to_string()])?;
+            waiter.wait(&targets, live.clone(), &options).await.map_err(|e| vec![e.to_string()])?;
         }
         done.live.extend(live);
         Ok(())
@@ -301,7 +311,7 @@ impl Applier {
         &self,
         mut work: VecDeque<(&Item, Planned)>,
         changes: &mut Vec<Change>,
-        live: &mut Vec<Value>,
+        live: &mut Vec<Sight>,
     ) -> Result<(), Vec<String>> {
         while let Some((first, _)) = work.front() {
             let first = &first.target.id;
@@ -338,19 +348,20 @@ impl Applier {
     async fn write(&self, item: &Item, planned: Planned) -> Written {
         let Planned { target, verdict, live } = planned;
         let (payload, action) = match verdict {
-            Verdict::Skip => return Ok((change(target, Action::Skipped), live)),
+            Verdict::Skip => return Ok((change(target, Action::Skipped), live.map(Sight::from))),
             Verdict::Unchanged => {
                 self.remember(&target, item, live.as_ref());
-                return Ok((change(target, Action::Unchanged), live));
+                return Ok((change(target, Action::Unchanged), live.map(Sight::from)));
             }
             Verdict::Write { payload, action, .. } => (payload, action),
         };
         let write = self.as_owner(false);
-        match self.cluster.apply(&payload, &write).await {
-            Ok(answer) => {
-                self.remember(&target, item, Some(&answer.body));
+        let text = payload.map_or_else(|| item.text().clone(), |payload| Bytes::from(payload.to_string()));
+        match self.cluster.apply_text(&item.target, text, &write).await {
+            Ok((written, _)) => {
+                self.remember(&target, item, Some(written.object()));
                 let fought_by = live.as_ref().and_then(|l| last_other_manager(l, &self.owner.field_manager));
-                Ok((Change { fought_by, ..change(target, action) }, Some(answer.body)))
+                Ok((Change { fought_by, ..change(target, action) }, Some(written)))
             }
             Err(error) => {
                 self.forget(&target);
@@ -361,14 +372,16 @@ impl Applier {
     }
 
     /// Applies an object that does not exist; none when it does, or when the server refuses it for another reason.
-    async fn create(&self, item: &Item, target: ObjectRef) -> Option<(Change, Value)> {
+    async fn create(&self, item: &Item, target: ObjectRef) -> Option<(Change, Sight)> {
         let mut payload = item.object.clone();
         // An apply that names a version meets no object of that version: it creates, or it is in conflict with what is there.
         payload["metadata"]["resourceVersion"] = Value::from(NO_VERSION);
         let write = self.as_owner(false);
-        let answer = self.cluster.apply(&payload, &write).await.ok().filter(|answer| answer.created)?;
-        self.remember(&target, item, Some(&answer.body));
-        Some((change(target, Action::Created), answer.body))
+        let text = Bytes::from(payload.to_string());
+        let (live, _) =
+            self.cluster.apply_text(&item.target, text, &write).await.ok().filter(|(_, new)| *new)?;
+        self.remember(&target, item, Some(live.object()));
+        Some((change(target, Action::Created), live))
     }
 
     /// How objects are applied. What Git holds was read and written anew, so the server need not look for doubled fields in it; the
@@ -380,7 +393,7 @@ impl Applier {
 
     fn remember(&self, target: &ObjectRef, item: &Item, live: Option<&Value>) {
         if let (Some(remembered), Some(seen)) = (&self.remembered, live.and_then(Fingerprint::of)) {
-            remembered.note(&target.id, &item.object, seen);
+            remembered.note(&target.id, item.text(), seen);
         }
     }
 

@@ -40,9 +40,10 @@ pub(super) struct Planned {
 pub(super) enum Verdict {
     Skip,
     Unchanged,
-    /// `wanted` is what the server would make of it, where somebody wants to see that.
+    /// Without a payload the object is written as it was prepared. `wanted` is what the server would make of it, where somebody
+    /// wants to see that.
     Write {
-        payload: Value,
+        payload: Option<Value>,
         action: Action,
         wanted: Option<Value>,
     },
@@ -104,7 +105,7 @@ impl Applier {
                     return Err(dry_run_text(item, &error));
                 };
                 if mode != Mode::Apply {
-                    let verdict = write(&item.object, Action::Created, Some(item.object.clone()));
+                    let verdict = write(Action::Created, Some(item.object.clone()));
                     return Ok(Planned { target, verdict, live: None });
                 }
                 self.remove_to_recreate(item, &target, there).await?;
@@ -114,7 +115,7 @@ impl Applier {
         };
         let mut answer = match answer {
             Tried::New(wanted) => {
-                let verdict = write(&item.object, Action::Created, wanted);
+                let verdict = write(Action::Created, wanted);
                 return Ok(Planned { target, verdict, live: None });
             }
             Tried::Exists(answer) => answer,
@@ -127,12 +128,12 @@ impl Applier {
             Live::Present(there) => there,
             // An identity that may write but not read: what is there cannot be compared, so it is written.
             Live::Unreadable => {
-                let verdict = write(&item.object, Action::Configured, Some(answer));
+                let verdict = write(Action::Configured, Some(answer));
                 return Ok(Planned { target, verdict, live: None });
             }
             // Deleted between the two requests: the apply creates it.
             Live::Absent | Live::NotAsked => {
-                let verdict = write(&item.object, Action::Created, Some(answer));
+                let verdict = write(Action::Created, Some(answer));
                 return Ok(Planned { target, verdict, live: None });
             }
         };
@@ -148,7 +149,8 @@ impl Applier {
         let mut payload = item.object.clone();
         resolve(&mut payload, &resolutions).map_err(|e| Error::Ignore(e).to_string())?;
         options.ignore.strip(&answer.clone(), &mut answer);
-        let verdict = Verdict::Write { payload, action: Action::Configured, wanted: Some(answer) };
+        let verdict =
+            Verdict::Write { payload: Some(payload), action: Action::Configured, wanted: Some(answer) };
         Ok(Planned { target, verdict, live: Some(there) })
     }
 
@@ -196,7 +198,7 @@ impl Applier {
     fn is_current(&self, item: &Item, target: &ObjectRef) -> bool {
         let (Some(remembered), Some(versions)) = (&self.remembered, &self.versions) else { return false };
         let Known::Known(Some(live)) = versions.version(target) else { return false };
-        remembered.is_current(&target.id, &item.object, &live)
+        remembered.is_current(&target.id, item.text(), &live)
     }
 
     async fn read(&self, target: &ObjectRef) -> Live {
@@ -220,8 +222,7 @@ impl Applier {
         if only_once || any_in_metadata(there, &self.options.exclude) {
             return Some(Planned { target: target.clone(), verdict: Verdict::Skip, live: None });
         }
-        let current =
-            self.remembered.as_ref()?.is_current(&target.id, &item.object, &Fingerprint::of(there)?);
+        let current = self.remembered.as_ref()?.is_current(&target.id, item.text(), &Fingerprint::of(there)?);
         current.then(|| Planned {
             target: target.clone(),
             verdict: Verdict::Unchanged,
@@ -236,7 +237,8 @@ impl Applier {
             let new = answer.resource_version().is_empty();
             return Ok(if new { Tried::New(Some(answer.body)) } else { Tried::Exists(answer.body) });
         }
-        let answer = self.patiently(|| self.cluster.try_apply(&item.object, &write)).await?;
+        let answer =
+            self.patiently(|| self.cluster.try_apply(&item.target, item.text().clone(), &write)).await?;
         Ok(answer.map_or(Tried::New(None), Tried::Exists))
     }
 
@@ -387,8 +389,8 @@ impl Live {
     }
 }
 
-fn write(object: &Value, action: Action, wanted: Option<Value>) -> Verdict {
-    Verdict::Write { payload: object.clone(), action, wanted }
+fn write(action: Action, wanted: Option<Value>) -> Verdict {
+    Verdict::Write { payload: None, action, wanted }
 }
 
 fn text(object: &Value, pointer: &str) -> Option<String> {

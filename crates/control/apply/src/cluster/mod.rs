@@ -5,6 +5,7 @@ mod request;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -16,9 +17,9 @@ pub(crate) use request::Events;
 
 use crate::object::Brief;
 use crate::wait::shared::Watches;
-use crate::{ApiError, Error, ObjectRef, Owned};
+use crate::{ApiError, Error, ObjectRef, Owned, Sight};
 use discovery::Discovery;
-use request::Ask;
+use request::{Ask, Raw};
 
 /// Requests to one API server that may be under way at once, whoever asks.
 const DEFAULT_BUDGET: usize = 32;
@@ -267,31 +268,59 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn apply(&self, object: &Value, write: &Write<'_>) -> Result<Answer, Error> {
         let target = ObjectRef::of(object)?;
-        let path = self.path(&target, write.subresource).await?;
-        let body = object.to_string().into_bytes();
-        let answer = self.request(Method::PATCH, &path, &write.query(), Some(body), APPLY).await?;
-        if !write.dry_run
-            && let Ok(version) = answer.resource_version().parse()
-        {
-            self.shared.watches.wrote(self, &target, version);
-        }
+        let raw = self.send_apply(&target, Bytes::from(object.to_string()), write).await?;
+        let answer = Answer { body: raw.read()?, created: raw.created };
+        self.note_applied(&target, write, &answer.body);
         Ok(answer)
+    }
+
+    /// [`Cluster::apply`] of an object that is written out already; with whether it is new.
+    pub(crate) async fn apply_text(
+        &self,
+        target: &ObjectRef,
+        object: Bytes,
+        write: &Write<'_>,
+    ) -> Result<(Sight, bool), Error> {
+        let raw = self.send_apply(target, object, write).await?;
+        let live = raw.read_as(|body| Sight::read(body.clone()))?;
+        self.note_applied(target, write, live.object());
+        Ok((live, raw.created))
     }
 
     /// What an apply would make of an object; none when it would create it, whose answer says nothing new.
     ///
     /// # Errors
     /// When the server refuses or does not answer.
-    pub async fn try_apply(&self, object: &Value, write: &Write<'_>) -> Result<Option<Value>, Error> {
-        let path = self.path(&ObjectRef::of(object)?, write.subresource).await?;
+    pub(crate) async fn try_apply(
+        &self,
+        target: &ObjectRef,
+        object: Bytes,
+        write: &Write<'_>,
+    ) -> Result<Option<Value>, Error> {
         let write = Write { dry_run: true, ..write.clone() };
-        let body = object.to_string().into_bytes();
-        let query = write.query();
-        let ask =
-            Ask { method: Method::PATCH, path: &path, query: &query, body: Some(body), content_type: APPLY };
-        let raw = self.raw(&ask).await?;
+        let raw = self.send_apply(target, object, &write).await?;
         let Brief { metadata } = raw.read()?;
         if metadata.resource_version.is_empty() { Ok(None) } else { raw.read().map(Some) }
+    }
+
+    async fn send_apply(&self, target: &ObjectRef, object: Bytes, write: &Write<'_>) -> Result<Raw, Error> {
+        let path = self.path(target, write.subresource).await?;
+        let query = write.query();
+        let body = Some(object);
+        self.raw(&Ask { method: Method::PATCH, path: &path, query: &query, body, content_type: APPLY }).await
+    }
+
+    fn note_applied(&self, target: &ObjectRef, write: &Write<'_>, live: &Value) {
+        if write.dry_run {
+            return;
+        }
+        if let Some(observer) = &self.observer {
+            observer.wrote(live);
+        }
+        let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        if let Some(version) = version.and_then(|v| v.parse().ok()) {
+            self.shared.watches.wrote(self, target, version);
+        }
     }
 
     /// Creates an object.
@@ -300,7 +329,7 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn create(&self, object: &Value, write: &Write<'_>) -> Result<Answer, Error> {
         let path = self.collection_path(&ObjectRef::of(object)?).await?;
-        let body = object.to_string().into_bytes();
+        let body = Bytes::from(object.to_string());
         self.request(Method::POST, &path, &write.query(), Some(body), "application/json").await
     }
 
@@ -310,7 +339,7 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn update(&self, object: &Value, write: &Write<'_>) -> Result<Answer, Error> {
         let path = self.path(&ObjectRef::of(object)?, write.subresource).await?;
-        let body = object.to_string().into_bytes();
+        let body = Bytes::from(object.to_string());
         self.request(Method::PUT, &path, &write.query(), Some(body), "application/json").await
     }
 
@@ -331,7 +360,7 @@ impl Cluster {
             PatchKind::Merge => "application/merge-patch+json",
             PatchKind::StrategicMerge => "application/strategic-merge-patch+json",
         };
-        let body = patch.to_string().into_bytes();
+        let body = Bytes::from(patch.to_string());
         self.request(Method::PATCH, &path, &write.query(), Some(body), content_type).await
     }
 
@@ -350,7 +379,7 @@ impl Cluster {
         if options.dry_run {
             body["dryRun"] = json!(["All"]);
         }
-        let body = body.to_string().into_bytes();
+        let body = Bytes::from(body.to_string());
         match self.request(Method::DELETE, &path, &[], Some(body), "application/json").await {
             Ok(_) => Ok(true),
             Err(Error::Api(error)) if error.is_not_found() || error.is_conflict() => Ok(false),

@@ -46,13 +46,19 @@ impl Answer {
 pub(super) struct Raw {
     request: String,
     body: Bytes,
-    created: bool,
+    pub(super) created: bool,
 }
 
 impl Raw {
     pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_slice(&self.body)
-            .map_err(|e| Error::Answer { request: self.request.clone(), cause: e.to_string() })
+        self.read_as(|body| serde_json::from_slice(body))
+    }
+
+    pub(super) fn read_as<T>(
+        &self,
+        read: impl FnOnce(&Bytes) -> Result<T, serde_json::Error>,
+    ) -> Result<T, Error> {
+        read(&self.body).map_err(|e| Error::Answer { request: self.request.clone(), cause: e.to_string() })
     }
 }
 
@@ -61,7 +67,7 @@ pub(super) struct Ask<'a> {
     pub(super) method: Method,
     pub(super) path: &'a str,
     pub(super) query: &'a [(&'static str, String)],
-    pub(super) body: Option<Vec<u8>>,
+    pub(super) body: Option<Bytes>,
     pub(super) content_type: &'a str,
 }
 
@@ -85,7 +91,7 @@ impl Cluster {
         method: Method,
         path: &str,
         query: &[(&'static str, String)],
-        body: Option<Vec<u8>>,
+        body: Option<Bytes>,
         content_type: &str,
     ) -> Result<Answer, Error> {
         let ask = Ask { method, path, query, body, content_type };

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::{Action, ChangeSet, Cluster, ObjectId, ObjectRef};
+use crate::sight::read_lean;
+use crate::{Action, ChangeSet, Cluster, ObjectId, ObjectRef, Sight};
 use health::{HealthRules, Verdict};
 
 /// How often the Pods behind an unfinished workload are looked at: they may have failed for good.
@@ -92,9 +93,11 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    /// From the text of an object.
-    fn read(object: &RawValue) -> Self {
-        match serde_json::from_str(object.get()) {
+    /// From the text of an object; `whole` with its managed fields.
+    fn read(object: &RawValue, whole: bool) -> Self {
+        let text = object.get();
+        let read = if whole { serde_json::from_str(text) } else { read_lean(text.as_bytes()) };
+        match read {
             Ok(object) => Seen::Present(object),
             Err(error) => Seen::Unreadable(error.to_string()),
         }
@@ -127,16 +130,17 @@ impl Waiter {
     pub async fn wait(
         &self,
         targets: &[ObjectRef],
-        known: &[Value],
+        known: Vec<Sight>,
         options: &WaitOptions,
     ) -> Result<(), WaitError> {
         let deadline = Instant::now() + options.timeout;
         let mut watched = Watched::new(self, targets, options);
         for live in known {
-            if let Ok(seen) = ObjectRef::of(live)
+            if let Ok(seen) = ObjectRef::of(live.object())
                 && let Some(at) = targets.iter().position(|t| t.id == seen.id)
             {
-                watched.note(News { target: at, seen: Seen::Present(live.clone()) });
+                let live = if self.wants_whole(&seen) { live.into_whole() } else { live.into_object() };
+                watched.note(News { target: at, seen: Seen::Present(live) });
             }
         }
         if let Some(end) = watched.end() {
@@ -171,7 +175,8 @@ impl Waiter {
         let mut tasks = JoinSet::new();
         for (group, since) in groups {
             if since.is_none() || group.any(|at| !watched.is_current(at)) {
-                tasks.spawn(watch::follow(self.cluster.clone(), group, since, sender.clone()));
+                let whole = group.any_object(|object| self.wants_whole(object));
+                tasks.spawn(watch::follow(self.cluster.clone(), group, whole, since, sender.clone()));
             }
         }
         drop(sender);
@@ -196,6 +201,11 @@ impl Waiter {
                 return end;
             }
         }
+    }
+
+    /// Whether an object is judged by an expression, which may look at everything.
+    fn wants_whole(&self, object: &ObjectRef) -> bool {
+        self.rules.is_custom(&object.id.group, &object.id.kind)
     }
 
     /// Waits until what a change set deleted is gone.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use kube::core::WatchEvent;
 use serde_json::value::RawValue;
-use tokio::sync::broadcast;
+use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Seen;
@@ -21,8 +21,6 @@ use crate::{Cluster, Error, ObjectRef};
 const KEPT: Duration = Duration::from_secs(5);
 /// How long a watch stays open for the next one who waits.
 const LINGER: Duration = Duration::from_secs(2);
-/// Changes a listener may be behind; one that is further behind looks again.
-const BACKLOG: usize = 512;
 
 /// The watches of one API server that somebody listens to.
 #[derive(Default)]
@@ -76,10 +74,10 @@ impl Change {
         Some(Change { name: metadata.name, version, object: (!gone).then_some(object) })
     }
 
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self, whole: bool) -> Seen {
         match &self.object {
             None => Seen::Absent,
-            Some(object) => Seen::read(object),
+            Some(object) => Seen::read(object, whole),
         }
     }
 }
@@ -102,18 +100,41 @@ struct State {
     recent: HashMap<String, Arc<Change>>,
     /// Their names and versions by age, with those that a later change of their object replaced.
     ages: VecDeque<(Instant, String, u64)>,
-    /// None when the watch is over.
-    sender: Option<broadcast::Sender<Arc<Change>>>,
-    over: Over,
+    /// Who listens to which object: in a crowd each change is for one of hundreds, and nobody else is woken.
+    inboxes: HashMap<String, Vec<Weak<Inbox>>>,
+    /// Set when no more changes come.
+    over: Option<Over>,
 }
 
-/// Hears of changes.
+/// What a listener has not heard yet, of each object the last.
+#[derive(Default)]
+struct Inbox {
+    changes: Mutex<Vec<Arc<Change>>>,
+    bell: Notify,
+}
+
+impl Inbox {
+    fn put(&self, change: &Arc<Change>) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        match changes.iter_mut().find(|waiting| waiting.name == change.name) {
+            Some(waiting) => *waiting = change.clone(),
+            None => changes.push(change.clone()),
+        }
+        drop(changes);
+        self.bell.notify_one();
+    }
+
+    fn take(&self) -> Option<Arc<Change>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+/// Hears of changes of some objects.
 pub(super) struct Listener {
     /// Whether it hears of everything after the version it asked for. If not, the objects have to be looked at once.
     pub(super) complete: bool,
     watch: Arc<Watch>,
-    receiver: broadcast::Receiver<Arc<Change>>,
-    missed: Vec<Arc<Change>>,
+    inbox: Arc<Inbox>,
 }
 
 impl Watches {
@@ -145,45 +166,65 @@ impl Watches {
         Some(known.before.map_or(known.oldest, |before| before.min(known.oldest)))
     }
 
-    /// Listens to the objects of a kind from a version on.
-    pub(super) fn listen(&self, cluster: &Cluster, object: &ObjectRef, since: u64) -> Listener {
+    /// Listens to objects of one kind and namespace from a version on.
+    pub(super) fn listen<'a>(
+        &self,
+        cluster: &Cluster,
+        objects: impl Iterator<Item = &'a ObjectRef> + Clone,
+        since: u64,
+    ) -> Option<Listener> {
+        let object = objects.clone().next()?;
+        let names = objects.map(|object| object.id.name.as_str());
         let place = Place::of(cluster, object);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(listener) = open.get(&place).and_then(Weak::upgrade).and_then(|w| Watch::join(w, since)) {
-            return listener;
+        if let Some(watch) = open.get(&place).and_then(Weak::upgrade)
+            && let Some(listener) = Watch::join(watch, names.clone(), since)
+        {
+            return Some(listener);
         }
         open.retain(|_, watch| watch.strong_count() > 0);
         let since = self.oldest(&place).map_or(since, |oldest| oldest.min(since));
-        let (sender, receiver) = broadcast::channel(BACKLOG);
-        let state = State {
-            since,
-            recent: HashMap::new(),
-            ages: VecDeque::new(),
-            sender: Some(sender),
-            over: Over::Broken,
-        };
-        let watch = Arc::new(Watch { state: Mutex::new(state) });
+        let watch = Arc::new(Watch::since(since));
         open.insert(place, Arc::downgrade(&watch));
         let all = ObjectRef::new(&object.api_version(), &object.id.kind, &object.id.namespace, "");
-        tokio::spawn(run(cluster.clone(), all, since, watch.clone()));
-        Listener { complete: true, watch, receiver, missed: Vec::new() }
+        let listener = Watch::join(watch.clone(), names, since);
+        tokio::spawn(run(cluster.clone(), all, since, watch));
+        listener
     }
 }
 
 impl Watch {
+    fn since(since: u64) -> Self {
+        let state = State {
+            since,
+            recent: HashMap::new(),
+            ages: VecDeque::new(),
+            inboxes: HashMap::new(),
+            over: None,
+        };
+        Watch { state: Mutex::new(state) }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A listener, unless the watch is over.
-    fn join(watch: Arc<Watch>, since: u64) -> Option<Listener> {
-        let state = watch.state();
-        let receiver = state.sender.as_ref()?.subscribe();
+    fn join<'a>(watch: Arc<Watch>, names: impl Iterator<Item = &'a str>, since: u64) -> Option<Listener> {
+        let inbox = Arc::new(Inbox::default());
+        let mut state = watch.state();
+        if state.over.is_some() {
+            return None;
+        }
         let complete = state.since <= since;
-        let missed = state.recent.values().filter(|c| complete && c.version > since);
-        let missed = missed.cloned().collect();
+        for name in names {
+            if let Some(missed) = state.recent.get(name).filter(|c| complete && c.version > since) {
+                inbox.put(missed);
+            }
+            state.inboxes.entry(name.to_owned()).or_default().push(Arc::downgrade(&inbox));
+        }
         drop(state);
-        Some(Listener { complete, watch, receiver, missed })
+        Some(Listener { complete, watch, inbox })
     }
 
     fn tell(&self, change: Change) {
@@ -200,31 +241,45 @@ impl Watch {
         }
         let change = Arc::new(change);
         state.ages.push_back((now, change.name.clone(), change.version));
-        state.recent.insert(change.name.clone(), change.clone());
-        if let Some(sender) = &state.sender {
-            // Nobody may be listening at this moment.
-            let _ = sender.send(change);
+        for inbox in state.inboxes.get(&change.name).into_iter().flatten().filter_map(Weak::upgrade) {
+            inbox.put(&change);
         }
+        state.recent.insert(change.name.clone(), change);
     }
 
     fn end(&self, over: Over) {
         let mut state = self.state();
-        state.over = over;
-        state.sender = None;
+        state.over = Some(over);
+        let inboxes = std::mem::take(&mut state.inboxes);
+        drop(state);
+        for inbox in inboxes.into_values().flatten().filter_map(|inbox| inbox.upgrade()) {
+            inbox.bell.notify_one();
+        }
     }
 
     /// Ends when nobody listens; says whether it did.
     fn end_unheard(&self) -> bool {
         let mut state = self.state();
-        let unheard = state.sender.as_ref().is_none_or(|s| s.receiver_count() == 0);
+        let unheard = state.is_unheard();
         if unheard {
-            state.sender = None;
+            state.over = Some(Over::Broken);
         }
         unheard
     }
 
     fn is_unheard(&self) -> bool {
-        self.state().sender.as_ref().is_none_or(|s| s.receiver_count() == 0)
+        self.state().is_unheard()
+    }
+}
+
+impl State {
+    /// Whether nobody listens; forgets those who no longer do.
+    fn is_unheard(&mut self) -> bool {
+        self.inboxes.retain(|_, listening| {
+            listening.retain(|inbox| inbox.strong_count() > 0);
+            !listening.is_empty()
+        });
+        self.inboxes.is_empty()
     }
 }
 
@@ -232,15 +287,16 @@ impl Listener {
     /// The next change.
     ///
     /// # Errors
-    /// When no more will come, or some were missed.
-    pub(super) async fn next(&mut self) -> Result<Arc<Change>, Over> {
-        if let Some(missed) = self.missed.pop() {
-            return Ok(missed);
-        }
-        match self.receiver.recv().await {
-            Ok(change) => Ok(change),
-            Err(broadcast::error::RecvError::Closed) => Err(self.watch.state().over),
-            Err(broadcast::error::RecvError::Lagged(_)) => Err(Over::Broken),
+    /// When no more will come.
+    pub(super) async fn next(&self) -> Result<Arc<Change>, Over> {
+        loop {
+            if let Some(change) = self.inbox.take() {
+                return Ok(change);
+            }
+            if let Some(over) = self.watch.state().over {
+                return Err(over);
+            }
+            self.inbox.bell.notified().await;
         }
     }
 }
@@ -287,23 +343,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_comes_late_hears_what_is_kept() {
-        let (sender, _first) = broadcast::channel(BACKLOG);
-        let state = State {
-            since: 5,
-            recent: HashMap::new(),
-            ages: VecDeque::new(),
-            sender: Some(sender),
-            over: Over::Broken,
-        };
-        let watch = Arc::new(Watch { state: Mutex::new(state) });
+        let watch = Arc::new(Watch::since(5));
         let tell = |name: &str, version: u64| {
             let text = format!(r#"{{"metadata": {{"name": "{name}", "resourceVersion": "{version}"}}}}"#);
             let object = RawValue::from_string(text).expect("JSON");
             watch.tell(Change::of(object, false).expect("named"));
         };
         let missed = |since: u64| {
-            let listener = Watch::join(watch.clone(), since).expect("open");
-            let mut versions: Vec<u64> = listener.missed.iter().map(|c| c.version).collect();
+            let listener = Watch::join(watch.clone(), ["a", "b", "c"].into_iter(), since).expect("open");
+            let mut versions: Vec<u64> =
+                std::iter::from_fn(|| listener.inbox.take()).map(|c| c.version).collect();
             versions.sort_unstable();
             (listener.complete, versions)
         };

@@ -36,6 +36,10 @@ impl Group {
         self.members.iter().any(|(at, _)| member(*at))
     }
 
+    pub(super) fn any_object(&self, object: impl Fn(&ObjectRef) -> bool) -> bool {
+        self.members.iter().any(|(_, member)| object(member))
+    }
+
     fn query(&self) -> Vec<(&'static str, String)> {
         match self.members.as_slice() {
             [(_, only)] => vec![("fieldSelector", format!("metadata.name={}", only.id.name))],
@@ -55,10 +59,12 @@ pub(super) fn groups(targets: &[ObjectRef], wanted: impl Fn(usize) -> bool) -> V
     groups.into_values().map(|members| Group { members }).collect()
 }
 
-/// Reports the state of the members until nobody listens. They were reported as of `since`, if there is one.
+/// Reports the state of the members until nobody listens, `whole` with their managed fields. They were reported as of `since`, if
+/// there is one.
 pub(super) async fn follow(
     cluster: Cluster,
     group: Group,
+    whole: bool,
     mut since: Option<String>,
     news: mpsc::Sender<News>,
 ) {
@@ -80,8 +86,8 @@ pub(super) async fn follow(
             },
         };
         let ended = match version {
-            Ok(version) if shares => listen(&cluster, &group, &version, &news).await,
-            Ok(version) => watch(&cluster, &group, version, &news).await,
+            Ok(version) if shares => listen(&cluster, &group, whole, &version, &news).await,
+            Ok(version) => watch(&cluster, &group, whole, version, &news).await,
             Err(error) => Err(error),
         };
         match ended {
@@ -164,12 +170,13 @@ enum Ended {
 async fn listen(
     cluster: &Cluster,
     group: &Group,
+    whole: bool,
     since: &str,
     news: &mpsc::Sender<News>,
 ) -> Result<Ended, Error> {
-    let Some((_, first)) = group.members.first() else { return Ok(Ended::Broken) };
     let Ok(seen) = since.parse::<u64>() else { return Ok(Ended::NotShared(since.to_owned())) };
-    let mut listener = cluster.watches().listen(cluster, first, seen);
+    let members = group.members.iter().map(|(_, member)| member);
+    let Some(listener) = cluster.watches().listen(cluster, members, seen) else { return Ok(Ended::Broken) };
     if !listener.complete {
         // Who listens already and looks then misses nothing.
         for one in look(cluster, group).await?.0 {
@@ -189,7 +196,7 @@ async fn listen(
             Err(Over::Broken) => return Ok(Ended::Expired),
         };
         let Some((at, _)) = group.members.iter().find(|(_, o)| o.id.name == change.name) else { continue };
-        if news.send(News { target: *at, seen: change.seen() }).await.is_err() {
+        if news.send(News { target: *at, seen: change.seen(whole) }).await.is_err() {
             return Ok(Ended::Broken);
         }
     }
@@ -199,6 +206,7 @@ async fn listen(
 async fn watch(
     cluster: &Cluster,
     group: &Group,
+    whole: bool,
     since: String,
     news: &mpsc::Sender<News>,
 ) -> Result<Ended, Error> {
@@ -225,7 +233,7 @@ async fn watch(
         };
         let Ok(Brief { metadata }) = serde_json::from_str(object.get()) else { continue };
         let Some(at) = by_name.get(metadata.name.as_str()) else { continue };
-        let seen = if gone { Seen::Absent } else { Seen::read(&object) };
+        let seen = if gone { Seen::Absent } else { Seen::read(&object, whole) };
         if news.send(News { target: *at, seen }).await.is_err() {
             return Ok(Ended::Broken);
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use fl_api::meta::health::CustomHealthCheck;
 use fl_apply::{
-    Action, ChangeSet, Cluster, HealthRuleError, HealthRules, ObjectRef, WaitOptions, Waiter, jobs_with_ttl,
+    Action, ChangeSet, Cluster, HealthRuleError, HealthRules, ObjectRef, Sight, WaitOptions, Waiter,
+    jobs_with_ttl,
 };
 use serde_json::{Value, json};
 
@@ -95,7 +96,7 @@ pub(crate) async fn ready(
     };
     let rules = if patience.jobs { &health.objects } else { &health.without_jobs };
     let waiter = Waiter::new(cluster.clone(), rules.clone());
-    let ready = fl_runtime::idle(waiter.wait(&references, live, &options)).await;
+    let ready = fl_runtime::idle(waiter.wait(&references, sights(live), &options)).await;
     ready.map_err(|error| match patience.wait {
         Wait::Legacy if error.timed_out => ActionError::failed("context deadline exceeded"),
         _ => ActionError::failed(error.to_string()),
@@ -128,11 +129,15 @@ pub(crate) async fn hook_done(
         jobs_with_ttl: jobs_with_ttl(waited.iter().map(|target| &target.object)),
     };
     let waiter = Waiter::new(cluster.clone(), health.hooks.clone());
-    let done = fl_runtime::idle(waiter.wait(&references, live, &options)).await;
+    let done = fl_runtime::idle(waiter.wait(&references, sights(live), &options)).await;
     done.map_err(|error| match wait {
         Wait::Legacy if error.timed_out => ActionError::failed("timed out waiting for the condition"),
         _ => ActionError::failed(error.to_string()),
     })
+}
+
+fn sights(live: &[Value]) -> Vec<Sight> {
+    live.iter().cloned().map(Sight::from).collect()
 }
 
 /// Waits until objects are gone.

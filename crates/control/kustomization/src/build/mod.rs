@@ -28,6 +28,7 @@ pub use generate::NAMES as KUSTOMIZATION_FILES;
 pub use known_fields::drop_unknown;
 pub use overrides::add_overrides;
 pub use substitute::{Settings as SubstituteSettings, object as substitute_object};
+use tree::Made;
 pub(crate) use tree::{Tree, Trees, View};
 
 use crate::dereference::Variables;
@@ -67,22 +68,23 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
         decrypt::sources(&mut view, directory, decryptor)
             .map_err(|e| format!("error decrypting sources: {e}"))?;
     }
-    let bases = request.remote.clone().map(|policy| RemoteBases::new(policy, Limits::default()));
-    let options = fl_kustomize::Options {
-        load_restrictor: LoadRestrictor::None,
-        reorder: Reorder::None,
-        boundary: Some(tree.root().to_owned()),
-        fetcher: bases.as_ref().map(|bases| bases as &dyn fl_kustomize::Fetcher),
-        ..fl_kustomize::Options::default()
+    // What was decrypted is not kept.
+    let common = if decryptor.is_none() { view.common(directory) } else { None };
+    let made = common.as_ref().and_then(|common| common.made.get()).cloned();
+    let (Made { objects: nodes, reads }, remote) = match made {
+        Some(made) => (made, false),
+        None => {
+            let (made, remote) = kustomize(&view, directory, request, &generated)?;
+            if let Some(common) = common.filter(|_| !remote) {
+                // Another one may have been as fast.
+                let _ = common.made.set(made.clone());
+            }
+            (made, remote)
+        }
     };
-    let output = match &bases {
-        Some(bases) => fl_kustomize::build(&WithBases { own: &view, bases }, directory, &options),
-        None => fl_kustomize::build(&view, directory, &options),
-    };
-    let output = output.map_err(|error| build_text(&error, &generated, tree, &view))?;
     let mut text = String::new();
-    let mut objects = Vec::with_capacity(output.objects.len());
-    for (i, node) in output.objects.into_iter().enumerate() {
+    let mut objects = Vec::with_capacity(nodes.len());
+    for (i, node) in nodes.into_iter().enumerate() {
         let node = finish(node, request, decryptor.as_ref())?;
         if i > 0 {
             text.push_str("---\n");
@@ -92,10 +94,34 @@ pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -
         collect(to_json(&node)?, &mut objects);
     }
     let digest = format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())));
-    let mut reads: Vec<_> = output.reads.into_iter().collect();
+    let mut reads: Vec<_> = reads.into_iter().collect();
     reads.extend(generated.looked_at);
-    let remote = bases.is_some_and(|bases| bases.used());
     Ok(Built::new(objects, digest, tree, reads, remote))
+}
+
+/// The objects of a directory, and whether something was fetched that may be another thing by now.
+fn kustomize(
+    view: &View,
+    directory: &Path,
+    request: &Request<'_>,
+    generated: &generate::Generated,
+) -> Result<(Made, bool), String> {
+    let tree = view.tree();
+    let bases = request.remote.clone().map(|policy| RemoteBases::new(policy, Limits::default()));
+    let options = fl_kustomize::Options {
+        load_restrictor: LoadRestrictor::None,
+        reorder: Reorder::None,
+        boundary: Some(tree.root().to_owned()),
+        fetcher: bases.as_ref().map(|bases| bases as &dyn fl_kustomize::Fetcher),
+        ..fl_kustomize::Options::default()
+    };
+    let output = match &bases {
+        Some(bases) => fl_kustomize::build(&WithBases { own: view, bases }, directory, &options),
+        None => fl_kustomize::build(view, directory, &options),
+    };
+    let output = output.map_err(|error| build_text(&error, generated, tree, view))?;
+    let remote = bases.is_some_and(|bases| bases.used());
+    Ok((Made { objects: output.objects, reads: output.reads }, remote))
 }
 
 /// Decrypts and substitutes one object.

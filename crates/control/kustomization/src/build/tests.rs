@@ -15,15 +15,22 @@ fn object(spec: serde_json::Value) -> Kustomization {
     .expect("a Kustomization")
 }
 
-fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Built, String> {
+fn tree(files: &[(&str, &str)]) -> Arc<Tree> {
     let files = files.iter().map(|(p, c)| (std::path::PathBuf::from(p), c.as_bytes().to_vec()));
-    let tree = Arc::new(Tree::new("/artifact/app".into(), files));
+    Arc::new(Tree::new("/artifact/app".into(), files))
+}
+
+fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Built, String> {
+    run_in(&tree(files), path, spec)
+}
+
+fn run_in(tree: &Arc<Tree>, path: &str, spec: serde_json::Value) -> Result<Built, String> {
     let object = object(spec);
     let variables = object.spec.post_build.as_ref().and_then(|p| p.substitute.clone()).unwrap_or_default();
     let variables = Ok(fl_types::Secret::new(variables));
     let request = Request { object: &object, variables, strict: true, keys: None, remote: None };
-    let directory = check_path(&tree, path)?;
-    build(&tree, &directory, &request)
+    let directory = check_path(tree, path)?;
+    build(tree, &directory, &request)
 }
 
 fn names(built: &Built) -> Vec<String> {
@@ -164,4 +171,30 @@ fn objects_that_are_none_are_named() {
         refuse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\n")
             .starts_with("kustomize build failed: ")
     );
+}
+
+#[test]
+fn what_others_began_with_is_finished_for_each() {
+    let files =
+        [("app/a.yaml", MAP), ("other/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n")];
+    let shared = tree(&files);
+    let with = |who: &str| json!({"postBuild": {"substitute": {"who": who}}});
+    let prefixed = json!({"namePrefix": "x-", "postBuild": {"substitute": {"who": "5"}}});
+    let builds = [
+        ("app", with("1")),
+        ("app", with("2")),
+        ("app", with("3")),
+        ("other", with("4")),
+        ("app", prefixed.clone()),
+        ("app", prefixed),
+        ("app", with("6")),
+        ("app", json!({})),
+        ("app", json!({})),
+    ];
+    for (path, spec) in builds {
+        let alone = run(&files, path, spec.clone()).expect("builds");
+        let together = run_in(&shared, path, spec.clone()).expect("builds");
+        assert_eq!(together.objects, alone.objects, "{path} {spec}");
+        assert_eq!((&together.digest, format!("{together:?}")), (&alone.digest, format!("{alone:?}")));
+    }
 }

@@ -1,15 +1,16 @@
 //! The files of an artifact, in memory, never on disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
 use fl_archive::{EntryKind, Listing, ReadError, ReadLimits, read_tar_gz};
 use fl_kustomize::Files;
 use fl_runtime::{ArtifactError, ArtifactFetcher};
+use fl_yaml::Node;
 use tokio::time::Instant;
 
 /// The most an artifact may hold.
@@ -32,6 +33,23 @@ pub(crate) struct Tree {
     /// Each directory with the names in it.
     directories: BTreeMap<PathBuf, Vec<String>>,
     size: u64,
+    last: Mutex<Option<Arc<Common>>>,
+}
+
+/// The objects of a directory, and what was read for them.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) objects: Vec<Node>,
+    pub(super) reads: BTreeSet<PathBuf>,
+}
+
+/// What one kustomization makes, before variables are replaced. Kustomizations that differ in their variables only begin with it.
+#[derive(Debug)]
+pub(super) struct Common {
+    directory: PathBuf,
+    own: BTreeMap<PathBuf, Vec<u8>>,
+    /// Kept from the second build on: most kustomizations are built by one alone.
+    pub(super) made: OnceLock<Made>,
 }
 
 impl Tree {
@@ -42,6 +60,7 @@ impl Tree {
             root,
             files: BTreeMap::new(),
             size: 0,
+            last: Mutex::default(),
         };
         for (path, content) in files {
             tree.add(&path, content);
@@ -164,6 +183,20 @@ impl View {
             Some(content) => Some(content),
             None => self.tree.files.get(path).map(|c| &**c),
         }
+    }
+
+    /// What is built here, when the last build of the tree was made of the same directory and files.
+    pub(super) fn common(&self, directory: &Path) -> Option<Arc<Common>> {
+        let mut last = self.tree.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*last
+            && last.directory == directory
+            && last.own == self.own
+        {
+            return Some(last.clone());
+        }
+        let (directory, own) = (directory.to_owned(), self.own.clone());
+        *last = Some(Arc::new(Common { directory, own, made: OnceLock::new() }));
+        None
     }
 
     pub(crate) fn is_directory(&self, path: &Path) -> bool {

@@ -220,6 +220,18 @@ impl Cluster {
         self.request(Method::POST, &path, "application/json", Some(object)).await
     }
 
+    /// Creates an object whose final form nobody wants to see.
+    pub(crate) async fn create_unread(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        object: &Value,
+        write: &Write<'_>,
+    ) -> Result<(), ApiError> {
+        let path = with_query(kind.collection_path(namespace), &write.query());
+        self.request_text(Method::POST, &path, "application/json", Some(object)).await.map(drop)
+    }
+
     /// Creates a subresource of an object, such as a token.
     pub async fn create_subresource(
         &self,

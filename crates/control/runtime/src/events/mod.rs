@@ -294,7 +294,7 @@ async fn create(
 ) -> Result<(), crate::cluster::ApiError> {
     let name = format!("{}.{:x}", job.about.name, job.at.as_nanosecond());
     let event = body(job, &name, message);
-    cluster.create(kind, Some(&job.about.namespace), &event, &Write::by(job.component)).await?;
+    cluster.create_unread(kind, Some(&job.about.namespace), &event, &Write::by(job.component)).await?;
     correlator.recorded(id, name);
     Ok(())
 }

@@ -30,7 +30,21 @@ type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
 impl Live {
     /// From the text of an object, as a watch brings it.
     pub fn read(kind: &Kind, object: &RawValue, keep_content: bool) -> Result<Self, serde_json::Error> {
-        let Head { metadata: meta } = serde_json::from_str(object.get())?;
+        Self::read_on(kind, Self::read_meta(object)?, object, keep_content)
+    }
+
+    /// What is read first.
+    pub(super) fn read_meta(object: &RawValue) -> Result<ObjectMeta, serde_json::Error> {
+        serde_json::from_str(object.get()).map(|Head { metadata }| metadata)
+    }
+
+    /// The rest of [`Live::read`].
+    pub(super) fn read_on(
+        kind: &Kind,
+        meta: ObjectMeta,
+        object: &RawValue,
+        keep_content: bool,
+    ) -> Result<Self, serde_json::Error> {
         if !keep_content {
             return Ok(Live { kind: kind.clone(), meta, json: Box::default() });
         }
@@ -98,6 +112,11 @@ impl Live {
     /// The whole object; `null` when only metadata is watched.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.json).unwrap_or(Value::Null)
+    }
+
+    /// A part of the object as a type, if it is one.
+    pub(crate) fn parse_part<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(&self.json).ok()
     }
 
     /// The object as a type.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use fl_api::ObjectMeta;
 use tokio::sync::watch;
 
 use super::Live;
@@ -28,13 +29,15 @@ type Objects = HashMap<String, HashMap<String, Arc<Live>>>;
 
 /// Whether `a` is a later state than `b`. Versions of one server are numbers that grow; where they are not, any other
 /// version counts as later.
-fn newer(a: &Live, b: &Live) -> bool {
-    if a.uid() != b.uid() {
+fn newer(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    if a.uid.as_deref().unwrap_or_default() != b.uid.as_deref().unwrap_or_default() {
         return true;
     }
-    match (a.resource_version().parse::<u64>(), b.resource_version().parse::<u64>()) {
+    let a = a.resource_version.as_deref().unwrap_or_default();
+    let b = b.resource_version.as_deref().unwrap_or_default();
+    match (a.parse::<u64>(), b.parse::<u64>()) {
         (Ok(a), Ok(b)) => a > b,
-        _ => a.resource_version() != b.resource_version(),
+        _ => a != b,
     }
 }
 
@@ -160,13 +163,20 @@ impl Store {
         let live = Arc::new(live);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         let of_namespace = objects.entry(live.namespace().to_owned()).or_default();
-        if of_namespace.get(live.name()).is_some_and(|known| !newer(&live, known)) {
+        if of_namespace.get(live.name()).is_some_and(|known| !newer(live.meta(), known.meta())) {
             return None;
         }
         let old = of_namespace.insert(live.name().to_owned(), live.clone());
         drop(objects);
         self.changes.send_modify(|count| *count += 1);
         Some(Change { kind: self.kind.clone(), old, new: Some(live) })
+    }
+
+    /// Whether an object is known in this state already, or in a later one.
+    pub(super) fn knows(&self, meta: &ObjectMeta) -> bool {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        let of_namespace = objects.get(meta.namespace.as_deref().unwrap_or_default());
+        of_namespace.and_then(|o| o.get(&meta.name)).is_some_and(|known| !newer(meta, known.meta()))
     }
 
     pub(super) fn remove(&self, namespace: &str, name: &str) -> Option<Change> {

@@ -163,7 +163,19 @@ async fn follow(
         // A line cut off by a lost connection: go on from what was complete.
         let Ok(Event { kind, object }) = serde_json::from_str::<Event<'_>>(&line) else { break };
         let object_version = match kind.as_str() {
-            "ADDED" | "MODIFIED" => take(hub, store, Live::read(&spec.kind, object, full), seen.as_mut()),
+            "ADDED" | "MODIFIED" => match Live::read_meta(object) {
+                // What we wrote comes back when the answer to the write has told it.
+                Ok(meta) if store.knows(&meta) => {
+                    if let Some(seen) = &mut seen {
+                        seen.insert((meta.namespace.unwrap_or_default(), meta.name));
+                    }
+                    meta.resource_version
+                }
+                meta => {
+                    let live = meta.and_then(|meta| Live::read_on(&spec.kind, meta, object, full));
+                    take(hub, store, live, seen.as_mut())
+                }
+            },
             "DELETED" => Live::read(&spec.kind, object, false).ok().and_then(|live| {
                 if let Some(change) = store.remove(live.namespace(), live.name()) {
                     hub.publish(&change);
