@@ -66,6 +66,19 @@ fn keep_spec(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
 }
 
+/// Kinds whose status is written without a look at anything else that was sent.
+pub(super) fn keep_all_but_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    let managed = object.pointer("/metadata/managedFields").cloned();
+    copy_field(object, old, "metadata");
+    match managed {
+        Some(managed) => crate::object::set_meta(object, "managedFields", managed),
+        None => {
+            crate::object::remove_meta(object, "managedFields");
+        }
+    }
+}
+
 impl Rules {
     pub(super) const DEFAULT: Rules = Rules {
         group: "",
@@ -262,7 +275,12 @@ impl Behaviour for Kind {
     }
 
     fn moves_generation(&self) -> bool {
-        self.rules.generation && self.rules.kind != "PriorityClass"
+        match self.rules.kind {
+            "PriorityClass" => false,
+            // Counted from the first change on, not from creation.
+            "CSIDriver" => true,
+            _ => self.rules.generation,
+        }
     }
 
     fn repeats_metadata(&self) -> bool {

@@ -227,8 +227,18 @@ pub(crate) async fn remove(
             return Ok(Removed::Pending(object));
         }
         let stored = convert::to_storage(inner, rt, object.clone()).await?;
+        let mut revision = entry.revision;
+        if gone && rt.behaviour.default_grace_seconds(&old).is_some() && object != old {
+            // What may be given grace is marked before it goes, even when it gets none: watchers see both.
+            let mark = Change::Put(stored.clone());
+            match inner.store.commit(target.table(), &key, Expect::Revision(revision), mark).await {
+                Ok(marked) => revision = marked.revision,
+                Err(StoreError::Conflict) => continue,
+                Err(other) => return Err(other.into()),
+            }
+        }
         let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
-        match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
+        match inner.store.commit(target.table(), &key, Expect::Revision(revision), change).await {
             Ok(entry) => {
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {

@@ -80,9 +80,23 @@ impl Versions for Others<'_> {
 /// Fields a write through an endpoint does not own, because the endpoint resets them.
 fn reset_fields(rt: &ResourceType, subresource: &str) -> Set {
     match subresource {
-        "" if rt.has_status() => Set::of_fields(&[&["status"]]),
-        "status" if rt.is_custom() => Set::of_fields(&[&["spec"]]),
-        "status" => Set::of_fields(&[&["spec"], &["metadata", "labels"]]),
+        "" if rt.has_status() && rt.plural != "servicecidrs" => Set::of_fields(&[&["status"]]),
+        "status" => match rt.plural.as_str() {
+            _ if rt.is_custom() => Set::of_fields(&[&["spec"]]),
+            "deployments" => Set::of_fields(&[&["spec"], &["metadata", "labels"]]),
+            "pods" => Set::of_fields(&[
+                &["spec"],
+                &["metadata", "deletionTimestamp"],
+                &["metadata", "ownerReferences"],
+            ]),
+            "apiservices"
+            | "customresourcedefinitions"
+            | "flowschemas"
+            | "prioritylevelconfigurations"
+            | "validatingadmissionpolicies"
+            | "volumeattachments" => Set::of_fields(&[&["spec"], &["metadata"]]),
+            _ => Set::of_fields(&[&["spec"]]),
+        },
         _ => Set::new(),
     }
 }
