@@ -216,6 +216,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     /// Forgets what storage does not keep: the difference between an empty list and none.
     fn seal(&self, _object: &mut Value) {}
 
+    /// Whether the type exists in a version at all, served or not.
+    fn has_version(&self, _api_version: &str) -> bool {
+        true
+    }
+
     /// Whether the type's own validation of a change repeats all rules on metadata.
     fn repeats_metadata(&self) -> bool {
         false

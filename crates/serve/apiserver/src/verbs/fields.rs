@@ -75,6 +75,22 @@ impl Versions for Others<'_> {
         }
         Some((other.behaviour.read_from_storage(self.rt.behaviour.to_storage(object.clone())), schema))
     }
+
+    /// Without a webhook, the versions of a custom resource differ in their name only: what another one does not declare
+    /// is in its way.
+    fn refusal(&self, object: &Value, api_version: &str) -> Option<String> {
+        if !self.rt.is_custom() || self.rt.conversion.is_some() {
+            return None;
+        }
+        if !self.rt.behaviour.has_version(api_version) {
+            return Some(format!("request to convert CR to an invalid group/version: {api_version}"));
+        }
+        let same = |t: &&Arc<ResourceType>| t.storage.prefix == self.rt.storage.prefix;
+        let other = self.registry.iter().filter(same).find(|t| t.api_version() == api_version)?;
+        let mut object = object.clone();
+        crate::object::remove_meta(&mut object, "managedFields");
+        fl_ssa::misfit(&object, other.behaviour.merge_schema()?.as_ref())
+    }
 }
 
 /// Fields a write through an endpoint does not own, because the endpoint resets them.

@@ -13,7 +13,7 @@ pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod patch;
 mod read;
-mod scale;
+pub(crate) mod scale;
 mod watch;
 
 use std::sync::Arc;
@@ -77,7 +77,11 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         return Err(ApiError::no_such_resource());
     };
     if !sub.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed());
+        return Err(if target.rt.is_custom() {
+            ApiError::method_not_supported(&target.rt, verb)
+        } else {
+            ApiError::method_not_allowed()
+        });
     }
     match (target.subresource.as_str(), verb) {
         ("scale", _) => scale::run(inner, call, target, verb).await,
@@ -93,6 +97,9 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         }
         ("status" | "approval" | "ephemeralcontainers" | "resize", "patch") => {
             patch::run(inner, call, target).await
+        }
+        _ if inner.store.latest(target.table(), &target.key()).is_none() => {
+            Err(ApiError::not_found(&target.rt, &target.name))
         }
         _ => Err(ApiError::new(
             501,
