@@ -121,13 +121,23 @@ impl Kind {
     }
 }
 
+/// Managers that are emptied on purpose are forgotten; the Go form does not tell that from none.
+fn keeping_emptied_managers(object: &mut Value, bring: impl FnOnce(&mut Value)) {
+    let managers = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    let emptied = managers.and_then(Value::as_array).is_some_and(Vec::is_empty);
+    bring(object);
+    if emptied {
+        crate::object::set_meta(object, "managedFields", Value::Array(Vec::new()));
+    }
+}
+
 impl Behaviour for Kind {
     fn schema(&self) -> Option<std::sync::Arc<fl_schema::Schema>> {
         fl_kubeschema::schema(self.rules.group, self.version, self.rules.kind)
     }
 
     fn normalize(&self, object: &mut Value) {
-        fl_kubeschema::normalize(self.def, object);
+        keeping_emptied_managers(object, |object| fl_kubeschema::normalize(self.def, object));
     }
 
     fn seal(&self, object: &mut Value) {
@@ -176,7 +186,7 @@ impl Behaviour for Kind {
         if self.rules.kind == "Secret" {
             super::strategy::secret_string_data(object);
         }
-        defaults::apply(self.def, object);
+        keeping_emptied_managers(object, |object| defaults::apply(self.def, object));
     }
 
     fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {

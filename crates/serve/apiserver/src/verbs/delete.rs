@@ -308,11 +308,21 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     if already {
         let current =
             old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-        if grace < current || (options.grace == Some(0)) {
-            object::set_meta(object, "deletionGracePeriodSeconds", grace);
-        }
-        let left =
-            object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        // Once it runs, grace may only be cut short, and only by who asks for it.
+        let asked = options.grace.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let left = match asked.filter(|asked| *asked < current) {
+            Some(asked) => {
+                object::set_meta(object, "deletionGracePeriodSeconds", asked);
+                let at: Option<jiff::Timestamp> =
+                    object::meta_str(old, "deletionTimestamp").parse().ok();
+                if let Some(at) = at {
+                    let at = at.checked_sub(jiff::SignedDuration::from_secs(current - asked)).unwrap_or(at);
+                    object::set_meta(object, "deletionTimestamp", crate::server::rfc3339(at));
+                }
+                asked
+            }
+            None => current,
+        };
         return !waits && left == 0;
     }
     if !waits && grace == 0 {
