@@ -75,7 +75,8 @@ impl Expression {
     /// Compiles `source`, which may refer to names of which more may be known.
     pub fn compile_with(source: &str, names: &Names) -> Result<Self, CompileError> {
         let expr = parse(source)?;
-        let vars: Vec<(&str, Type<'_>)> = names.0.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
+        let vars: Vec<(&str, Type<'_>)> =
+            names.0.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
         let found = check(&expr, &vars, source)?;
         let output = match &found {
             Type::Dyn | Type::Param(_) => Type::Dyn.to_string(),

@@ -306,16 +306,20 @@ fn other(group: &str, kind: &str) -> Rules {
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
             Rules { prepare_status: keep_all_but_status, validate: validate::flow_schema, ..Rules::DEFAULT }
         }
-        ("flowcontrol.apiserver.k8s.io", _) => {
-            Rules { prepare_status: keep_all_but_status, validate: validate::priority_level, ..Rules::DEFAULT }
-        }
+        ("flowcontrol.apiserver.k8s.io", _) => Rules {
+            prepare_status: keep_all_but_status,
+            validate: validate::priority_level,
+            ..Rules::DEFAULT
+        },
         ("networking.k8s.io", "ServiceCIDR") => Rules {
             // A change of the object may change its status as well.
             prepare_update: |_, _, _| {},
             prepare_status: keep_all_but_status,
             ..NO_GENERATION
         },
-        ("resource.k8s.io", "ResourceClaim") => Rules { prepare_status: keep_all_but_status, ..NO_GENERATION },
+        ("resource.k8s.io", "ResourceClaim") => {
+            Rules { prepare_status: keep_all_but_status, ..NO_GENERATION }
+        }
         ("resource.k8s.io", "ResourceSlice" | "DeviceClass") => Rules::DEFAULT,
         (ADMISSION, "ValidatingWebhookConfiguration") => {
             Rules { unconditional_update: false, validate: validate::validating_webhooks, ..Rules::DEFAULT }

@@ -313,8 +313,7 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
         let left = match asked.filter(|asked| *asked < current) {
             Some(asked) => {
                 object::set_meta(object, "deletionGracePeriodSeconds", asked);
-                let at: Option<jiff::Timestamp> =
-                    object::meta_str(old, "deletionTimestamp").parse().ok();
+                let at: Option<jiff::Timestamp> = object::meta_str(old, "deletionTimestamp").parse().ok();
                 if let Some(at) = at {
                     let at = at.checked_sub(jiff::SignedDuration::from_secs(current - asked)).unwrap_or(at);
                     object::set_meta(object, "deletionTimestamp", crate::server::rfc3339(at));

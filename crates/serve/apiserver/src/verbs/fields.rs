@@ -62,9 +62,8 @@ struct Others<'a> {
 impl Versions for Others<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Arc<Schema>)> {
         // What was written through another group is not found again (events).
-        let same = |t: &&Arc<ResourceType>| {
-            t.storage.prefix == self.rt.storage.prefix && t.group == self.rt.group
-        };
+        let same =
+            |t: &&Arc<ResourceType>| t.storage.prefix == self.rt.storage.prefix && t.group == self.rt.group;
         let other = self.registry.iter().filter(same).find(|t| t.api_version() == api_version)?;
         let schema = other.behaviour.merge_schema()?;
         if self.rt.conversion.is_some() {

@@ -244,8 +244,12 @@ mod tests {
         assert_eq!(with("'a'", "variables.v == 1").len(), 1);
         assert_eq!(with("1", "request.foo == 1").len(), 1);
         assert_eq!(with("1", "request.userInfo.username == 1").len(), 1);
-        assert_eq!(policy(json!({"variables": [{"name": "in", "expression": "1"}],
-            "validations": [{"expression": "true"}]})).len(), 1);
+        assert_eq!(
+            policy(json!({"variables": [{"name": "in", "expression": "1"}],
+            "validations": [{"expression": "true"}]}))
+            .len(),
+            1
+        );
         assert_eq!(
             policy(json!({"auditAnnotations": [{"key": "k", "valueExpression": "1"}]})),
             [

@@ -57,7 +57,12 @@ fn webhook(errors: &mut Errors, path: &Path, hook: &Value, mutating: bool) {
     match_conditions(errors, &path.child("matchConditions"), list(hook, "matchConditions"), &request_names());
 }
 
-pub(super) fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value], known: &fl_cel::Names) {
+pub(super) fn match_conditions(
+    errors: &mut Errors,
+    path: &Path,
+    conditions: &[Value],
+    known: &fl_cel::Names,
+) {
     if conditions.len() > 64 {
         errors.too_many(path, conditions.len(), 64);
     }
