@@ -159,7 +159,7 @@ impl<'s> Checker<'s> {
         let found = match base {
             open if open.is_open() => open.clone(),
             Type::Map(_, value) => (**value).clone(),
-            Type::Object { .. } => match base.field(field) {
+            Type::Object { .. } | Type::Record(_) => match base.field(field) {
                 Some(ty) => ty,
                 None => self.complain(at, format!("undefined field '{field}'")),
             },

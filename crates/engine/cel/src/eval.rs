@@ -16,13 +16,19 @@ type Vars<'a, 'v> = Vec<(Cow<'v, str>, Value<'a>)>;
 /// Variables and the budget of one evaluation.
 pub(crate) struct Scope<'a, 'v> {
     vars: Vars<'a, 'v>,
+    /// Members of `variables` that could not be told.
+    failed: &'v [(String, EvalError)],
     cost: u64,
     limit: u64,
 }
 
 impl<'a, 'v> Scope<'a, 'v> {
     pub(crate) fn new(vars: Vars<'a, 'v>, limit: u64) -> Self {
-        Self { vars, cost: 0, limit }
+        Self { vars, failed: &[], cost: 0, limit }
+    }
+
+    pub(crate) fn with_failed(self, failed: &'v [(String, EvalError)]) -> Self {
+        Self { failed, ..self }
     }
 
     pub(crate) fn cost(&self) -> u64 {
@@ -95,6 +101,11 @@ impl<'a, 'v> Scope<'a, 'v> {
             && let Some(value) = functions::type_named(&name)
         {
             return Ok(value);
+        }
+        if matches!(&operand.kind, Kind::Ident(name) if name == "variables")
+            && let Some((name, why)) = self.failed.iter().find(|(name, _)| name == field)
+        {
+            return Err(EvalError::new(format!("composited variable {name:?} fails to evaluate: {why}")));
         }
         let base = self.eval(operand)?;
         self.charge(1)?;

@@ -26,6 +26,7 @@ mod types;
 mod value;
 
 pub use error::{CompileError, EvalError, Issue};
-pub use expression::{DEFAULT_COST_LIMIT, Expression};
+pub use expression::{DEFAULT_COST_LIMIT, Expression, Names};
+pub use names::is_identifier;
 pub use rules::{COST_BUDGET, Program, RuleError, Validator, compile, field_path, uses_old_self};
 pub use value::Value;

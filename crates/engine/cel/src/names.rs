@@ -26,6 +26,15 @@ fn is_keyword(word: &str) -> bool {
     matches!(word, "true" | "false" | "null" | "in") || RESERVED.contains(&word)
 }
 
+/// Whether a name can stand for a variable.
+#[must_use]
+pub fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !is_keyword(name)
+}
+
 /// The property an escaped name stands for.
 pub(crate) fn unescape(name: &str) -> String {
     if let Some(word) = name.strip_prefix("__").and_then(|n| n.strip_suffix("__"))

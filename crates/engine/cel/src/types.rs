@@ -20,6 +20,8 @@ pub(crate) enum Type<'s> {
         schema: &'s Schema,
         resource: bool,
     },
+    /// A group of names that were declared one by one.
+    Record(std::sync::Arc<Vec<(String, Type<'static>)>>),
     /// A type parameter of an overload.
     Param(char),
 }
@@ -89,12 +91,28 @@ impl<'s> Type<'s> {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => a.is_same(b),
             (Type::Map(ak, av), Type::Map(bk, bv)) => ak.is_same(bk) && av.is_same(bv),
             (Type::Object { schema: a, .. }, Type::Object { schema: b, .. }) => std::ptr::eq(*a, *b),
+            (Type::Record(a), Type::Record(b)) => std::sync::Arc::ptr_eq(a, b),
             _ => false,
+        }
+    }
+
+    /// The type without what it borrows: objects of a schema are anything.
+    pub(crate) fn kept(&self) -> Type<'static> {
+        match self {
+            Type::Dyn | Type::Param(_) | Type::Object { .. } => Type::Dyn,
+            Type::Named(name) => Type::Named(name),
+            Type::List(item) => Type::List(Box::new(item.kept())),
+            Type::Map(key, value) => Type::Map(Box::new(key.kept()), Box::new(value.kept())),
+            Type::Optional(inner) => Type::Optional(Box::new(inner.kept())),
+            Type::Record(members) => Type::Record(members.clone()),
         }
     }
 
     /// A field of an object type.
     pub(crate) fn field(&self, name: &str) -> Option<Type<'s>> {
+        if let Type::Record(members) = self {
+            return members.iter().find(|(known, _)| known == name).map(|(_, ty)| ty.clone());
+        }
         let Type::Object { schema, resource } = self else { return None };
         let plain = crate::names::unescape(name);
         if *resource {
@@ -134,7 +152,7 @@ impl fmt::Display for Type<'_> {
             Type::List(item) => write!(f, "list({item})"),
             Type::Map(key, value) => write!(f, "map({key}, {value})"),
             Type::Optional(inner) => write!(f, "optional_type({inner})"),
-            Type::Object { .. } => f.write_str("object"),
+            Type::Object { .. } | Type::Record(_) => f.write_str("object"),
             Type::Param(name) => write!(f, "{name}"),
         }
     }

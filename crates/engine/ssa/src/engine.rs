@@ -23,6 +23,11 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub trait Versions {
     /// The object in `api_version` with that version's schema; `None` when the version no longer exists.
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, std::sync::Arc<Schema>)>;
+
+    /// Why the object cannot be had in `api_version`, where that fails the write rather than dropping entries.
+    fn refusal(&self, _object: &Value, _api_version: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A resource with one version.
@@ -137,13 +142,25 @@ fn run(
     force: bool,
 ) -> Result<Value, ApplyError> {
     let ty = Ty::root(request.schema);
+    if let Some(why) = unconvertible(request, live, &managed, None) {
+        return Err(ApplyError::Failed(why));
+    }
     reconcile_all(request, &mut managed);
     let identity = Identity::new(request.manager, true, request.api_version, request.subresource);
     let set = field_set(config, ty).recursive_difference(request.reset);
     let merged = merge(live, config, ty);
     let time = managed.get(&identity).and_then(|e| e.time.clone());
     let last = managed.put(Entry::new(identity.clone(), request.api_version, set, time));
+    if let Some(entry) = last.as_ref().filter(|e| e.version != request.api_version)
+        && let Some(why) = request.versions.refusal(&merged, &entry.version)
+    {
+        let why = format!("failed to convert merged object to last applied version: {why}");
+        return Err(ApplyError::Failed(why));
+    }
     let new = prune::prune(request, merged, &managed, &identity, last.as_ref());
+    if let Some(why) = unconvertible(request, &new, &managed, Some(&identity)) {
+        return Err(ApplyError::Failed(format!("failed to convert new object: {why}")));
+    }
     let changes = Changes::new(request, live, &new);
     let mut managed = settle(request, &changes, managed, &identity, force).map_err(ApplyError::Conflict)?;
     let changed = !same_besides_owners(live, &new);
@@ -224,6 +241,10 @@ fn track(request: Request<'_>, live: &Value, new: &Value, mut managed: Managed) 
     let me = Identity::new(request.manager, false, request.api_version, request.subresource);
     let operation = Identity::new("current-operation", false, "", "");
     reconcile_all(request, &mut managed);
+    if [live, new].iter().any(|object| unconvertible(request, object, &managed, None).is_some()) {
+        // Ownership that cannot be told is forgotten; the write goes on.
+        return Managed::default();
+    }
     let changes = Changes::new(request, live, new);
     let Ok(mut managed) = settle(request, &changes, managed, &operation, true) else {
         return Managed::default();
@@ -320,6 +341,19 @@ fn settle(
     managed.entries.retain(|e| !gone.contains(&e.identity) && (e.identity == *me || !is_emptied(e)));
     managed.entries.retain(|e| e.identity != *me || !e.set().is_empty());
     Ok(managed)
+}
+
+/// Why an object cannot be had in the version of some entry of another manager than `me`.
+fn unconvertible(
+    request: Request<'_>,
+    object: &Value,
+    managed: &Managed,
+    me: Option<&Identity>,
+) -> Option<String> {
+    let others = managed.entries.iter().filter(|e| Some(&e.identity) != me);
+    others
+        .filter(|e| e.version != request.api_version)
+        .find_map(|entry| request.versions.refusal(object, &entry.version))
 }
 
 fn is_emptied(entry: &Entry) -> bool {

@@ -16,3 +16,9 @@ pub use managed::{ignore_time_only_changes, manager_name};
 pub use path::{PathElement, print_path};
 pub use scale::{scale_to_parent, scale_to_subresource};
 pub use set::Set;
+
+/// What of an object a schema does not allow, in the words of the merge; `None` when it fits.
+#[must_use]
+pub fn misfit(object: &serde_json::Value, schema: &fl_schema::Schema) -> Option<String> {
+    typed::check(object, typed::Ty::root(schema))
+}

@@ -222,6 +222,11 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         self.seal(object);
     }
 
+    /// Whether the type exists in a version at all, served or not.
+    fn has_version(&self, _api_version: &str) -> bool {
+        true
+    }
+
     /// Whether the type's own validation of a change repeats all rules on metadata.
     fn repeats_metadata(&self) -> bool {
         false

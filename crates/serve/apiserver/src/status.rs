@@ -155,6 +155,14 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message).with_details(json!({}))
     }
 
+    /// A verb that custom resources do not have.
+    #[must_use]
+    pub fn method_not_supported(rt: &ResourceType, verb: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", rt.group_resource());
+        let details = json!({"group": rt.group, "kind": rt.plural});
+        Self::new(405, "MethodNotAllowed", message).with_details(details)
+    }
+
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")

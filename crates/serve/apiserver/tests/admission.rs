@@ -147,6 +147,45 @@ async fn policies_refuse_and_warn() {
 }
 
 #[tokio::test]
+async fn variables_of_policies_fail_what_speaks_of_them() {
+    let client = Client::new().await;
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+    "metadata": {"name": "p"}, "spec": {
+    "matchConstraints": {
+        "resourceRules": [{"apiGroups": ["", "apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["configmaps", "deployments/scale"]}],
+        "excludeResourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"],
+            "resources": ["configmaps"], "resourceNames": ["free"]}]},
+    "matchConditions": [{"name": "some", "expression": "request.name != 'unasked'"}],
+    "variables": [
+        {"name": "first", "expression": "int(object.data.n)"},
+        {"name": "second", "expression": "variables.first * 2"},
+        {"name": "kind", "expression": "request.kind.kind"}],
+    "validations": [
+        {"expression": "variables.kind == 'ConfigMap'", "messageExpression": "'not a ' + variables.kind"},
+        {"expression": "!has(object.data) || variables.second > 0"}
+    ]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+    assert_eq!(client.post(&format!("{group}/validatingadmissionpolicies"), &policy).await.code, 201);
+    assert_eq!(client.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).await.code, 201);
+    let told = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "untold"}});
+    assert_eq!(client.post(MAPS, &told).await.code, 201, "nobody comes to the variable");
+    assert_eq!(client.post(MAPS, &map("good", json!({"n": "1"}))).await.code, 201);
+    assert_eq!(client.post(MAPS, &map("free", json!({"n": "x"}))).await.code, 201);
+    assert_eq!(client.post(MAPS, &map("unasked", json!({"n": "x"}))).await.code, 201);
+    let refused = client.post(MAPS, &map("bad", json!({"n": "x"}))).await;
+    let why = "expression '!has(object.data) || variables.second > 0' resulted in error: composited variable \"second\" fails to evaluate: composited variable \"first\" fails to evaluate: type conversion error from 'string' to 'int'";
+    assert!(refused.message().ends_with(why), "{}", refused.message());
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    assert_eq!(client.post(deployments, &deployment("d")).await.code, 201);
+    let scaled =
+        client.send("PATCH", &format!("{deployments}/d/scale"), &json!({"spec": {"replicas": 2}})).await;
+    assert!(scaled.message().ends_with("denied request: not a Scale"), "{}", scaled.message());
+}
+
+#[tokio::test]
 async fn classes_and_limits_of_claims() {
     let client = Client::new().await;
     let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "x",

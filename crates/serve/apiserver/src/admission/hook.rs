@@ -145,9 +145,14 @@ impl Hook {
         object: Option<&Value>,
     ) -> Option<Arc<ResourceType>> {
         let (rt, sub) = (&write.target.rt, write.target.subresource.as_str());
-        let named = |r: &&Rule| r.names.is_empty() || r.names.contains(&write.target.name);
+        // An object that is made is known by the name it brings.
+        let name = match write.target.name.as_str() {
+            "" => object.map(object::name).unwrap_or_default(),
+            name => name,
+        };
+        let named = |r: &&Rule| r.names.is_empty() || r.names.iter().any(|wanted| wanted == name);
         let direct = self.rules.iter().filter(named).any(|r| r.matches(rt, sub, write.operation));
-        let seen = if direct { rt.clone() } else { self.equivalent_of(inner, write)? };
+        let seen = if direct { rt.clone() } else { self.equivalent_of(inner, write, &named)? };
         let labelled =
             |o: Option<&Value>| o.is_some_and(|o| self.objects.matches(o.pointer("/metadata/labels")));
         let selected = self.objects.is_empty() || labelled(object) || labelled(write.old);
@@ -155,13 +160,18 @@ impl Hook {
     }
 
     /// Another version of the same resource that a rule names.
-    fn equivalent_of(&self, inner: &Inner, write: Write<'_>) -> Option<Arc<ResourceType>> {
+    fn equivalent_of(
+        &self,
+        inner: &Inner,
+        write: Write<'_>,
+        named: &dyn Fn(&&Rule) -> bool,
+    ) -> Option<Arc<ResourceType>> {
         if !self.equivalent {
             return None;
         }
         let (rt, sub) = (&write.target.rt, write.target.subresource.as_str());
         let registry = inner.registry();
-        self.rules.iter().find_map(|rule| {
+        self.rules.iter().filter(|rule| named(rule)).find_map(|rule| {
             registry
                 .iter()
                 .filter(|other| other.storage.prefix == rt.storage.prefix)

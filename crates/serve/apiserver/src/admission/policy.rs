@@ -78,6 +78,7 @@ struct Policy {
     matched: Matched,
     ignore_failure: bool,
     parameters: Option<(String, String)>,
+    /// Source and expression.
     conditions: Vec<(String, Compiled)>,
     variables: Vec<(String, Compiled)>,
     checks: Vec<Check>,
@@ -99,17 +100,17 @@ fn compile(source: &str) -> Compiled {
 impl Policy {
     fn read(policy: &Value, bindings: &[Value]) -> Self {
         let (name, spec) = (object::name(policy).to_owned(), &policy["spec"]);
-        let named = |key: &str| {
-            let found = items(spec, key).map(|one| (text(one, "name"), compile(&text(one, "expression"))));
-            found.collect()
-        };
         let kind = &spec["paramKind"];
         Self {
             matched: Matched::read(&spec["matchConstraints"], false),
             ignore_failure: spec["failurePolicy"] == "Ignore",
             parameters: kind.is_object().then(|| (text(kind, "apiVersion"), text(kind, "kind"))),
-            conditions: named("matchConditions"),
-            variables: named("variables"),
+            conditions: items(spec, "matchConditions")
+                .map(|one| (text(one, "expression"), compile(&text(one, "expression"))))
+                .collect(),
+            variables: items(spec, "variables")
+                .map(|one| (text(one, "name"), compile(&text(one, "expression"))))
+                .collect(),
             checks: items(spec, "validations")
                 .map(|check| {
                     let (source, said) = (text(check, "expression"), text(check, "messageExpression"));
@@ -236,6 +237,19 @@ impl Policy {
         let rt = &write.target.rt;
         let review = review("v1", write, rt, object, write.old);
         let mut request = review["request"].clone();
+        let scale = rt.behaviour.scale_paths().filter(|_| write.target.subresource == "scale");
+        let (new, old) = match scale {
+            // What is written here is the scale, not the object it belongs to.
+            Some(paths) => {
+                for key in ["kind", "requestKind"] {
+                    request[key] = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+                }
+                let scale = |object: &Value| crate::verbs::scale::scale_of(object, &paths);
+                (object.map(scale), write.old.map(scale))
+            }
+            None => (None, None),
+        };
+        let (object, old) = (new.as_ref().or(object), old.as_ref().or(write.old));
         if let Some(request) = request.as_object_mut() {
             request.remove("object");
             request.remove("oldObject");
@@ -251,7 +265,7 @@ impl Policy {
         for params in &parameters {
             let base = [
                 ("object", object.unwrap_or(&none)),
-                ("oldObject", write.old.unwrap_or(&none)),
+                ("oldObject", old.unwrap_or(&none)),
                 ("request", &request),
                 ("params", params),
                 ("namespaceObject", &namespace),
@@ -263,25 +277,35 @@ impl Policy {
 
     fn decide_once(&self, base: &[(&str, &Value)]) -> Vec<Denial> {
         let fails = |why: String| if self.ignore_failure { Vec::new() } else { vec![("Invalid", why)] };
-        for (_, condition) in &self.conditions {
+        let mut unclear = Vec::new();
+        for (source, condition) in &self.conditions {
             match condition.clone().and_then(|c| c.eval_bool(base).map_err(|why| why.to_string())) {
                 Ok(true) => {}
+                // One condition that says no outweighs any that fail.
                 Ok(false) => return Vec::new(),
-                Err(why) => return fails(why),
+                Err(why) => unclear.push(format!("expression '{source}' resulted in error: {why}")),
             }
         }
-        // A variable that cannot be told is missing where it is used.
-        let mut variables = Map::new();
+        match unclear.as_slice() {
+            [] => {}
+            [one] => return fails(one.clone()),
+            several => return fails(format!("[{}]", several.join(", "))),
+        }
+        // A variable that cannot be told fails what speaks of it, and nothing else.
+        let (mut variables, mut failed) = (Map::new(), Vec::new());
         for (name, expression) in &self.variables {
             let held = Value::Object(variables.clone());
             let all: Vec<(&str, &Value)> =
                 base.iter().copied().chain(std::iter::once(("variables", &held))).collect();
-            if let Ok(value) = expression
-                .as_ref()
-                .map_err(Clone::clone)
-                .and_then(|e| e.eval(&all).map_err(|why| why.to_string()))
-            {
-                variables.insert(name.clone(), value);
+            let value = match expression {
+                Ok(expression) => expression.eval_composed(&all, &failed),
+                Err(why) => Err(fl_cel::EvalError::Message(why.clone())),
+            };
+            match value {
+                Ok(value) => {
+                    variables.insert(name.clone(), value);
+                }
+                Err(why) => failed.push((name.clone(), why)),
             }
         }
         let held = Value::Object(variables);
@@ -293,10 +317,10 @@ impl Policy {
                 .expression
                 .as_ref()
                 .map_err(Clone::clone)
-                .and_then(|e| e.eval_bool(&all).map_err(|why| why.to_string()));
+                .and_then(|e| e.eval_composed(&all, &failed).map_err(|why| why.to_string()));
             match outcome {
-                Ok(true) => {}
-                Ok(false) => found.push((check.reason, check.words(&all))),
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => found.push((check.reason, check.words(&all, &failed))),
                 Err(why) => {
                     found.extend(fails(format!("expression '{}' resulted in error: {why}", check.source)));
                 }
@@ -345,8 +369,9 @@ impl Policy {
 
 impl Check {
     /// What is said when the check does not hold.
-    fn words(&self, variables: &[(&str, &Value)]) -> String {
-        let said = self.said.as_ref().and_then(|said| said.as_ref().ok()?.eval(variables).ok());
+    fn words(&self, variables: &[(&str, &Value)], failed: &[(String, fl_cel::EvalError)]) -> String {
+        let said =
+            self.said.as_ref().and_then(|said| said.as_ref().ok()?.eval_composed(variables, failed).ok());
         let said = said.as_ref().and_then(Value::as_str).unwrap_or_default().trim().to_owned();
         if !said.is_empty() && !said.contains('\n') {
             said

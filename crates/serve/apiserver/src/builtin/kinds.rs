@@ -1,6 +1,6 @@
 //! One row per built-in kind that differs from the rest.
 
-use super::rules::{NameRule, Rules};
+use super::rules::{NameRule, Rules, keep_all_but_status};
 use super::{pod_strategy, strategy, validate, warnings};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -304,9 +304,22 @@ fn other(group: &str, kind: &str) -> Rules {
             ..Rules::DEFAULT
         },
         ("flowcontrol.apiserver.k8s.io", "FlowSchema") => {
-            Rules { validate: validate::flow_schema, ..Rules::DEFAULT }
+            Rules { prepare_status: keep_all_but_status, validate: validate::flow_schema, ..Rules::DEFAULT }
         }
-        ("flowcontrol.apiserver.k8s.io", _) => Rules { validate: validate::priority_level, ..Rules::DEFAULT },
+        ("flowcontrol.apiserver.k8s.io", _) => Rules {
+            prepare_status: keep_all_but_status,
+            validate: validate::priority_level,
+            ..Rules::DEFAULT
+        },
+        ("networking.k8s.io", "ServiceCIDR") => Rules {
+            // A change of the object may change its status as well.
+            prepare_update: Some(|_, _, _| {}),
+            prepare_status: keep_all_but_status,
+            ..NO_GENERATION
+        },
+        ("resource.k8s.io", "ResourceClaim") => {
+            Rules { prepare_status: keep_all_but_status, ..NO_GENERATION }
+        }
         ("resource.k8s.io", "ResourceSlice" | "DeviceClass") => Rules::DEFAULT,
         (ADMISSION, "ValidatingWebhookConfiguration") => {
             Rules { unconditional_update: false, validate: validate::validating_webhooks, ..Rules::DEFAULT }
@@ -314,9 +327,12 @@ fn other(group: &str, kind: &str) -> Rules {
         (ADMISSION, "MutatingWebhookConfiguration") => {
             Rules { unconditional_update: false, validate: validate::mutating_webhooks, ..Rules::DEFAULT }
         }
-        (ADMISSION, "ValidatingAdmissionPolicy") => {
-            Rules { unconditional_update: false, validate: validate::validating_policy, ..Rules::DEFAULT }
-        }
+        (ADMISSION, "ValidatingAdmissionPolicy") => Rules {
+            unconditional_update: false,
+            prepare_status: keep_all_but_status,
+            validate: validate::validating_policy,
+            ..Rules::DEFAULT
+        },
         (ADMISSION, "ValidatingAdmissionPolicyBinding") => {
             Rules { unconditional_update: false, validate: validate::policy_binding, ..Rules::DEFAULT }
         }
@@ -327,6 +343,7 @@ fn other(group: &str, kind: &str) -> Rules {
         ("apiregistration.k8s.io", "APIService") => Rules {
             name: NameRule::PathSegment,
             unconditional_update: false,
+            prepare_status: keep_all_but_status,
             validate: validate::api_service,
             ..NO_GENERATION
         },
@@ -346,9 +363,17 @@ fn other(group: &str, kind: &str) -> Rules {
             warnings: warnings::storage_class,
             ..NO_GENERATION
         },
-        (STORAGE, "CSIDriver") => Rules { validate: validate::csi_driver, ..CONDITIONAL },
+        (STORAGE, "CSIDriver") => Rules {
+            validate: validate::csi_driver,
+            validate_update: validate::csi_driver_update,
+            ..CONDITIONAL
+        },
         (STORAGE, "CSINode") => Rules { validate: validate::csi_node, ..CONDITIONAL },
-        (STORAGE, "VolumeAttachment") => Rules { validate: validate::volume_attachment, ..CONDITIONAL },
+        (STORAGE, "VolumeAttachment") => Rules {
+            prepare_status: keep_all_but_status,
+            validate: validate::volume_attachment,
+            ..CONDITIONAL
+        },
         (STORAGE, "CSIStorageCapacity") => Rules {
             validate: validate::storage_capacity,
             validate_update: validate::storage_capacity_update,

@@ -61,6 +61,19 @@ fn keep_spec(_cx: Hook<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
 }
 
+/// Kinds whose status is written without a look at anything else that was sent.
+pub(super) fn keep_all_but_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    let managed = object.pointer("/metadata/managedFields").cloned();
+    copy_field(object, old, "metadata");
+    match managed {
+        Some(managed) => crate::object::set_meta(object, "managedFields", managed),
+        None => {
+            crate::object::remove_meta(object, "managedFields");
+        }
+    }
+}
+
 impl Rules {
     pub(super) const DEFAULT: Rules = Rules {
         group: "",
@@ -103,13 +116,23 @@ impl Kind {
     }
 }
 
+/// Managers that are emptied on purpose are forgotten; the Go form does not tell that from none.
+fn keeping_emptied_managers(object: &mut Value, bring: impl FnOnce(&mut Value)) {
+    let managers = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    let emptied = managers.and_then(Value::as_array).is_some_and(Vec::is_empty);
+    bring(object);
+    if emptied {
+        crate::object::set_meta(object, "managedFields", Value::Array(Vec::new()));
+    }
+}
+
 impl Behaviour for Kind {
     fn schema(&self) -> Option<std::sync::Arc<fl_schema::Schema>> {
         fl_kubeschema::schema_of(self.def)
     }
 
     fn normalize(&self, object: &mut Value) {
-        fl_kubeschema::normalize(self.def, object);
+        keeping_emptied_managers(object, |object| fl_kubeschema::normalize(self.def, object));
     }
 
     fn seal(&self, object: &mut Value) {
@@ -158,8 +181,10 @@ impl Behaviour for Kind {
         if self.rules.kind == "Secret" {
             super::strategy::secret_string_data(object);
         }
-        defaults::apply(self.def, object);
-        fl_kubeschema::normalize(self.def, object);
+        keeping_emptied_managers(object, |object| {
+            defaults::apply(self.def, object);
+            fl_kubeschema::normalize(self.def, object);
+        });
     }
 
     fn default_and_seal(&self, object: &mut Value) {
@@ -273,7 +298,12 @@ impl Behaviour for Kind {
     }
 
     fn moves_generation(&self) -> bool {
-        self.rules.generation && self.rules.kind != "PriorityClass"
+        match self.rules.kind {
+            "PriorityClass" => false,
+            // Counted from the first change on, not from creation.
+            "CSIDriver" => true,
+            _ => self.rules.generation,
+        }
     }
 
     fn repeats_metadata(&self) -> bool {

@@ -421,6 +421,11 @@ pub(super) fn drop_disabled(kind: &str, object: &mut Value) {
         spec.remove("strategy");
         spec.remove("preferredHolder");
     }
+    if kind == "CSIDriver"
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("nodeAllocatableUpdatePeriodSeconds");
+    }
     let Some(spec) = pod_spec(kind, object) else { return };
     spec.remove("hostnameOverride");
     drop_image_volumes(spec);

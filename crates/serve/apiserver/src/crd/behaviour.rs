@@ -14,6 +14,8 @@ use crate::resource::{Behaviour, Column, Hook, ScalePaths};
 pub(crate) struct CustomBehaviour {
     api_version: String,
     storage_version: String,
+    /// Every version of the definition, served or not.
+    versions: Vec<String>,
     kind: String,
     schema: Arc<Schema>,
     /// The schema as it was written, as text: rarely needed and large when parsed.
@@ -59,6 +61,13 @@ impl CustomBehaviour {
                 text("/deprecationWarning").unwrap_or_else(|| default_warning(definition, group, name, kind))
             }),
             storage_version: format!("{group}/{storage}"),
+            versions: definition
+                .pointer("/spec/versions")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(|v| Some(format!("{group}/{}", v.get("name")?.as_str()?)))
+                .collect(),
             kind: kind.to_owned(),
             has_defaults: json_has_default(&json),
             source: json.to_string(),
@@ -174,6 +183,10 @@ fn json_has_default(schema: &Value) -> bool {
 impl Behaviour for CustomBehaviour {
     fn is_custom(&self) -> bool {
         true
+    }
+
+    fn has_version(&self, api_version: &str) -> bool {
+        self.versions.iter().any(|known| known == api_version)
     }
 
     fn schema(&self) -> Option<Arc<Schema>> {

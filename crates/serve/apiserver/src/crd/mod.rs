@@ -94,5 +94,7 @@ pub(crate) fn group_and_plural(definition: &Value) -> (String, String) {
 
 /// Whether a definition is on its way out.
 pub(crate) fn is_terminating(definition: &Value) -> bool {
-    object::is_deleting(definition)
+    let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
+    // One whose objects are gone and that something else holds takes new ones again.
+    conditions.into_iter().flatten().any(|c| c["type"] == "Terminating" && c["status"] == "True")
 }

@@ -227,8 +227,18 @@ pub(crate) async fn remove(
             return Ok(Removed::Pending(object));
         }
         let stored = convert::to_storage(inner, rt, object.clone()).await?;
+        let mut revision = entry.revision;
+        if gone && rt.behaviour.default_grace_seconds(&old).is_some() && object != old {
+            // What may be given grace is marked before it goes, even when it gets none: watchers see both.
+            let mark = Change::Put(stored.clone());
+            match inner.store.commit(target.table(), &key, Expect::Revision(revision), mark).await {
+                Ok(marked) => revision = marked.revision,
+                Err(StoreError::Conflict) => continue,
+                Err(other) => return Err(other.into()),
+            }
+        }
         let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
-        match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
+        match inner.store.commit(target.table(), &key, Expect::Revision(revision), change).await {
             Ok(entry) => {
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {
@@ -298,11 +308,20 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     if already {
         let current =
             old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-        if grace < current || (options.grace == Some(0)) {
-            object::set_meta(object, "deletionGracePeriodSeconds", grace);
-        }
-        let left =
-            object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        // Once it runs, grace may only be cut short, and only by who asks for it.
+        let asked = options.grace.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let left = match asked.filter(|asked| *asked < current) {
+            Some(asked) => {
+                object::set_meta(object, "deletionGracePeriodSeconds", asked);
+                let at: Option<jiff::Timestamp> = object::meta_str(old, "deletionTimestamp").parse().ok();
+                if let Some(at) = at {
+                    let at = at.checked_sub(jiff::SignedDuration::from_secs(current - asked)).unwrap_or(at);
+                    object::set_meta(object, "deletionTimestamp", crate::server::rfc3339(at));
+                }
+                asked
+            }
+            None => current,
+        };
         return !waits && left == 0;
     }
     if !waits && grace == 0 {

@@ -61,10 +61,10 @@ struct Others<'a> {
 
 impl Versions for Others<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Arc<Schema>)> {
-        let other = self
-            .registry
-            .iter()
-            .find(|t| t.storage.prefix == self.rt.storage.prefix && t.api_version() == api_version)?;
+        // What was written through another group is not found again (events).
+        let same =
+            |t: &&Arc<ResourceType>| t.storage.prefix == self.rt.storage.prefix && t.group == self.rt.group;
+        let other = self.registry.iter().filter(same).find(|t| t.api_version() == api_version)?;
         let schema = other.behaviour.merge_schema()?;
         if self.rt.conversion.is_some() {
             // Nothing is nothing in every version.
@@ -75,14 +75,44 @@ impl Versions for Others<'_> {
         }
         Some((other.behaviour.read_from_storage(self.rt.behaviour.to_storage(object.clone())), schema))
     }
+
+    /// Without a webhook, the versions of a custom resource differ in their name only: what another one does not declare
+    /// is in its way.
+    fn refusal(&self, object: &Value, api_version: &str) -> Option<String> {
+        if !self.rt.is_custom() || self.rt.conversion.is_some() {
+            return None;
+        }
+        if !self.rt.behaviour.has_version(api_version) {
+            return Some(format!("request to convert CR to an invalid group/version: {api_version}"));
+        }
+        let same = |t: &&Arc<ResourceType>| t.storage.prefix == self.rt.storage.prefix;
+        let other = self.registry.iter().filter(same).find(|t| t.api_version() == api_version)?;
+        let mut object = object.clone();
+        crate::object::remove_meta(&mut object, "managedFields");
+        fl_ssa::misfit(&object, other.behaviour.merge_schema()?.as_ref())
+    }
 }
 
 /// Fields a write through an endpoint does not own, because the endpoint resets them.
 fn reset_fields(rt: &ResourceType, subresource: &str) -> Set {
     match subresource {
-        "" if rt.has_status() => Set::of_fields(&[&["status"]]),
-        "status" if rt.is_custom() => Set::of_fields(&[&["spec"]]),
-        "status" => Set::of_fields(&[&["spec"], &["metadata", "labels"]]),
+        "" if rt.has_status() && rt.plural != "servicecidrs" => Set::of_fields(&[&["status"]]),
+        "status" => match rt.plural.as_str() {
+            _ if rt.is_custom() => Set::of_fields(&[&["spec"]]),
+            "deployments" => Set::of_fields(&[&["spec"], &["metadata", "labels"]]),
+            "pods" => Set::of_fields(&[
+                &["spec"],
+                &["metadata", "deletionTimestamp"],
+                &["metadata", "ownerReferences"],
+            ]),
+            "apiservices"
+            | "customresourcedefinitions"
+            | "flowschemas"
+            | "prioritylevelconfigurations"
+            | "validatingadmissionpolicies"
+            | "volumeattachments" => Set::of_fields(&[&["spec"], &["metadata"]]),
+            _ => Set::of_fields(&[&["spec"]]),
+        },
         _ => Set::new(),
     }
 }

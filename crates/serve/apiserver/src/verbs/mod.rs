@@ -13,7 +13,7 @@ pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod patch;
 mod read;
-mod scale;
+pub(crate) mod scale;
 mod watch;
 
 use std::sync::Arc;
@@ -77,7 +77,11 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         return Err(ApiError::no_such_resource());
     };
     if !sub.verbs.iter().any(|v| v == verb) {
-        return Err(ApiError::method_not_allowed());
+        return Err(if target.rt.is_custom() {
+            ApiError::method_not_supported(&target.rt, verb)
+        } else {
+            ApiError::method_not_allowed()
+        });
     }
     match (target.subresource.as_str(), verb) {
         ("scale", _) => scale::run(inner, call, target, verb).await,
@@ -94,10 +98,22 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &st
         ("status" | "approval" | "ephemeralcontainers" | "resize", "patch") => {
             patch::run(inner, call, target).await
         }
-        _ => Err(ApiError::new(
-            501,
-            "NotImplemented",
-            format!("this server runs no containers: {:?} is not available", target.subresource),
-        )),
+        _ => Err(not_run(inner, target)),
     }
+}
+
+/// Why nothing can be done with what runs: it is not there, it is nowhere, or, at last, nothing runs here.
+fn not_run(inner: &Inner, target: &Target) -> ApiError {
+    let (rt, name) = (&target.rt, &target.name);
+    let Some(entry) = inner.store.latest(target.table(), &target.key()) else {
+        return ApiError::not_found(rt, name);
+    };
+    let value = entry.value();
+    let nowhere =
+        value.pointer("/spec/nodeName").and_then(serde_json::Value::as_str).is_none_or(str::is_empty);
+    if rt.group.is_empty() && rt.plural == "pods" && nowhere && target.subresource != "proxy" {
+        return ApiError::bad_request(format!("pod {name} does not have a host assigned"));
+    }
+    let message = format!("this server runs no containers: {:?} is not available", target.subresource);
+    ApiError::new(501, "NotImplemented", message)
 }

@@ -67,7 +67,8 @@ fn selector_text(selector: &Value) -> String {
     parts.join(",")
 }
 
-fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
+/// The scale of an object.
+pub(crate) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     let mut meta = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.get("metadata").and_then(|m| m.get(field)) {

@@ -242,7 +242,12 @@ fn metric(spec: &Value, status: &Value) -> String {
     if named {
         let metric = text(&spec[key], "name");
         return if average {
-            format!("{metric}: {}/{}", amount(&current["averageValue"]), amount(&target["averageValue"]))
+            // A metric that was reported without an amount shows Go's nothing.
+            let now = match current["averageValue"].as_str() {
+                None if status[key].is_object() => "<nil>".to_owned(),
+                _ => amount(&current["averageValue"]),
+            };
+            format!("{metric}: {now}/{}", amount(&target["averageValue"]))
         } else {
             let (now, wanted) = (&current["averageUtilization"], &target["averageUtilization"]);
             format!("{metric}: {}/{}", percent(now, "<unknown>"), percent(wanted, "<auto>"))

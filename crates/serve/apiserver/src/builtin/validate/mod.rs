@@ -52,9 +52,9 @@ pub(super) use status::{
     ingress_status, job_status, pod_status, replica_set_status, service_status, stateful_set_status,
 };
 pub(super) use storage::{
-    attributes_class, attributes_class_update, claim, claim_update, csi_driver, csi_node, storage_capacity,
-    storage_capacity_update, storage_class, storage_class_update, volume as persistent_volume,
-    volume_attachment, volume_update as persistent_volume_update,
+    attributes_class, attributes_class_update, claim, claim_update, csi_driver, csi_driver_update, csi_node,
+    storage_capacity, storage_capacity_update, storage_class, storage_class_update,
+    volume as persistent_volume, volume_attachment, volume_update as persistent_volume_update,
 };
 pub(super) use workload::{
     controller_revision, controller_revision_update, daemon_set, daemon_set_update, deployment,

@@ -1,19 +1,72 @@
 //! Admission policies: what they are about, and expressions of the right types.
 
-use serde_json::Value;
+use std::sync::LazyLock;
+
+use fl_cel::{Expression, Names};
+use fl_schema::Schema;
+use serde_json::{Value, json};
 
 use super::registration::{match_conditions, match_resources};
 use crate::builtin::checks::messages;
 use crate::builtin::field::{Errors, Path, is_set, list, text};
 
 /// What expressions over a request of admission see.
-pub(super) const REQUEST: &[&str] = &["object", "oldObject", "request", "authorizer"];
+pub(super) fn request_names() -> Names {
+    Names::dynamic(&["object", "oldObject", "authorizer"]).with_object("request", request_schema())
+}
+
+/// The fields of `request`; its options are those of any verb.
+fn request_schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        let text = json!({"type": "string"});
+        let texts = json!({"type": "array", "items": text});
+        let object = |fields: &[(&str, Value)]| {
+            let fields: serde_json::Map<String, Value> =
+                fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect();
+            json!({"type": "object", "properties": fields})
+        };
+        let named = |last: &str| {
+            let [group, version, last] = ["group", "version", last].map(|field| (field, text.clone()));
+            object(&[group, version, last])
+        };
+        let user = object(&[
+            ("username", text.clone()),
+            ("uid", text.clone()),
+            ("groups", texts.clone()),
+            ("extra", json!({"type": "object", "additionalProperties": texts})),
+        ]);
+        let mut fields = vec![
+            ("kind", named("kind")),
+            ("resource", named("resource")),
+            ("requestKind", named("kind")),
+            ("requestResource", named("resource")),
+            ("userInfo", user),
+            ("dryRun", json!({"type": "boolean"})),
+            // Stands for anything.
+            ("options", json!({"x-kubernetes-int-or-string": true})),
+        ];
+        for field in ["subResource", "requestSubResource", "name", "namespace", "operation"] {
+            fields.push((field, text.clone()));
+        }
+        Schema::from_json(&object(&fields)).unwrap_or_default()
+    });
+    &SCHEMA
+}
 
 /// An expression over a request of admission that comes to one of the wanted types; none wanted: any will do.
-pub(super) fn compiles(errors: &mut Errors, path: &Path, expression: &str, known: &[&str], wanted: &[&str]) {
-    match fl_cel::Expression::compile(expression, known) {
-        Err(why) => errors.invalid(path, expression, format!("compilation failed: {why}")),
-        Ok(compiled) if wanted.is_empty() || wanted.contains(&compiled.output()) => {}
+pub(super) fn compiles(
+    errors: &mut Errors,
+    path: &Path,
+    expression: &str,
+    known: &Names,
+    wanted: &[&str],
+) -> Option<Expression> {
+    match Expression::compile_with(expression, known) {
+        Err(why) => {
+            errors.invalid(path, expression, format!("compilation failed: {why}"));
+            None
+        }
+        Ok(compiled) if wanted.is_empty() || wanted.contains(&compiled.output()) => Some(compiled),
         Ok(compiled) => {
             let wanted = match wanted {
                 [one] => (*one).to_owned(),
@@ -24,6 +77,7 @@ pub(super) fn compiles(errors: &mut Errors, path: &Path, expression: &str, known
                 expression,
                 format!("must evaluate to {wanted} but got {}", compiled.output()),
             );
+            None
         }
     }
 }
@@ -42,28 +96,32 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
             errors.required(&at.child("resourceRules"), "");
         }
     }
-    let mut known = [REQUEST, &["namespaceObject"]].concat();
+    let mut names = vec!["object", "oldObject", "authorizer", "namespaceObject"];
     if is_set(spec, "paramKind") {
         parameter_kind(errors, &path.child("paramKind"), &spec["paramKind"]);
-        known.push("params");
+        names.push("params");
     }
+    let mut known = Names::dynamic(&names).with_object("request", request_schema());
     match_conditions(errors, &path.child("matchConditions"), list(spec, "matchConditions"), &known);
     if !list(spec, "variables").is_empty() {
-        known.push("variables");
+        known.add_group("variables");
     }
     for (at, variable) in list(spec, "variables").iter().enumerate() {
         let (path, name) = (path.child("variables").index(at), text(variable, "name"));
         if matches!(name, "" | "_") {
             errors.required(&path.child("name"), "name is not specified");
-        } else if !is_identifier(name) {
+        } else if !fl_cel::is_identifier(name) {
             errors.invalid(&path.child("name"), name, "must be a valid CEL identifier");
         }
-        match text(variable, "expression") {
+        let compiled = match text(variable, "expression") {
             blank if blank.trim().is_empty() => {
                 errors.required(&path.child("expression"), "expression is not specified");
+                None
             }
             expression => compiles(errors, &path.child("expression"), expression, &known, &[]),
-        }
+        };
+        // Those that follow may speak of it.
+        known.add_member("variables", name, compiled.as_ref());
     }
     let (checks, annotations) = (list(spec, "validations"), list(spec, "auditAnnotations"));
     if checks.is_empty() && annotations.is_empty() {
@@ -85,17 +143,21 @@ pub(in crate::builtin) fn validating_policy(errors: &mut Errors, object: &Value)
         let path = path.child("valueExpression");
         match text(annotation, "valueExpression").trim() {
             "" => errors.required(&path, "valueExpression is not specified"),
-            expression => compiles(errors, &path, expression, &known, &["string", "null_type"]),
+            expression => {
+                compiles(errors, &path, expression, &known, &["string", "null_type"]);
+            }
         }
     }
 }
 
-fn validation(errors: &mut Errors, path: &Path, check: &Value, known: &[&str]) {
+fn validation(errors: &mut Errors, path: &Path, check: &Value, known: &Names) {
     match text(check, "expression") {
         blank if blank.trim().is_empty() => {
             errors.required(&path.child("expression"), "expression is not specified");
         }
-        expression => compiles(errors, &path.child("expression"), expression, known, &["bool"]),
+        expression => {
+            compiles(errors, &path.child("expression"), expression, known, &["bool"]);
+        }
     }
     let (message, words) = (text(check, "message"), text(check, "messageExpression"));
     if !message.is_empty() && message.trim().is_empty() {
@@ -137,16 +199,8 @@ fn parameter_kind(errors: &mut Errors, path: &Path, kind: &Value) {
     }
 }
 
-fn is_identifier(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -171,6 +225,31 @@ mod tests {
             ]
         );
         assert_eq!(policy(json!({"validations": [{"expression": "params.x == 1"}]})).len(), 1);
+        let with = |variable: &str, check: &str| {
+            policy(json!({"variables": [{"name": "v", "expression": variable}],
+                "validations": [{"expression": check}]}))
+        };
+        assert!(with("object.x", "variables.v == 1").is_empty());
+        assert!(with("1", "variables.v == 1 && request.name != ''").is_empty());
+        let said = |message: &str| format!("spec.validations[0].expression: Invalid value: {message}");
+        assert_eq!(
+            with("1", "variables.w == 1"),
+            [said(
+                r#""variables.w == 1": compilation failed: ERROR: <input>:1:10: undefined field 'w'
+ | variables.w == 1
+ | .........^"#
+            )]
+        );
+        assert_eq!(with("1", "variables.v"), [said(r#""variables.v": must evaluate to bool but got int"#)]);
+        assert_eq!(with("'a'", "variables.v == 1").len(), 1);
+        assert_eq!(with("1", "request.foo == 1").len(), 1);
+        assert_eq!(with("1", "request.userInfo.username == 1").len(), 1);
+        assert_eq!(
+            policy(json!({"variables": [{"name": "in", "expression": "1"}],
+            "validations": [{"expression": "true"}]}))
+            .len(),
+            1
+        );
         assert_eq!(
             policy(json!({"auditAnnotations": [{"key": "k", "valueExpression": "1"}]})),
             [

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::policy::{REQUEST, compiles};
+use super::policy::{compiles, request_names};
 use crate::builtin::checks::{self, label_selector, messages, subdomain};
 use crate::builtin::field::{Errors, Path, is_set, list, text};
 
@@ -54,10 +54,15 @@ fn webhook(errors: &mut Errors, path: &Path, hook: &Value, mutating: bool) {
         );
     }
     client(errors, &path.child("clientConfig"), &hook["clientConfig"]);
-    match_conditions(errors, &path.child("matchConditions"), list(hook, "matchConditions"), REQUEST);
+    match_conditions(errors, &path.child("matchConditions"), list(hook, "matchConditions"), &request_names());
 }
 
-pub(super) fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[Value], known: &[&str]) {
+pub(super) fn match_conditions(
+    errors: &mut Errors,
+    path: &Path,
+    conditions: &[Value],
+    known: &fl_cel::Names,
+) {
     if conditions.len() > 64 {
         errors.too_many(path, conditions.len(), 64);
     }
@@ -66,7 +71,9 @@ pub(super) fn match_conditions(errors: &mut Errors, path: &Path, conditions: &[V
         let (path, name) = (path.index(at), text(condition, "name"));
         match text(condition, "expression").trim() {
             "" => errors.required(&path.child("expression"), ""),
-            expression => compiles(errors, &path.child("expression"), expression, known, &["bool"]),
+            expression => {
+                compiles(errors, &path.child("expression"), expression, known, &["bool"]);
+            }
         }
         if name.is_empty() {
             errors.required(&path.child("name"), "");

@@ -485,6 +485,15 @@ pub(in crate::builtin) fn csi_driver(errors: &mut Errors, object: &Value) {
     }
 }
 
+pub(in crate::builtin) fn csi_driver_update(errors: &mut Errors, new: &Value, old: &Value) {
+    let (path, new, old) = (Path::new("spec"), &new["spec"], &old["spec"]);
+    for (key, shown) in
+        [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
+    {
+        errors.immutable(&path.child(shown), &new[key], &old[key]);
+    }
+}
+
 pub(in crate::builtin) fn csi_node(errors: &mut Errors, object: &Value) {
     let mut names = std::collections::HashSet::new();
     for (at, driver) in list(&object["spec"], "drivers").iter().enumerate() {

@@ -63,7 +63,10 @@ pub(in crate::builtin) fn to_v1(mut object: Value) -> Value {
             .iter()
             .map(|c| {
                 let keys = ["type", "status", "lastTransitionTime", "reason", "message"];
-                present_text(&keys.map(|key| (key, text_of(&c[key]))))
+                let pairs = keys.map(|key| (key, text_of(&c[key])));
+                // A time that was never set is written out as null, other fields are left out.
+                let kept = pairs.iter().filter(|(key, text)| text != "null" || *key == "lastTransitionTime");
+                ordered_text(&kept.cloned().collect::<Vec<_>>())
             })
             .collect();
         annotate(&mut object, CONDITIONS, &format!("[{}]", conditions.join(",")));
@@ -122,7 +125,7 @@ pub(in crate::builtin) fn to_v2(mut object: Value) -> Value {
     let mut current: Vec<Value> = current.as_array().into_iter().flatten().map(status_to_v2).collect();
     if let (Some(percent), true) = (percent, current.is_empty()) {
         current.push(json!({"type": "Resource", "resource": {"name": "cpu",
-            "current": {"averageUtilization": percent, "averageValue": "0"}}}));
+            "current": {"averageUtilization": percent}}}));
     }
     if !current.is_empty() {
         status.insert("currentMetrics".to_owned(), json!(current));
@@ -326,7 +329,8 @@ fn status_to_v1(metric: &Value) -> String {
         _ => present_text(&[
             ("name", text_of(&source["name"])),
             ("currentAverageUtilization", text_of(&current["averageUtilization"])),
-            ("currentAverageValue", text_of(&current["averageValue"])),
+            // No pointer in the older version: an amount nobody measured is zero.
+            ("currentAverageValue", text_of(current.get("averageValue").unwrap_or(&json!("0")))),
             ("container", text_of(&source["container"])),
         ]),
     };
