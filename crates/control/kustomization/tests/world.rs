@@ -258,6 +258,40 @@ fn a_restart_reads_and_writes_nothing_anew() {
     });
 }
 
+/// New objects are tried as creations. What creation takes and apply refuses is found out before anything is written.
+#[test]
+fn a_new_set_is_written_whole_or_not_at_all() {
+    run(async {
+        let pod = |first: &str| {
+            let env = format!("[{{name: {first}, value: '1'}}, {{name: TWO, value: '2'}}]");
+            let pod =
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: default}\nspec:\n  containers:\n";
+            ("p.yaml", format!("{pod}  - {{name: c, image: c, env: {env}}}\n"))
+        };
+        let maps = [("a.yaml", map("a", "1")), ("b.yaml", map("b", "1"))];
+        let [a, b] = maps.clone();
+        let world = world(63, &[a, b, pod("TWO")]).await;
+        kustomization(&world, "app", "").await;
+        let failed = world.failed("Kustomization", "app").await;
+        let told = condition(&failed, "Ready")["message"].clone();
+        assert!(
+            told.as_str().is_some_and(|m| m.contains("Pod/default/p") && m.contains("duplicate")),
+            "{told}"
+        );
+        assert!(world.get("ConfigMap", "a").await.is_none() && world.get("ConfigMap", "b").await.is_none());
+        world.faults.take_requests();
+        let [a, b] = maps;
+        push(&world, &[a, b, pod("ONE")]);
+        revision(&world, "t1").await;
+        world.ready("Kustomization", "app").await;
+        let requests = world.faults.take_requests();
+        let tried = |method: &str| {
+            requests.iter().filter(|r| r.starts_with(method) && r.contains("dryRun=All")).count()
+        };
+        assert_eq!((tried("POST"), tried("PATCH")), (2, 0), "{requests:#?}");
+    });
+}
+
 /// Threat L01: what cannot be read is not gone.
 #[test]
 fn failures_never_prune() {

@@ -2,6 +2,7 @@
 
 mod options;
 mod plan;
+mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};

@@ -237,6 +237,9 @@ impl Applier {
             let new = answer.resource_version().is_empty();
             return Ok(if new { Tried::New(Some(answer.body)) } else { Tried::Exists(answer.body) });
         }
+        if mode == Mode::Apply && self.would_create(item).await {
+            return Ok(Tried::New(None));
+        }
         let answer =
             self.patiently(|| self.cluster.try_apply(&item.target, item.text().clone(), &write)).await?;
         Ok(answer.map_or(Tried::New(None), Tried::Exists))

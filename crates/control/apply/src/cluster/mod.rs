@@ -303,6 +303,24 @@ impl Cluster {
         if metadata.resource_version.is_empty() { Ok(None) } else { raw.read().map(Some) }
     }
 
+    /// Whether an object could be created.
+    ///
+    /// # Errors
+    /// When the server refuses or does not answer, also because it exists.
+    pub(crate) async fn try_create(
+        &self,
+        target: &ObjectRef,
+        object: Bytes,
+        write: &Write<'_>,
+    ) -> Result<(), Error> {
+        let path = self.collection_path(target).await?;
+        let query = Write { dry_run: true, ..write.clone() }.query();
+        let (body, content_type) = (Some(object), "application/json");
+        self.raw(&Ask { method: Method::POST, path: &path, query: &query, body, content_type })
+            .await
+            .map(drop)
+    }
+
     async fn send_apply(&self, target: &ObjectRef, object: Bytes, write: &Write<'_>) -> Result<Raw, Error> {
         let path = self.path(target, write.subresource).await?;
         let query = write.query();
