@@ -86,7 +86,7 @@ pub(crate) fn write_without_revision(value: &Value) -> (Vec<u8>, Option<usize>) 
     (text, Some(revision).filter(|&at| at > 0))
 }
 
-fn write(value: &Value, revision: Option<&mut usize>) -> Vec<u8> {
+fn write(value: &Value, mut revision: Option<&mut usize>) -> Vec<u8> {
     let Some(map) = value.as_object() else { return value.to_string().into_bytes() };
     // As large as the heap keeps at hand for a thread; most objects fit.
     let mut out = Vec::with_capacity(1000);
@@ -96,38 +96,48 @@ fn write(value: &Value, revision: Option<&mut usize>) -> Vec<u8> {
     } else {
         &["kind", "apiVersion", "metadata"]
     };
-    write_map(&mut out, map, leading, revision);
+    out.push(b'{');
+    for key in leading {
+        match map.get(*key) {
+            Some(Value::Object(metadata)) if *key == "metadata" => {
+                begin_member(&mut out, key);
+                write_metadata(&mut out, metadata, revision.take());
+            }
+            Some(value) => write_member(&mut out, key, value),
+            None => {}
+        }
+    }
+    write_others(&mut out, map, leading);
+    out.push(b'}');
     out
 }
 
-/// Writes a map, the members named in `order` first.
-fn write_map(
+fn write_metadata(
     out: &mut Vec<u8>,
-    map: &serde_json::Map<String, Value>,
-    order: &[&str],
+    metadata: &serde_json::Map<String, Value>,
     mut revision: Option<&mut usize>,
 ) {
-    let in_metadata = std::ptr::eq(order, METADATA);
     out.push(b'{');
-    for key in order {
-        match (revision.as_deref_mut(), map.get(*key)) {
-            (Some(at), _) if in_metadata && *key == "resourceVersion" => {
-                begin_member(out, key);
-                out.extend_from_slice(b"\"\"");
-                *at = out.len() - 1;
-            }
-            (revision, Some(Value::Object(metadata))) if *key == "metadata" => {
-                begin_member(out, key);
-                write_map(out, metadata, METADATA, revision);
-            }
-            (_, Some(value)) => write_member(out, key, value),
-            (_, None) => {}
+    for key in METADATA {
+        if *key == "resourceVersion"
+            && let Some(at) = revision.take()
+        {
+            begin_member(out, key);
+            out.extend_from_slice(b"\"\"");
+            *at = out.len() - 1;
+        } else if let Some(value) = metadata.get(*key) {
+            write_member(out, key, value);
         }
     }
-    for (key, value) in map.iter().filter(|(key, _)| !order.contains(&key.as_str())) {
+    write_others(out, metadata, METADATA);
+    out.push(b'}');
+}
+
+/// Writes the members that are not among those written first.
+fn write_others(out: &mut Vec<u8>, map: &serde_json::Map<String, Value>, written: &[&str]) {
+    for (key, value) in map.iter().filter(|(key, _)| !written.contains(&key.as_str())) {
         write_member(out, key, value);
     }
-    out.push(b'}');
 }
 
 fn write_member(out: &mut Vec<u8>, key: &str, value: &Value) {
