@@ -106,12 +106,8 @@ impl Expression {
     }
 
     /// Evaluates with the given variables.
-    pub fn eval<'a>(&self, variables: &[(&str, &'a Json)]) -> Result<Json, EvalError> {
-        let vars = variables
-            .iter()
-            .map(|(name, json)| (Cow::Borrowed(*name), Value::from_json(json, None)))
-            .collect();
-        Scope::<'a, '_>::new(vars, DEFAULT_COST_LIMIT).eval(&self.expr).map(|v| v.to_json())
+    pub fn eval(&self, variables: &[(&str, &Json)]) -> Result<Json, EvalError> {
+        self.eval_composed(variables, &[])
     }
 
     /// Evaluates where members of `variables` may have failed: whoever comes to one of those fails with it.

@@ -1,11 +1,11 @@
 //! What a stock server's admission does, and how it refuses: request by request, against a server in process.
 //! The words and codes are those a real kube-apiserver 1.34 answered to the same requests.
 
-use bytes::Bytes;
+mod ask;
+
+use ask::ask;
 use fl_apiserver::store::Store;
-use fl_apiserver::{ApiServer, Options, Peer, User};
-use http::Request;
-use http_body_util::{BodyExt as _, Full};
+use fl_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};
 
 struct Client(ApiServer);
@@ -22,20 +22,11 @@ impl Client {
     }
 
     async fn raw(&self, method: &str, path: &str, media: &str, body: &str) -> Said {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "localhost")
-            .header("content-type", media)
-            .header("user-agent", "test/1")
-            .body(Full::new(Bytes::from(body.to_owned())))
-            .expect("a request");
-        let response = self.0.handle(request, Peer { user: Some(User::superuser("test")) }).await;
-        let code = response.status().as_u16();
-        let warnings = response.headers().get_all("warning").iter();
+        let answer = ask(&self.0, method, path, media, body.to_owned()).await;
+        let code = answer.status().as_u16();
+        let warnings = answer.headers().get_all("warning").iter();
         let warnings = warnings.map(|w| w.to_str().unwrap_or_default().to_owned()).collect();
-        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-        Said { code, warnings, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+        Said { code, warnings, body: serde_json::from_slice(answer.body()).unwrap_or(Value::Null) }
     }
 
     async fn send(&self, method: &str, path: &str, body: &Value) -> Said {

@@ -1,10 +1,10 @@
 //! Who owns what after writes of every kind, as a real server answered on the same requests.
 
-use bytes::Bytes;
+mod ask;
+
+use ask::ask;
 use fl_apiserver::store::Store;
-use fl_apiserver::{ApiServer, Options, Peer, User};
-use http::Request;
-use http_body_util::{BodyExt as _, Full};
+use fl_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -21,19 +21,9 @@ impl Client {
     }
 
     async fn text(&self, method: &str, path: &str, media: &str, body: &Value) -> (u16, String) {
-        let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "localhost")
-            .header("content-type", media)
-            .header("user-agent", "test/1")
-            .body(Full::new(bytes))
-            .expect("a request");
-        let response = self.0.handle(request, Peer { user: Some(User::superuser("test")) }).await;
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await.expect("a body").to_bytes();
-        (code, String::from_utf8_lossy(&body).into_owned())
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = ask(&self.0, method, path, media, text).await;
+        (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
     }
 
     async fn send(&self, method: &str, path: &str, media: &str, body: Value) -> (u16, Value) {

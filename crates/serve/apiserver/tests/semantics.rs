@@ -1,10 +1,13 @@
 //! The server in process, request by request.
 
+mod ask;
+
+use ask::ask;
 use bytes::Bytes;
 use fl_apiserver::store::Store;
 use fl_apiserver::{ApiServer, Options, Peer, SimulateOptions, User};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use serde_json::{Value, json};
 
 struct Client(ApiServer);
@@ -15,20 +18,9 @@ impl Client {
     }
 
     async fn send(&self, method: &str, path: &str, content_type: &str, body: &Value) -> (StatusCode, Value) {
-        let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "localhost")
-            .header("content-type", content_type)
-            .header("user-agent", "test/1")
-            .body(Full::new(bytes))
-            .expect("a request");
-        let peer = Peer { user: Some(User::superuser("test")) };
-        let response = self.0.handle(request, peer).await;
-        let code = response.status();
-        let body = response.into_body().collect().await.expect("a body").to_bytes();
-        (code, serde_json::from_slice(&body).unwrap_or(Value::Null))
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = ask(&self.0, method, path, content_type, text).await;
+        (answer.status(), serde_json::from_slice(answer.body()).unwrap_or(Value::Null))
     }
 
     async fn get(&self, path: &str) -> (StatusCode, Value) {

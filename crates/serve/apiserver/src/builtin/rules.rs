@@ -116,6 +116,16 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Fills in defaults; the outcome is still to be brought into its form.
+    fn fill(&self, object: &mut Value) {
+        if self.rules.kind == "Secret" {
+            super::strategy::secret_string_data(object);
+        }
+        defaults::apply(self.def, object);
+    }
+}
+
 /// Managers that are emptied on purpose are forgotten; the Go form does not tell that from none.
 fn keeping_emptied_managers(object: &mut Value, bring: impl FnOnce(&mut Value)) {
     let managers = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
@@ -178,20 +188,14 @@ impl Behaviour for Kind {
     }
 
     fn default(&self, object: &mut Value) {
-        if self.rules.kind == "Secret" {
-            super::strategy::secret_string_data(object);
-        }
         keeping_emptied_managers(object, |object| {
-            defaults::apply(self.def, object);
+            self.fill(object);
             fl_kubeschema::normalize(self.def, object);
         });
     }
 
     fn default_and_seal(&self, object: &mut Value) {
-        if self.rules.kind == "Secret" {
-            super::strategy::secret_string_data(object);
-        }
-        defaults::apply(self.def, object);
+        self.fill(object);
         self.seal(object);
     }
 

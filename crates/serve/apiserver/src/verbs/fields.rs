@@ -59,12 +59,18 @@ struct Others<'a> {
     conversions: &'a Conversions,
 }
 
-impl Versions for Others<'_> {
-    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Arc<Schema>)> {
-        // What was written through another group is not found again (events).
+impl Others<'_> {
+    /// The resource in a version. What was written through another group is not found again (events).
+    fn served(&self, api_version: &str) -> Option<&Arc<ResourceType>> {
         let same =
             |t: &&Arc<ResourceType>| t.storage.prefix == self.rt.storage.prefix && t.group == self.rt.group;
-        let other = self.registry.iter().filter(same).find(|t| t.api_version() == api_version)?;
+        self.registry.iter().filter(same).find(|t| t.api_version() == api_version)
+    }
+}
+
+impl Versions for Others<'_> {
+    fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Arc<Schema>)> {
+        let other = self.served(api_version)?;
         let schema = other.behaviour.merge_schema()?;
         if self.rt.conversion.is_some() {
             // Nothing is nothing in every version.
@@ -85,8 +91,7 @@ impl Versions for Others<'_> {
         if !self.rt.behaviour.has_version(api_version) {
             return Some(format!("request to convert CR to an invalid group/version: {api_version}"));
         }
-        let same = |t: &&Arc<ResourceType>| t.storage.prefix == self.rt.storage.prefix;
-        let other = self.registry.iter().filter(same).find(|t| t.api_version() == api_version)?;
+        let other = self.served(api_version)?;
         let mut object = object.clone();
         crate::object::remove_meta(&mut object, "managedFields");
         fl_ssa::misfit(&object, other.behaviour.merge_schema()?.as_ref())

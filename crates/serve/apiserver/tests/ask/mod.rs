@@ -1,0 +1,26 @@
+//! One request to a server in process, as somebody who may do everything.
+
+use bytes::Bytes;
+use fl_apiserver::{ApiServer, Peer, User};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+
+pub(crate) async fn ask(
+    server: &ApiServer,
+    method: &str,
+    path: &str,
+    media: &str,
+    body: String,
+) -> Response<Bytes> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost")
+        .header("content-type", media)
+        .header("user-agent", "test/1")
+        .body(Full::new(Bytes::from(body)))
+        .expect("a request");
+    let response = server.handle(request, Peer { user: Some(User::superuser("test")) }).await;
+    let (parts, body) = response.into_parts();
+    Response::from_parts(parts, body.collect().await.expect("a body").to_bytes())
+}
