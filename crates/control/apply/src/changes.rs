@@ -85,6 +85,12 @@ impl ChangeSet {
         self.entries.is_empty()
     }
 
+    /// Whether there are objects, and this happened to all of them.
+    #[must_use]
+    pub fn are_all(&self, action: Action) -> bool {
+        !self.is_empty() && self.entries.iter().all(|e| e.action == action)
+    }
+
     /// Only what changed the cluster; the text of Flux's apply event.
     #[must_use]
     pub fn changed(&self) -> ChangeSet {

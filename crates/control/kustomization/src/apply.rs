@@ -12,6 +12,7 @@ use fl_apply::{
 use fl_runtime::{Conditions as _, EventKind, Pass, Reconciled as _};
 use tokio::time::Instant;
 
+use crate::alike::Template;
 use crate::annotations;
 use crate::build::{Built, is_encrypted_secret};
 use crate::controller::{KustomizationController, NAMES};
@@ -130,10 +131,16 @@ impl KustomizationController {
             return Err(error(reasons::RECONCILIATION_FAILED, message));
         }
         let (applied, jobs) = {
-            let applier = self.applier(pass, plan, target);
+            let mut applier = self.applier(pass, plan, target);
+            let template = Template::of(&pass.object, revision);
+            applier.accepted_alike = old.is_empty() && self.accepted.has(template);
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
             let result = applier.apply(&prepared).await;
+            if old.is_empty() {
+                self.accepted
+                    .note(template, result.as_ref().is_ok_and(|a| a.changes().are_all(Action::Created)));
+            }
             let applied = result.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
             self.tell_ignored(pass, built, &prepared);
             (applied, jobs_with_ttl(prepared.objects()))

@@ -1,5 +1,6 @@
 //! From wanted objects to applied ones.
 
+mod alike;
 mod options;
 mod plan;
 mod trial;
@@ -25,8 +26,25 @@ use plan::{Planned, Verdict};
 /// A version that no object has: the versions of a store begin with its own first write.
 const NO_VERSION: &str = "1";
 
-/// What a write gives: the change, and the object as the server has it now.
-type Written = Result<(Change, Option<Sight>), String>;
+/// What became of an object: the change, and the object as the server has it now.
+type Done = (Change, Option<Sight>);
+type Written = Result<Done, String>;
+
+/// Why a stage ended early.
+enum Refusal {
+    /// Nothing of it was written.
+    Untouched(Vec<String>),
+    /// A part of it was.
+    Midway(Vec<String>),
+}
+
+impl Refusal {
+    fn into_errors(self) -> Vec<String> {
+        match self {
+            Refusal::Untouched(errors) | Refusal::Midway(errors) => errors,
+        }
+    }
+}
 
 /// Applies objects for one owner.
 #[derive(Clone)]
@@ -43,6 +61,8 @@ pub struct Applier {
     pub remembered: Option<Arc<Remembered>>,
     /// Knows versions without a request.
     pub versions: Option<Arc<dyn LiveVersions>>,
+    /// Whether objects like these were tried and written a moment ago, so that new ones need no trial of their own.
+    pub accepted_alike: bool,
 }
 
 impl std::fmt::Debug for Applier {
@@ -72,6 +92,12 @@ impl Item {
     /// The object as it is sent. It is tried, written and remembered by it.
     fn text(&self) -> &Bytes {
         self.text.get_or_init(|| Bytes::from(self.object.to_string()))
+    }
+
+    /// Whether both are written at the same time.
+    fn is_same_kind(&self, other: &Item) -> bool {
+        let (own, other) = (&self.target.id, &other.target.id);
+        rank(&own.kind) == rank(&other.kind) && own.group == other.group && own.kind == other.kind
     }
 }
 
@@ -140,7 +166,15 @@ impl Applier {
     /// Applies for an owner, without memory.
     #[must_use]
     pub fn new(cluster: Cluster, owner: Owner, options: Options) -> Self {
-        Applier { cluster, owner, options, before: Inventory::default(), remembered: None, versions: None }
+        Applier {
+            cluster,
+            owner,
+            options,
+            before: Inventory::default(),
+            remembered: None,
+            versions: None,
+            accepted_alike: false,
+        }
     }
 
     /// Gives objects the labels of their owner, their normal form, the common labels and annotations, and their order.
@@ -167,7 +201,8 @@ impl Applier {
         Ok(Prepared { objects: items })
     }
 
-    /// Applies stage by stage. Within a stage every object is tried first, and nothing is written unless all pass.
+    /// Applies stage by stage. Within a stage every object is tried first, and nothing is written unless all pass; where objects
+    /// like them passed a moment ago, what is new is written at once, and taken back when one of them does not pass.
     ///
     /// # Errors
     /// Everything that is wrong in the first stage that fails; earlier stages stay applied.
@@ -227,41 +262,13 @@ impl Applier {
     }
 
     async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {
-        let mut planned = Vec::with_capacity(items.len());
-        let mut errors = Vec::new();
-        let first = match items.first() {
-            Some(first) => self.untried(first).await,
-            None => None,
+        let written = if self.accepted_alike && stage == Stage::Rest {
+            self.write_alike(items).await
+        } else {
+            self.write_tried(items).await.map_err(Refusal::into_errors)
         };
-        let (untried, tried) = items.split_at(usize::from(first.is_some()));
-        for result in self.plan_all(tried, plan::Mode::Apply).await {
-            match result {
-                Ok(plan) => planned.push(plan),
-                Err(error) => errors.push(error),
-            }
-        }
-        if !errors.is_empty() {
-            // Whoever mends the others wants to know about the first one too.
-            let more = self.plan_all(untried, plan::Mode::Apply).await.into_iter().filter_map(Result::err);
-            return Err(more.chain(errors).collect());
-        }
-        let mut work: VecDeque<(&Item, Planned)> = tried.iter().zip(planned).collect();
-        let (mut changes, mut live) = (Vec::with_capacity(items.len()), Vec::new());
-        if let (Some(target), Some(item)) = (first, untried.first()) {
-            match self.create(item, target).await {
-                Some((change, object)) => {
-                    changes.push(change);
-                    live.push(object);
-                }
-                // Nothing is written yet, so it is tried like the others.
-                None => {
-                    for planned in self.plan_all(untried, plan::Mode::Apply).await {
-                        work.push_front((item, planned.map_err(|e| vec![e])?));
-                    }
-                }
-            }
-        }
-        self.write_all(work, &mut changes, &mut live).await?;
+        let (changes, live): (Vec<Change>, Vec<Option<Sight>>) = written?.into_iter().unzip();
+        let live: Vec<Sight> = live.into_iter().flatten().collect();
         let waited: Vec<ObjectRef> = changes.iter().map(|c| c.object.clone()).collect();
         let fresh = changes.iter().any(|c| c.action.is_change());
         done.changes.entries.extend(changes);
@@ -280,6 +287,43 @@ impl Applier {
         }
         done.live.extend(live);
         Ok(())
+    }
+
+    /// Tries all, then writes all. The first of them, when it is new, is its own trial.
+    async fn write_tried(&self, items: &[Item]) -> Result<Vec<Done>, Refusal> {
+        let mut planned = Vec::with_capacity(items.len());
+        let mut errors = Vec::new();
+        let first = match items.first() {
+            Some(first) => self.untried(first).await,
+            None => None,
+        };
+        let (untried, tried) = items.split_at(usize::from(first.is_some()));
+        for result in self.plan_all(tried, plan::Mode::Apply).await {
+            match result {
+                Ok(plan) => planned.push(plan),
+                Err(error) => errors.push(error),
+            }
+        }
+        if !errors.is_empty() {
+            // Whoever mends the others wants to know about the first one too.
+            let more = self.plan_all(untried, plan::Mode::Apply).await.into_iter().filter_map(Result::err);
+            return Err(Refusal::Untouched(more.chain(errors).collect()));
+        }
+        let mut work: VecDeque<(&Item, Planned)> = tried.iter().zip(planned).collect();
+        let mut done = Vec::with_capacity(items.len());
+        if let (Some(target), Some(item)) = (first, untried.first()) {
+            match self.create(item, target).await {
+                Some((change, object)) => done.push((change, Some(object))),
+                // Nothing is written yet, so it is tried like the others.
+                None => {
+                    for planned in self.plan_all(untried, plan::Mode::Apply).await {
+                        work.push_front((item, planned.map_err(|e| Refusal::Untouched(vec![e]))?));
+                    }
+                }
+            }
+        }
+        self.write_all(work, &mut done).await.map_err(Refusal::Midway)?;
+        Ok(done)
     }
 
     fn is_remembered(&self, target: &ObjectRef) -> bool {
@@ -311,18 +355,11 @@ impl Applier {
     async fn write_all(
         &self,
         mut work: VecDeque<(&Item, Planned)>,
-        changes: &mut Vec<Change>,
-        live: &mut Vec<Sight>,
+        done: &mut Vec<Done>,
     ) -> Result<(), Vec<String>> {
         while let Some((first, _)) = work.front() {
-            let first = &first.target.id;
-            let (group, kind) = (first.group.clone(), first.kind.clone());
-            let same = |item: &Item| {
-                rank(&item.target.id.kind) == rank(&kind)
-                    && item.target.id.group == group
-                    && item.target.id.kind == kind
-            };
-            let end = work.iter().position(|(item, _)| !same(item)).unwrap_or(work.len());
+            let first = *first;
+            let end = work.iter().position(|(item, _)| !item.is_same_kind(first)).unwrap_or(work.len());
             let mut writes: Vec<BoxFuture<'_, Written>> = Vec::new();
             for (item, planned) in work.drain(..end) {
                 writes.push(self.write(item, planned).boxed());
@@ -332,10 +369,7 @@ impl Applier {
             let mut errors = Vec::new();
             for result in results {
                 match result {
-                    Ok((change, object)) => {
-                        changes.push(change);
-                        live.extend(object);
-                    }
+                    Ok(written) => done.push(written),
                     Err(error) => errors.push(error),
                 }
             }

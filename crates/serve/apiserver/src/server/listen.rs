@@ -139,7 +139,11 @@ where
 {
     let service = hyper::service::service_fn(move |request| {
         let (server, peer) = (server.clone(), peer.clone());
-        async move { Ok::<_, std::convert::Infallible>(server.handle(request, peer).await) }
+        async move {
+            let answer = server.handle(request, peer).await;
+            super::lanes::answered();
+            Ok::<_, std::convert::Infallible>(answer)
+        }
     });
     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     builder
