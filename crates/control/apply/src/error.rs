@@ -91,6 +91,12 @@ impl ApiError {
             && !self.message.contains("failed to create typed patch")
     }
 
+    /// Whether the answer says nothing about the object: somebody in between gave it, or the server had no time to look.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self.code, 429 | 502 | 503 | 504)
+    }
+
     /// Whether recreating the object may help. Flux reads every `Invalid` and every conflict so.
     #[must_use]
     pub fn is_immutable(&self) -> bool {

@@ -6,7 +6,8 @@
 //!   [`Cluster::impersonating`] changes the identity.
 //! - [`ObjectRef`] and [`ObjectId`] name objects, the latter as Flux's inventory writes them ([`Inventory`]).
 //! - [`Applier`] takes wanted objects through [`Prepared`] to [`Applied`]: owner labels, normal form, stages, a dry-run of every
-//!   changed object before the first is written, take-over from earlier field managers, recreation where a field is immutable.
+//!   changed object before the first is written (one may stand for a crowd of its like), take-over from earlier field managers,
+//!   recreation where a field is immutable.
 //! - [`Pruner`] deletes what is no longer wanted. A delete takes an [`Owned`] object, which only a proof of ownership makes;
 //!   a read that failed is [`Known::Unknown`] and proves nothing.
 //! - [`Waiter`] waits for health ([`HealthRules`]: kstatus and CEL) on watches, and for termination.

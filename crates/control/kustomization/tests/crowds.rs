@@ -115,6 +115,28 @@ fn what_is_there_already_is_taken_over_as_ever() {
     });
 }
 
+/// A server that does not answer has refused nothing: what was written stays, and the next pass goes on from there.
+#[test]
+fn nothing_is_taken_back_while_the_server_is_away() {
+    run(async {
+        let world = world(85, &template()).await;
+        tenant(&world, "one", "").await;
+        world.ready("Kustomization", "one").await;
+        let others = |method: &http::Method, path: &str| {
+            *method != http::Method::GET && path.contains("/configmaps") && !path.contains("a-two")
+        };
+        world.faults.add(Rule::new(others, When::Always, Action::Fail(503, "ServiceUnavailable")));
+        tenant(&world, "two", "").await;
+        world.failed("Kustomization", "two").await;
+        let first = world.get("ConfigMap", "a-two").await.expect("written");
+        world.faults.clear();
+        world.ready("Kustomization", "two").await;
+        let after = world.get("ConfigMap", "a-two").await.expect("still there");
+        assert_eq!(after["metadata"]["uid"], first["metadata"]["uid"]);
+        assert!(!world.faults.take_requests().iter().any(|r| r.starts_with("DELETE")));
+    });
+}
+
 /// K01, K04 for this way of writing: any write may fail or lose its answer; the set is whole in the end.
 #[test]
 fn every_write_may_fail() {

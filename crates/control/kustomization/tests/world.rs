@@ -123,7 +123,7 @@ fn what_the_spec_gets_wrong_is_told_where_it_matters() {
 async fn slow_source(seed: u64, delay: Duration) -> World {
     let slow = |world: &World| {
         let is_status = |method: &http::Method, path: &str| {
-            *method == http::Method::PATCH && path.contains("/gitrepositories/app/status")
+            *method != http::Method::GET && path.contains("/gitrepositories/app/status")
         };
         world.faults.add(Rule::new(is_status, When::First(1), Action::Delay(delay)));
         add(world);

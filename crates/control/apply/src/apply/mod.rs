@@ -313,9 +313,9 @@ impl Applier {
         let mut done = Vec::with_capacity(items.len());
         if let (Some(target), Some(item)) = (first, untried.first()) {
             match self.create(item, target).await {
-                Some((change, object)) => done.push((change, Some(object))),
+                Ok(Some((change, object))) => done.push((change, Some(object))),
                 // Nothing is written yet, so it is tried like the others.
-                None => {
+                Ok(None) | Err(_) => {
                     for planned in self.plan_all(untried, plan::Mode::Apply).await {
                         work.push_front((item, planned.map_err(|e| Refusal::Untouched(vec![e]))?));
                     }
@@ -406,17 +406,19 @@ impl Applier {
         }
     }
 
-    /// Applies an object that does not exist; none when it does, or when the server refuses it for another reason.
-    async fn create(&self, item: &Item, target: ObjectRef) -> Option<(Change, Sight)> {
+    /// Applies an object that does not exist; one that does is a conflict. None when the server says that it was there.
+    async fn create(&self, item: &Item, target: ObjectRef) -> Result<Option<(Change, Sight)>, Error> {
         let mut payload = item.object.clone();
         // An apply that names a version meets no object of that version: it creates, or it is in conflict with what is there.
         payload["metadata"]["resourceVersion"] = Value::from(NO_VERSION);
         let write = self.as_owner(false);
         let text = Bytes::from(payload.to_string());
-        let (live, _) =
-            self.cluster.apply_text(&item.target, text, &write).await.ok().filter(|(_, new)| *new)?;
+        let (live, new) = self.cluster.apply_text(&item.target, text, &write).await?;
+        if !new {
+            return Ok(None);
+        }
         self.remember(&target, item, Some(live.object()));
-        Some((change(target, Action::Created), live))
+        Ok(Some((change(target, Action::Created), live)))
     }
 
     /// How objects are applied. What Git holds was read and written anew, so the server need not look for doubled fields in it; the
