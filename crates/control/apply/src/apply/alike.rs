@@ -52,7 +52,7 @@ impl Applier {
     /// Creates kind by kind, as far as all objects are new and taken.
     async fn make(&self, items: &[Item]) -> Vec<Attempt> {
         let mut attempts: Vec<Attempt> = Vec::with_capacity(items.len());
-        for kind in items.chunk_by(|a, b| a.is_same_kind(b)) {
+        for kind in items.chunk_by(Item::is_same_kind) {
             if attempts.iter().any(Result::is_err) {
                 break;
             }
