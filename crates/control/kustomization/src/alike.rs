@@ -33,7 +33,7 @@ impl Template {
     }
 }
 
-/// Of which templates all objects were tried and made a moment ago.
+/// Of which templates all objects were taken a moment ago, tried or not.
 #[derive(Debug, Default)]
 pub(crate) struct Accepted {
     since: Mutex<HashMap<Template, Instant>>,
@@ -73,7 +73,7 @@ mod tests {
         Template::of(&object, &Revision { revision: revision.to_owned(), ..Revision::default() })
     }
 
-    fn spec(path: &str, substitute: serde_json::Value) -> Value {
+    fn spec(path: &str, substitute: Value) -> Value {
         json!({"interval": "1m", "path": path, "prune": true, "sourceRef": {"kind": "GitRepository", "name": "s"},
             "postBuild": {"substitute": substitute}})
     }

@@ -132,14 +132,14 @@ impl KustomizationController {
         }
         let (applied, jobs) = {
             let mut applier = self.applier(pass, plan, target);
-            let template = Template::of(&pass.object, revision);
-            applier.accepted_alike = old.is_empty() && self.accepted.has(template);
+            let template = old.is_empty().then(|| Template::of(&pass.object, revision));
+            applier.accepted_alike = template.is_some_and(|template| self.accepted.has(template));
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
             let result = applier.apply(&prepared).await;
-            if old.is_empty() {
-                self.accepted
-                    .note(template, result.as_ref().is_ok_and(|a| a.changes().are_all(Action::Created)));
+            if let Some(template) = template {
+                let all_new = result.as_ref().is_ok_and(|a| a.changes().are_all(Action::Created));
+                self.accepted.note(template, all_new);
             }
             let applied = result.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
             self.tell_ignored(pass, built, &prepared);

@@ -18,6 +18,14 @@ async fn tenant(world: &World, who: &str, end: &str) {
     world.source("Kustomization", who, spec).await;
 }
 
+/// A world in which one of the crowd was accepted.
+async fn after_one(seed: u64) -> World {
+    let world = world(seed, &template()).await;
+    tenant(&world, "one", "").await;
+    world.ready("Kustomization", "one").await;
+    world
+}
+
 /// How many objects were tried, and how many writes of objects there were beside that, since the last call.
 fn counts(world: &World) -> (usize, usize) {
     let requests = world.faults.take_requests();
@@ -69,9 +77,7 @@ fn what_was_accepted_once_is_not_tried_again_for_others() {
 #[test]
 fn one_that_is_refused_leaves_nothing_behind() {
     run(async {
-        let world = world(82, &template()).await;
-        tenant(&world, "one", "").await;
-        world.ready("Kustomization", "one").await;
+        let world = after_one(82).await;
         tenant(&world, "two", "_no-name").await;
         let failed = world.failed("Kustomization", "two").await;
         let told = condition(&failed, "Ready")["message"].as_str().expect("a message").to_owned();
@@ -91,10 +97,11 @@ fn one_that_is_refused_leaves_nothing_behind() {
 #[test]
 fn what_is_there_already_is_taken_over_as_ever() {
     run(async {
-        let world = world(83, &template()).await;
-        tenant(&world, "one", "").await;
-        world.ready("Kustomization", "one").await;
-        let others = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}, "data": data});
+        let world = after_one(83).await;
+        let others = |name: &str, data: Value| {
+            let metadata = json!({"name": name, "namespace": NAMESPACE});
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        };
         let before = world.apply(others("b-two", json!({"key": "theirs", "more": "theirs"}))).await;
         tenant(&world, "two", "").await;
         world.ready("Kustomization", "two").await;
@@ -119,9 +126,7 @@ fn what_is_there_already_is_taken_over_as_ever() {
 #[test]
 fn nothing_is_taken_back_while_the_server_is_away() {
     run(async {
-        let world = world(85, &template()).await;
-        tenant(&world, "one", "").await;
-        world.ready("Kustomization", "one").await;
+        let world = after_one(85).await;
         let others = |method: &http::Method, path: &str| {
             *method != http::Method::GET && path.contains("/configmaps") && !path.contains("a-two")
         };
@@ -143,9 +148,7 @@ fn every_write_may_fail() {
     for nth in 1..=4 {
         for action in [Action::LoseAnswer, Action::Fail(500, "InternalError"), Action::Disconnect] {
             run(async {
-                let world = world(84, &template()).await;
-                tenant(&world, "one", "").await;
-                world.ready("Kustomization", "one").await;
+                let world = after_one(84).await;
                 let ours = |method: &http::Method, path: &str| {
                     *method != http::Method::GET && path.contains("two") && !path.contains("events")
                 };
