@@ -1,5 +1,6 @@
 //! Ownership through writes: apply, and the tracking of every other write.
 
+mod again;
 mod conflict;
 mod prune;
 
@@ -93,6 +94,19 @@ pub fn apply(request: Request<'_>, live: &Value, config: &Value, force: bool) ->
     if written(config).is_some_and(|m| !m.is_null()) {
         return Err(ApplyError::BadRequest("metadata.managedFields must be nil".to_owned()));
     }
+    // kubectl keeps an annotation in step with what it applies.
+    if request.manager != "kubectl"
+        && let Some(object) = again::apply(request, live, config)
+    {
+        // Tests and fuzzing hold the short way against the long one.
+        debug_assert_eq!(at_length(request, live, config, force).ok().as_ref(), Some(&object));
+        return Ok(object);
+    }
+    at_length(request, live, config, force)
+}
+
+/// [`apply`] for any number of managers and any change of fields.
+fn at_length(request: Request<'_>, live: &Value, config: &Value, force: bool) -> Result<Value, ApplyError> {
     let mut managed = Managed::decode(live)
         .map_err(|e| ApplyError::Failed(format!("failed to decode managed fields: {e}")))?;
     let ty = Ty::root(request.schema);
@@ -100,7 +114,8 @@ pub fn apply(request: Request<'_>, live: &Value, config: &Value, force: bool) ->
         let meta = |key: &str| {
             config.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default()
         };
-        let object = format!("{}/{}; {}", meta("namespace"), meta("name"), print_gvk(version, kind));
+        let gvk = print_gvk(request.api_version, request.kind);
+        let object = format!("{}/{}; {gvk}", meta("namespace"), meta("name"));
         return Err(ApplyError::Failed(format!("failed to create typed patch object ({object}): {misfit}")));
     }
     let nothing = Value::Object(Map::new());
@@ -370,24 +385,33 @@ fn reconcile_all(request: Request<'_>, managed: &mut Managed) {
     }
 }
 
-/// Fields the system owns.
+/// Fields the system owns, beside `metadata` itself.
+const SYSTEM: [&str; 2] = ["apiVersion", "kind"];
+/// Fields of `metadata` the system owns.
+const SYSTEM_METADATA: [&str; 9] = [
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
+
+/// All of them.
 fn strip_set() -> &'static Set {
     static STRIP: std::sync::OnceLock<Set> = std::sync::OnceLock::new();
     STRIP.get_or_init(|| {
-        Set::of_fields(&[
-            &["apiVersion"],
-            &["kind"],
-            &["metadata"],
-            &["metadata", "name"],
-            &["metadata", "namespace"],
-            &["metadata", "creationTimestamp"],
-            &["metadata", "selfLink"],
-            &["metadata", "uid"],
-            &["metadata", "clusterName"],
-            &["metadata", "generation"],
-            &["metadata", "managedFields"],
-            &["metadata", "resourceVersion"],
-        ])
+        let metadata = SYSTEM_METADATA.map(|name| ["metadata", name]);
+        let paths: Vec<&[&str]> = SYSTEM
+            .iter()
+            .chain(&["metadata"])
+            .map(std::slice::from_ref)
+            .chain(metadata.iter().map(<[&str; 2]>::as_slice))
+            .collect();
+        Set::of_fields(&paths)
     })
 }
 

@@ -268,7 +268,7 @@ pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
 pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
     let list = |object| written(object).and_then(Value::as_array);
     let (Some(after), Some(before)) = (list(new), list(old)) else { return };
-    if after == before || after.len() != before.len() {
+    if after.len() != before.len() {
         return;
     }
     let same_besides = |a: &Value, b: &Value| {
@@ -279,7 +279,8 @@ pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
         let (Some(a), Some(b)) = (a["metadata"].as_object(), b["metadata"].as_object()) else { return false };
         a.len() == b.len() && a.iter().all(|(key, value)| key == "managedFields" || b.get(key) == Some(value))
     };
-    if !same_besides(new, old) || !same_meta(new, old) {
+    // The rest first: when something changed, it most often shows there, and at once.
+    if !same_besides(new, old) || !same_meta(new, old) || after == before {
         return;
     }
     let timeless = |list: &[Value]| -> Vec<Value> {

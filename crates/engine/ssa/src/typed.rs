@@ -12,10 +12,10 @@ use std::sync::Arc;
 use fl_schema::{Additional, ListType, MapType, Node, Schema, Type};
 use serde_json::Value;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, scalar_fits};
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use field_set::field_set;
-pub(crate) use merge::merge;
+pub(crate) use merge::{Place, merge};
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::{with_named_fields, without};
 

@@ -148,3 +148,60 @@ fn fields_applied_again_are_written_the_same_way() {
     bench.apply("one", &spec, false).expect("applies");
     assert_eq!(bench.fields("one"), wanted);
 }
+
+/// Whether the short way was taken; then the long way must come to the same end.
+fn both_ways(bench: &Bench, spec: &Value) -> bool {
+    let metadata = json!({"name": "a", "namespace": "n", "labels": {"a": "1"}});
+    let config = json!({"apiVersion": "x/v1", "kind": "X", "metadata": metadata, "spec": spec});
+    let request = Request { now: "2025-01-01T00:00:00Z", ..bench.request("one") };
+    let Some(short) = again::apply(request, &bench.object, &config) else { return false };
+    let long = at_length(request, &bench.object, &config, false).expect("applies");
+    assert_eq!(short, long, "{spec}");
+    true
+}
+
+#[test]
+fn the_short_way_comes_to_the_same_end() {
+    let specs = [
+        json!({"replicas": 1, "name": "x"}),
+        json!({"replicas": 2, "name": "y"}),
+        json!({"replicas": 2}),
+        json!({"tags": ["a", "b"]}),
+        json!({"tags": ["b", "a"]}),
+        json!({"tags": ["a", "a"]}),
+        json!({"tags": []}),
+        json!({"ports": [{"port": 80, "n": "x"}, {"port": 81, "protocol": "UDP"}]}),
+        json!({"ports": [{"port": 81, "protocol": "UDP"}, {"port": 80, "protocol": "TCP", "n": "y"}]}),
+        json!({"ports": [{"port": 80}]}),
+        json!({"atom": {"a": "1"}}),
+        json!({"atom": {"a": "2", "b": "3"}}),
+        json!({"atom": {"a": 1}}),
+        json!({"plain": ["x"]}),
+        json!({"plain": ["y", "z"]}),
+        json!({"plain": [1]}),
+        json!({"free": {"a": {"b": 1}, "c": [1]}}),
+        json!({"free": {"a": {"b": 2}, "c": [2, 3]}}),
+        json!({"free": {"a": {}}}),
+        json!({"free": {}}),
+        json!({"replicas": null}),
+        json!({"replicas": "x"}),
+        json!({"other": 1}),
+        json!({}),
+        json!(null),
+        json!([]),
+    ];
+    let mut taken = 0;
+    for before in &specs {
+        let mut bench = Bench::new();
+        let config = json!({"apiVersion": "x/v1", "kind": "X", "spec": before,
+            "metadata": {"name": "a", "labels": {"a": "0"}}});
+        let Ok(object) = at_length(bench.request("one"), &Value::Null, &config, false) else { continue };
+        bench.object = object;
+        taken += specs.iter().filter(|after| both_ways(&bench, after)).count();
+        // With a second manager there is no short way.
+        bench.apply("two", &json!({"name": "z"}), true).expect("applies");
+        assert!(specs.iter().all(|after| !both_ways(&bench, after)));
+    }
+    // Each that fits and is written with itself, and six pairs (both ways) that differ in values only.
+    assert!(taken > 20, "{taken}");
+}

@@ -101,13 +101,22 @@ fn check_items(
     }
 }
 
-fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
-    match (scalar, value) {
+pub(crate) fn scalar_fits(scalar: Scalar, value: &Value) -> bool {
+    matches!(
+        (scalar, value),
         (_, Value::Null)
-        | (Scalar::Number, Value::Number(_))
-        | (Scalar::Text, Value::String(_))
-        | (Scalar::Flag, Value::Bool(_))
-        | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+            | (Scalar::Number, Value::Number(_))
+            | (Scalar::Text, Value::String(_))
+            | (Scalar::Flag, Value::Bool(_))
+            | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_))
+    )
+}
+
+fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
+    if scalar_fits(scalar, value) {
+        return None;
+    }
+    match (scalar, value) {
         (Scalar::Number, other) => {
             Some(format!("expected numeric (int or float), got {}", fl_golang::type_name(other)))
         }

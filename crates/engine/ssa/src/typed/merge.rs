@@ -15,14 +15,14 @@ pub(crate) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Value {
 
 /// How far down a value is, as far as that matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Object,
     Metadata,
     Below,
 }
 
 impl Place {
-    fn of(self, name: &str) -> Self {
+    pub(crate) fn of(self, name: &str) -> Self {
         if self == Place::Object && name == "metadata" { Place::Metadata } else { Place::Below }
     }
 }
@@ -62,16 +62,17 @@ fn members(
     ty: Ty<'_>,
     place: Place,
 ) -> Map<String, Value> {
-    let mut out = Map::new();
-    for (name, value) in live.into_iter().flatten() {
-        if place == Place::Metadata && name == "managedFields" {
-            continue;
-        }
-        let other = config.and_then(|m| m.get(name));
-        if let Some(merged) = both(Some(value), other, ty.member(name).0, place.of(name)) {
-            out.insert(name.clone(), merged);
-        }
-    }
+    let kept =
+        live.into_iter().flatten().filter(|(name, _)| place != Place::Metadata || *name != "managedFields");
+    // In one go: a map that is made from names in order looks for no place for them.
+    let mut out: Map<String, Value> = kept
+        .filter_map(|(name, value)| {
+            let other = config.and_then(|m| m.get(name));
+            // Without another side there is nothing to ask the type for.
+            let ty = if other.is_some() { ty.member(name).0 } else { Ty::Untyped };
+            both(Some(value), other, ty, place.of(name)).map(|merged| (name.clone(), merged))
+        })
+        .collect();
     for (name, value) in config.into_iter().flatten() {
         if live.is_none_or(|m| !m.contains_key(name)) {
             out.insert(name.clone(), value.clone());

@@ -295,11 +295,11 @@ fn check_added_finalizers(object: &Value, old: &Value) -> Vec<FieldError> {
 
 fn check_immutable(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
-    let (meta, old_meta) = (&object["metadata"], &old["metadata"]);
+    let [new, before] = [object, old].map(|o| o.get("metadata").and_then(Value::as_object));
     for field in
         ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
     {
-        let (new, before) = (&meta[field], &old_meta[field]);
+        let [new, before] = [new, before].map(|m| m.and_then(|m| m.get(field)).unwrap_or(&Value::Null));
         if new != before {
             out.push(FieldError::invalid(format!("metadata.{field}"), new, "field is immutable"));
         }
