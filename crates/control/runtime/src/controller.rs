@@ -134,8 +134,8 @@ impl<R: Reconciler> Controller<R> {
             ("reconcileID".to_owned(), uuid::Uuid::new_v4().to_string().into()),
         ]);
         let before = json!({"metadata": object.meta(), "status": object.status_value()});
-        let writer =
-            Writer::new(self.kind.clone(), names.field_manager, self.reconciler.owned_conditions(), before);
+        let owned = self.reconciler.owned_conditions();
+        let writer = Writer::new(self.kind.clone(), names.field_manager, owned, before, || live.value());
         let mut pass = Pass {
             original: Arc::new(object.clone()),
             object,
