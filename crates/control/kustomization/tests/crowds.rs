@@ -1,4 +1,5 @@
-//! Kustomizations that differ in their variables only: what is known of the first ones helps the others, and never harms.
+//! What makes a crowd of new Kustomizations cheap, and never harms: what is known of the first of those that differ in their
+//! variables only, and how new objects are written.
 
 mod lab;
 
@@ -162,4 +163,42 @@ fn every_write_may_fail() {
             });
         }
     }
+}
+
+/// The finalizer and the first status are put, and patched by an identity that may only do that, or when somebody wrote in
+/// between. Nobody can tell from the object which way it went.
+#[test]
+fn new_objects_are_put_and_else_patched() {
+    run(async {
+        let mut seen = Vec::new();
+        for (refused, ways) in [(0, ["PUT", "PUT"]), (403, ["PATCH", "PATCH"]), (409, ["PATCH", "PATCH"])] {
+            let world = world(86, &[("a.yaml", map("a", "1"))]).await;
+            let source = world.ready("GitRepository", "app").await;
+            assert_eq!(source["metadata"]["finalizers"], json!(["finalizers.fluxcd.io"]));
+            if refused > 0 {
+                let puts = |method: &http::Method, path: &str| {
+                    *method == http::Method::PUT && path.contains("/kustomizations/")
+                };
+                world.faults.add(Rule::new(puts, When::Always, Action::Fail(refused, "refused")));
+            }
+            world.faults.take_requests();
+            lab::kustomization(&world, "one", "./").await;
+            let object = world.ready("Kustomization", "one").await;
+            let requests = world.faults.take_requests();
+            let writes =
+                requests.iter().filter(|r| !r.starts_with("GET") && r.contains("/kustomizations/one"));
+            let methods: Vec<&str> = writes.filter_map(|r| r.split(' ').next()).collect();
+            let taken: Vec<&str> =
+                if refused > 0 { methods.iter().copied().filter(|m| *m != "PUT").collect() } else { methods };
+            assert_eq!(taken, ways, "{refused}");
+            assert_eq!(object["metadata"]["finalizers"], json!(["finalizers.fluxcd.io"]));
+            let owners = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+            let owners = owners.into_iter().map(|mut owner| {
+                owner["time"].take();
+                owner
+            });
+            seen.push((owners.collect::<Vec<_>>(), object["metadata"]["generation"].clone()));
+        }
+        assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:#?}");
+    });
 }
