@@ -175,7 +175,7 @@ fn the_events_of_a_crowd_come_after_its_work() {
         let world = world(14, &files).await;
         world.ready("GitRepository", "app").await;
         let is_finalizer = |method: &http::Method, path: &str| {
-            *method == http::Method::PATCH && path.contains("/kustomizations/") && !path.contains("/status")
+            *method == http::Method::PUT && path.contains("/kustomizations/") && !path.contains("/status")
         };
         world.faults.add(Rule::new(is_finalizer, When::Always, Action::Delay(Duration::from_millis(200))));
         world.faults.take_requests();

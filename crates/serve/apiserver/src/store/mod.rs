@@ -530,7 +530,7 @@ impl Store {
                 metadata.insert("resourceVersion".to_owned(), Value::from(revision.to_string()));
             }
             debug_assert_eq!(value, entry.value(), "what is held is what was written");
-            self.shared.recent.hold(revision, entry.bytes.len(), value);
+            self.shared.recent.hold(revision, current, entry.bytes.len(), value);
         }
         Ok((entry, done))
     }
