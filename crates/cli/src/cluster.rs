@@ -1,9 +1,8 @@
 //! The Kubernetes API as plain JSON: objects in, objects out, errors with the server's own words.
 
-use futures::AsyncBufReadExt;
-use http::{Method, Request, StatusCode};
-use http_body_util::BodyExt;
-use kube::client::Body;
+use fl_client::{Client, Kind, Request, Settings};
+use futures::StreamExt as _;
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -41,20 +40,12 @@ impl Resource {
 
     /// The path of the collection, or of one object of it.
     pub(crate) fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
-        let mut path = match self.group.as_str() {
-            "" => format!("/api/{}", self.version),
-            group => format!("/apis/{group}/{}", self.version),
-        };
-        if let (true, Some(namespace)) = (self.namespaced, namespace.filter(|ns| !ns.is_empty())) {
-            path.push_str(&format!("/namespaces/{namespace}"));
+        let kind = Kind::new(&self.group, &self.version, &self.kind, &self.plural, self.namespaced);
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        match name {
+            Some(name) => kind.object_path(namespace, name),
+            None => kind.collection_path(namespace),
         }
-        path.push('/');
-        path.push_str(&self.plural);
-        if let Some(name) = name {
-            path.push('/');
-            path.push_str(name);
-        }
-        path
     }
 }
 
@@ -63,7 +54,12 @@ impl Resource {
 pub(crate) enum ApiError {
     /// The server refused, in its own words.
     #[error("{message}")]
-    Refused { code: u16, message: String, details: Value },
+    Refused {
+        code: u16,
+        message: String,
+        /// Whether the server names an object or a kind; a path that it does not serve has neither.
+        names_object: bool,
+    },
     /// The server does not know this kind.
     #[error("no matches for kind {kind:?} in version {version:?}")]
     NoMatch { kind: String, version: String },
@@ -126,9 +122,7 @@ impl Select {
 /// A connection to a cluster that ends with the command's time.
 #[derive(Clone)]
 pub(crate) struct Cluster {
-    client: kube::Client,
-    /// The address of the server, as messages name it.
-    address: String,
+    client: Client,
     pub(crate) deadline: Instant,
 }
 
@@ -140,9 +134,8 @@ impl Cluster {
     pub(crate) async fn connect(call: &Call) -> anyhow::Result<Cluster> {
         let limit = call.duration("timeout").to_std().unwrap_or_default();
         let config = connect::config(call).await?;
-        let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = kube::Client::try_from(config)?;
-        Ok(Cluster { client, address, deadline: Instant::now() + limit })
+        let client = Client::from_config(config, &settings(call))?;
+        Ok(Cluster { client, deadline: Instant::now() + limit })
     }
 
     /// The same connection with a time of its own, which begins now.
@@ -151,53 +144,8 @@ impl Cluster {
     }
 
     /// The client underneath, for engines that bring requests of their own.
-    pub(crate) fn client(&self) -> kube::Client {
+    pub(crate) fn client(&self) -> Client {
         self.client.clone()
-    }
-
-    /// A request and its answer, whatever its code.
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        query: &[(&str, String)],
-        body: Option<(&str, Vec<u8>)>,
-    ) -> Result<http::Response<Body>, ApiError> {
-        let mut uri = path.to_owned();
-        if !query.is_empty() {
-            let mut form = url::form_urlencoded::Serializer::new(String::new());
-            for (key, value) in query {
-                form.append_pair(key, value);
-            }
-            uri.push('?');
-            uri.push_str(&form.finish());
-        }
-        let mut request = Request::builder().method(method).uri(uri).header("Accept", "application/json");
-        let bytes = match body {
-            Some((kind, bytes)) => {
-                request = request.header("Content-Type", kind);
-                bytes
-            }
-            None => Vec::new(),
-        };
-        let request = request.body(Body::from(bytes)).map_err(|e| ApiError::Answer(e.to_string()))?;
-        match timeout_at(self.deadline, self.client.send(request)).await {
-            Err(_) => Err(ApiError::Deadline),
-            Ok(Err(error)) => Err(ApiError::Unreachable {
-                url: format!("{}{path}", self.address),
-                cause: self.cause(&error),
-            }),
-            Ok(Ok(answer)) => Ok(answer),
-        }
-    }
-
-    async fn read(&self, answer: http::Response<Body>) -> Result<(StatusCode, Vec<u8>), ApiError> {
-        let status = answer.status();
-        match timeout_at(self.deadline, answer.into_body().collect()).await {
-            Err(_) => Err(ApiError::Deadline),
-            Ok(Err(error)) => Err(ApiError::Broken(error.to_string())),
-            Ok(Ok(body)) => Ok((status, body.to_bytes().to_vec())),
-        }
     }
 
     /// A request for a path, answered in JSON.
@@ -208,12 +156,27 @@ impl Cluster {
         query: &[(&str, String)],
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Value, ApiError> {
-        let answer = self.send(method, path, query, body).await?;
-        let (status, bytes) = self.read(answer).await?;
-        if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|e| ApiError::Answer(e.to_string()));
+        let mut request = Request::new(method, path, query);
+        if let Some((content_type, bytes)) = body {
+            request = request.body(content_type, bytes.into());
         }
-        Err(refusal(status, &bytes))
+        let answer = fl_client::within(self.deadline, self.client.json(&request)).await;
+        answer.map(|answer| answer.body).map_err(|error| self.failure(path, error))
+    }
+
+    /// The error as `flux` words it.
+    fn failure(&self, path: &str, error: fl_client::Error) -> ApiError {
+        match error {
+            fl_client::Error::Api(error) => {
+                ApiError::Refused { code: error.code, message: error.message, names_object: error.names_object }
+            }
+            fl_client::Error::Deadline { .. } => ApiError::Deadline,
+            fl_client::Error::Transport { cause, .. } => {
+                ApiError::Unreachable { url: format!("{}{path}", self.client.address()), cause }
+            }
+            fl_client::Error::Decode { cause, .. } => ApiError::Answer(cause),
+            other => ApiError::Broken(other.to_string()),
+        }
     }
 
     /// As [`Cluster::json`], for the objects of a resource: an unknown path means an unknown kind.
@@ -226,8 +189,8 @@ impl Cluster {
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Value, ApiError> {
         self.json(method, path, query, body).await.map_err(|error| match error {
-            ApiError::Refused { code: 404, message, details, .. }
-                if details.get("name").is_none() && details.get("kind").is_none()
+            ApiError::Refused { code: 404, message, names_object }
+                if !names_object
                     || message.starts_with("404 page not found")
                     || message == "the server could not find the requested resource" =>
             {
@@ -236,27 +199,10 @@ impl Cluster {
             // flux learns what a server has before it asks for anything, so that is what fails there.
             ApiError::Unreachable { cause, .. } => ApiError::Broken(format!(
                 "failed to get server groups: Get \"{}/api\": {cause}",
-                self.address
+                self.client.address()
             )),
             other => other,
         })
-    }
-
-    /// Why there is no connection, in the words that people know from kubectl and flux.
-    fn cause(&self, error: &(dyn std::error::Error + 'static)) -> String {
-        let mut next = Some(error);
-        while let Some(cause) = next {
-            let refused = cause
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused);
-            if refused {
-                let host = self.address.split_once("://").map_or(self.address.as_str(), |(_, rest)| rest);
-                let host = host.split('/').next().unwrap_or_default();
-                return format!("dial tcp {host}: connect: connection refused");
-            }
-            next = cause.source();
-        }
-        chain(error)
     }
 
     pub(crate) async fn get(
@@ -381,22 +327,14 @@ impl Cluster {
         query: &[(&str, String)],
         mut lines: impl FnMut(&str),
     ) -> Result<(), ApiError> {
-        let answer = self.send(Method::GET, path, query, None).await?;
-        if !answer.status().is_success() {
-            let (status, bytes) = self.read(answer).await?;
-            return Err(refusal(status, &bytes));
-        }
-        let stream =
-            futures::TryStreamExt::map_err(answer.into_body().into_data_stream(), std::io::Error::other);
-        let mut reader = futures::TryStreamExt::into_async_read(stream);
-        let mut line = String::new();
+        let request = Request::new(Method::GET, path, query);
+        let mut stream = fl_client::within(self.deadline, self.client.lines(&request)).await.map_err(|error| self.failure(path, error))?;
         loop {
-            line.clear();
-            match timeout_at(self.deadline, reader.read_line(&mut line)).await {
+            match timeout_at(self.deadline, stream.next()).await {
                 Err(_) => return Err(ApiError::Deadline),
-                Ok(Err(error)) => return Err(ApiError::Broken(error.to_string())),
-                Ok(Ok(0)) => return Ok(()),
-                Ok(Ok(_)) => lines(line.trim_end_matches(['\n', '\r'])),
+                Ok(Some(Err(error))) => return Err(self.failure(path, error)),
+                Ok(None) => return Ok(()),
+                Ok(Some(Ok(line))) => lines(String::from_utf8_lossy(&line).trim_end_matches('\r')),
             }
         }
     }
@@ -451,37 +389,11 @@ fn bytes(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-fn refusal(status: StatusCode, bytes: &[u8]) -> ApiError {
-    let code = status.as_u16();
-    match serde_json::from_slice::<Value>(bytes) {
-        Ok(body) if body["kind"] == "Status" => ApiError::Refused {
-            code,
-            message: body["message"].as_str().unwrap_or_default().to_owned(),
-            details: body["details"].clone(),
-        },
-        _ => ApiError::Refused {
-            code,
-            message: match String::from_utf8_lossy(bytes).trim() {
-                "" => status.to_string(),
-                text => text.to_owned(),
-            },
-            details: Value::Null,
-        },
-    }
-}
-
-/// An error with its causes, each once.
-fn chain(error: &dyn std::error::Error) -> String {
-    let (mut text, mut next) = (error.to_string(), error.source());
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        next = cause.source();
-    }
-    text
+/// How requests are treated: `--kube-api-qps` and `--kube-api-burst` limit them.
+fn settings(call: &Call) -> Settings {
+    let qps = call.text("kube-api-qps").parse().unwrap_or_default();
+    let burst = call.text("kube-api-burst").parse().unwrap_or(300);
+    Settings { rate: Some((qps, burst)), ..Settings::default() }
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {

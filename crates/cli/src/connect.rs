@@ -40,8 +40,8 @@ pub(crate) const GLOBAL_FLAGS: &[Flag] = &[
     switch("disable-compression", "Ask for answers without compression"),
     switch("insecure-skip-tls-verify", "Do not check the API server's certificate"),
     text("tls-server-name", "Name to expect in the API server's certificate"),
-    decimal("kube-api-qps", "50", "Requests per second; accepted for compatibility"),
-    number("kube-api-burst", "300", "Requests at once; accepted for compatibility"),
+    decimal("kube-api-qps", "50", "Requests per second to the API server"),
+    number("kube-api-burst", "300", "Requests at once to the API server"),
 ];
 
 /// The kubeconfig the flags and the environment name, merged; empty when there is none.

@@ -2,11 +2,11 @@
 //!
 //! Kustomizations, Helm releases, the operator and the command line all go through here.
 //!
-//! - [`Cluster`] is one API server under one identity: discovery, requests, a budget of parallel requests.
-//!   [`Cluster::impersonating`] changes the identity.
+//! - [`Cluster`] is the objects of one API server under one identity, over [`fl_client`]. [`Cluster::impersonating`] changes the
+//!   identity.
 //! - [`ObjectRef`] and [`ObjectId`] name objects, the latter as Flux's inventory writes them ([`Inventory`]).
 //! - [`Applier`] takes wanted objects through [`Prepared`] to [`Applied`]: owner labels, normal form, stages, a dry-run of every
-//!   changed object before the first is written (one may stand for a crowd of its like), take-over from earlier field managers,
+//!   changed object before the first is written, take-over from earlier field managers,
 //!   recreation where a field is immutable.
 //! - [`Pruner`] deletes what is no longer wanted. A delete takes an [`Owned`] object, which only a proof of ownership makes;
 //!   a read that failed is [`Known::Unknown`] and proves nothing.
@@ -21,7 +21,6 @@ mod error;
 mod ignore;
 mod intact;
 mod inventory;
-mod known;
 mod managers;
 mod mask;
 mod metadata;
@@ -36,12 +35,12 @@ mod wait;
 
 pub use apply::{Applied, Applier, ApplyFailure, Force, Options, Owner, Prepared};
 pub use changes::{Action, Change, ChangeSet};
-pub use cluster::{Answer, Cluster, Delete, Observer, PatchKind, Propagation, Resource, Write};
+pub use cluster::{Cluster, Delete, Observer, Propagation};
 pub use drift::has_drifted;
-pub use error::{ApiError, Error};
+pub use error::Error;
+pub use fl_client::{Answer, ApiError, Known, Patch, Write};
 pub use ignore::{IgnoreError, IgnoreRules};
 pub use inventory::Inventory;
-pub use known::Known;
 pub use managers::{FieldManager, Operation, take_over};
 pub use mask::{Masked, mask_secret};
 pub use metadata::{annotation, annotations, any_in_metadata, label, labels, merge_metadata};

@@ -43,7 +43,6 @@ impl std::fmt::Display for PruneFailure {
 impl std::error::Error for PruneFailure {}
 
 enum Verdict {
-    Gone,
     Kept,
     Ours(Owned<ObjectRef>),
 }
@@ -74,9 +73,9 @@ impl Pruner {
 
     async fn one(&self, object: &ObjectRef) -> Result<Action, (&'static str, Error)> {
         let owned = match self.judge(object).await {
-            Known::Known(Verdict::Gone) => return Ok(Action::Deleted),
-            Known::Known(Verdict::Kept) => return Ok(Action::Skipped),
-            Known::Known(Verdict::Ours(owned)) => owned,
+            Known::Absent => return Ok(Action::Deleted),
+            Known::Present(Verdict::Kept) => return Ok(Action::Skipped),
+            Known::Present(Verdict::Ours(owned)) => owned,
             Known::Unknown(error) => return Err(("query", error)),
         };
         let options = Delete { propagation: self.propagation, dry_run: false };
@@ -85,27 +84,27 @@ impl Pruner {
         }
         // Gone or replaced since it was read: look once more, and leave a new one under the name alone unless it is ours too.
         match self.judge(object).await {
-            Known::Known(Verdict::Gone) => Ok(Action::Deleted),
-            Known::Known(Verdict::Kept) => Ok(Action::Skipped),
-            Known::Known(Verdict::Ours(owned)) => {
+            Known::Absent => Ok(Action::Deleted),
+            Known::Present(Verdict::Kept) => Ok(Action::Skipped),
+            Known::Present(Verdict::Ours(owned)) => {
                 self.cluster.delete(&owned, options).await.map(|_| Action::Deleted).map_err(|e| ("delete", e))
             }
             Known::Unknown(error) => Err(("query", error)),
         }
     }
 
-    async fn judge(&self, object: &ObjectRef) -> Known<Verdict> {
+    async fn judge(&self, object: &ObjectRef) -> Known<Verdict, Error> {
         let live = match self.cluster.get(object).await {
             Ok(Some(live)) => live,
-            Ok(None) => return Known::Known(Verdict::Gone),
+            Ok(None) => return Known::Absent,
             Err(error) => return Known::Unknown(error),
         };
         if any_in_metadata(&live, &self.keep) {
-            return Known::Known(Verdict::Kept);
+            return Known::Present(Verdict::Kept);
         }
         match Owned::by_labels(&live, &self.owner_labels) {
-            Ok(Some(owned)) => Known::Known(Verdict::Ours(owned)),
-            Ok(None) => Known::Known(Verdict::Kept),
+            Ok(Some(owned)) => Known::Present(Verdict::Ours(owned)),
+            Ok(None) => Known::Present(Verdict::Kept),
             Err(error) => Known::Unknown(error),
         }
     }

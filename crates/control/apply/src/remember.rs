@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use fl_api::ObjectMeta;
 use serde_json::Value;
 
-use crate::{Known, ObjectId, ObjectRef};
+use crate::{Error, Known, ObjectId, ObjectRef};
 
 /// Tells whether a live object is still the one that was seen, as far as an apply is concerned.
 ///
@@ -90,7 +90,7 @@ fn pairs_hash<'a>(
 /// Knows the current state of objects without asking for each: a watch of their metadata.
 pub trait LiveVersions: Send + Sync {
     /// An object's fingerprint, none when it does not exist, unknown when no watch that is current covers it.
-    fn version(&self, object: &ObjectRef) -> Known<Option<Fingerprint>>;
+    fn version(&self, object: &ObjectRef) -> Known<Fingerprint, Error>;
 }
 
 type Hash = [u8; 32];

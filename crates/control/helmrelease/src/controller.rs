@@ -92,6 +92,7 @@ impl HelmReleaseController {
     }
 
     async fn run(&self, pass: &mut Pass<HelmRelease>) -> Outcome {
+        self.watching.register(&pass.object);
         let checks = pass.object.spec.health_check_exprs.clone().unwrap_or_default();
         let health = match Health::compile(&checks) {
             Ok(health) => health,

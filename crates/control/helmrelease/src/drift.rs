@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fl_api::meta::drift::IgnoreRule;
 use fl_apply::{
     Action, ChangeSet, Cluster, Error as ClusterError, FieldManager, IgnoreRules, ObjectRef,
-    Operation as Written, PatchKind, Write, any_in_metadata, compare, mask_secret, normalize, take_over,
+    Operation as Written, Patch, Write, any_in_metadata, compare, mask_secret, normalize, take_over,
 };
 use fl_release::Release;
 use futures::StreamExt;
@@ -127,7 +127,7 @@ async fn take_back(cluster: &Cluster, target: &Target, managers: &[String]) -> R
     let patch = take_over(&live, &managers, MANAGER, &[], &[])?;
     if !patch.is_empty() {
         let write = Write { manager: MANAGER, ..Write::default() };
-        cluster.patch(&target.reference, PatchKind::Json, &Value::Array(patch), &write).await?;
+        cluster.patch(&target.reference, Patch::Json, &Value::Array(patch), &write).await?;
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ pub(crate) async fn correct(cluster: &Cluster, differences: &Differences) -> (Ch
         if let Drift::Changed(patch) = &difference.drift {
             let reference: &ObjectRef = &difference.target.reference;
             let patch: Vec<Value> = patch.iter().map(Operation::to_json).collect();
-            match cluster.patch(reference, PatchKind::Json, &Value::Array(patch), &write).await {
+            match cluster.patch(reference, Patch::Json, &Value::Array(patch), &write).await {
                 Ok(_) => changes.add(reference.clone(), Action::Configured),
                 Err(error) => {
                     let text = mask_secret(&difference.target.object, &error.to_string());

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use fl_api::helm::HelmRelease;
 use fl_apply::{Cluster, Observer};
 use fl_runtime::{
-    ApiError, ConnectError, Connection, Identity, Kind, Options, RemoteAccounts, RemoteOptions, Runtime,
+    ClientError, ConnectError, Connection, Identity, Kind, Options, RemoteAccounts, RemoteOptions, Runtime,
 };
 use serde_json::Value;
 
@@ -50,7 +50,7 @@ impl Targets {
         policy: RemoteOptions,
         default_account: String,
     ) -> Self {
-        let own = Cluster::new(runtime.cluster().client().clone()).observed_by(observer);
+        let own = Cluster::new(runtime.cluster().clone()).observed_by(observer);
         Self { own, policy, default_account, remote: Mutex::default() }
     }
 
@@ -161,16 +161,11 @@ impl Targets {
 }
 
 fn connected(runtime: &Runtime, connection: &Connection) -> Result<Cluster, ConnectError> {
-    let client = connection.cluster(&Identity::Own)?.client().clone();
-    // Who lost the right to write here has lost it there.
-    let client = match runtime.cluster().fence() {
-        Some(fence) => fence.around(client),
-        None => client,
-    };
-    Ok(Cluster::new(client).at(&connection.address()))
+    let client = connection.client(&Identity::Own, &runtime.remote_settings())?;
+    Ok(Cluster::new(client.at(&connection.address())))
 }
 
-fn unreadable(error: &ApiError, text: String) -> TargetError {
+fn unreadable(error: &ClientError, text: String) -> TargetError {
     if error.is_not_found() { TargetError::Missing(text) } else { TargetError::Unusable(text) }
 }
 

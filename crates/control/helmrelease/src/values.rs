@@ -7,7 +7,7 @@ use fl_api::helm::helm_release::ValuesReference;
 use fl_api::meta::references::ValuesKind;
 use fl_gotemplate::{Entries, Map as Table, Value as Data};
 use fl_helm::{Overrides, SetKind, Tree};
-use fl_runtime::{ApiError, Cluster, Kind};
+use fl_runtime::{ClientError, Client, Kind};
 use serde_json::{Map, Value};
 
 /// Values that could not be put together.
@@ -28,7 +28,7 @@ pub(crate) enum ValuesError {
     },
     /// The API server could not be asked.
     #[error("{0}")]
-    Api(#[from] ApiError),
+    Api(#[from] ClientError),
 }
 
 /// What a reference led to.
@@ -65,7 +65,7 @@ fn problem(reference: &ValuesReference, namespace: &str, why: impl Into<String>)
 
 /// The values of a HelmRelease.
 pub(crate) async fn resolve(
-    cluster: &Cluster,
+    cluster: &Client,
     object: &HelmRelease,
 ) -> Result<Map<String, Value>, ValuesError> {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();

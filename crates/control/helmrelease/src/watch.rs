@@ -1,13 +1,13 @@
 //! Objects of releases are watched: a change by somebody else makes the release due at once.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fl_api::Resource;
 use fl_api::helm::HelmRelease;
 use fl_apply::{Cluster, Fingerprint, ObjectId, ObjectRef, Observer};
-use fl_runtime::{Change, Key, Kind, Live, Metrics, Runtime, WatchSpec};
+use fl_runtime::{Change, Key, Live, Runtime, WatchSpec};
 use serde_json::Value;
 
 use crate::spec::Asked;
@@ -17,12 +17,13 @@ const NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// The news of a write may come before its answer: so long the answer is waited for.
 const ANSWER: Duration = Duration::from_millis(200);
 
-/// Knows which releases want to hear of changes, and which changes are the engine's own.
+/// What we wrote last to each object of a release, by uid.
+type Written = HashMap<String, Fingerprint>;
+
+/// The releases that detect drift, and what the engine itself wrote for them. Nothing is kept for other releases, nor after a release
+/// is deleted.
 pub(crate) struct Watching {
-    metrics: Metrics,
-    releases: Mutex<HashSet<Key>>,
-    /// What we wrote last, by uid.
-    own: Mutex<HashMap<String, Fingerprint>>,
+    releases: Mutex<HashMap<Key, Written>>,
 }
 
 impl std::fmt::Debug for Watching {
@@ -32,16 +33,13 @@ impl std::fmt::Debug for Watching {
 }
 
 impl Observer for Watching {
-    fn answered(&self, method: &str, status: u16) {
-        self.metrics.count_request(method, status);
-    }
-
     fn wrote(&self, object: &Value) {
-        let uid = object["metadata"]["uid"].as_str();
-        // Only objects that are watched at all.
-        let labelled = object["metadata"]["labels"].get(NAME).is_some();
-        if let (Some(uid), true, Some(print)) = (uid, labelled, Fingerprint::of(object)) {
-            self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.to_owned(), print);
+        let label = |key: &str| object["metadata"]["labels"][key].as_str();
+        let (Some(name), Some(namespace)) = (label(NAME), label(NAMESPACE)) else { return };
+        let mut releases = self.releases();
+        let Some(written) = releases.get_mut(&release(namespace, name)) else { return };
+        if let (Some(uid), Some(print)) = (object["metadata"]["uid"].as_str(), Fingerprint::of(object)) {
+            written.insert(uid.to_owned(), print);
         }
     }
 }
@@ -49,26 +47,32 @@ impl Observer for Watching {
 impl Watching {
     /// Wakes releases whose objects change. Once per process.
     pub(crate) fn start(runtime: &Runtime) -> Arc<Self> {
-        let watching = Arc::new(Watching {
-            metrics: runtime.metrics().clone(),
-            releases: Mutex::default(),
-            own: Mutex::default(),
-        });
+        let watching = Arc::new(Watching { releases: Mutex::default() });
         let (weak, own) = (Arc::downgrade(&watching), runtime.clone());
         runtime.hub().listen(Arc::new(move |change: &Change| {
             let Some(watching) = weak.upgrade() else { return };
+            if change.kind.kind() == HelmRelease::KIND && change.kind.group() == HelmRelease::GROUP {
+                if change.new.is_none() {
+                    watching.releases().remove(&change.object().key());
+                }
+                return;
+            }
             if let Some((release, print)) = watching.disturbed(change) {
                 let uid = change.object().uid().to_owned();
                 let own = own.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(ANSWER).await;
-                    if !watching.is_own(&uid, print.as_ref()) {
+                    if !watching.is_own(&release, &uid, print.as_ref()) {
                         own.graph().wake(&release);
                     }
                 });
             }
         }));
         watching
+    }
+
+    fn releases(&self) -> MutexGuard<'_, HashMap<Key, Written>> {
+        self.releases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The release whose object was changed or deleted, when it cares, and what the object is now.
@@ -78,13 +82,12 @@ impl Watching {
             return None;
         }
         let (name, namespace) = (old.label(NAME)?, old.label(NAMESPACE)?);
-        let release = Key::new(HelmRelease::GROUP, HelmRelease::KIND, namespace, name);
-        if !self.releases.lock().unwrap_or_else(PoisonError::into_inner).contains(&release) {
-            return None;
-        }
+        let release = release(namespace, name);
+        let mut releases = self.releases();
+        let written = releases.get_mut(&release)?;
         match change.new.as_deref() {
             None => {
-                self.own.lock().unwrap_or_else(PoisonError::into_inner).remove(old.uid());
+                written.remove(old.uid());
                 Some((release, None))
             }
             Some(new) => {
@@ -94,39 +97,39 @@ impl Watching {
         }
     }
 
-    fn is_own(&self, uid: &str, print: Option<&Fingerprint>) -> bool {
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        print.is_some_and(|print| own.get(uid) == Some(print))
+    fn is_own(&self, release: &Key, uid: &str, print: Option<&Fingerprint>) -> bool {
+        let releases = self.releases();
+        print.is_some_and(|print| releases.get(release).and_then(|written| written.get(uid)) == Some(print))
     }
 
-    /// Follows the objects of a release that wants its drift found, and of no other.
+    /// Notes whether a release detects drift, before anything is written for it.
+    pub(crate) fn register(&self, object: &HelmRelease) {
+        let key = release(object.own_namespace(), &object.metadata.name);
+        if object.detects_drift() {
+            self.releases().entry(key).or_default();
+        } else {
+            self.releases().remove(&key);
+        }
+    }
+
+    /// Opens watches on the objects of a release that detects drift.
     pub(crate) async fn follow(&self, runtime: &Runtime, cluster: &Cluster, object: &HelmRelease) {
-        let key =
-            Key::new(HelmRelease::GROUP, HelmRelease::KIND, object.own_namespace(), &object.metadata.name);
-        {
-            let mut releases = self.releases.lock().unwrap_or_else(PoisonError::into_inner);
-            if !object.detects_drift() {
-                releases.remove(&key);
-                return;
-            }
-            releases.insert(key);
+        if !object.detects_drift() {
+            return;
         }
         let inventory = object.status.as_ref().and_then(|status| status.inventory.as_ref());
         for entry in inventory.into_iter().flat_map(|inventory| &inventory.entries) {
             let Some(id) = ObjectId::parse(&entry.id) else { continue };
             let reference = ObjectRef { id, version: entry.v.clone() };
             // A kind that cannot be found now is looked for again with the next pass.
-            let Ok(resource) = cluster.resource(&reference).await else { continue };
-            let kind = Kind::new(
-                &resource.group,
-                &resource.version,
-                &resource.kind,
-                &resource.plural,
-                resource.namespaced,
-            );
+            let Ok(kind) = cluster.resource(&reference).await else { continue };
             runtime.hub().watch(WatchSpec::metadata(kind).labelled(NAME));
         }
     }
+}
+
+fn release(namespace: &str, name: &str) -> Key {
+    Key::new(HelmRelease::GROUP, HelmRelease::KIND, namespace, name)
 }
 
 fn spec_changed(old: &Live, new: &Live) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fl_apply::{ObjectRef, PatchKind, Write};
+use fl_apply::{ObjectRef, Patch, Write};
 use fl_release::{Status, secret_object};
 use serde_json::json;
 
@@ -115,7 +115,7 @@ async fn a_release_without_status_is_taken_over() {
     let reference = ObjectRef::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", "default", "app");
     let write = Write { subresource: "status", force: false, ..MANAGER };
     let forgotten = json!({"status": {"history": null, "lastAttemptedReleaseAction": null}});
-    world.cluster.patch(&reference, PatchKind::Merge, &forgotten, &write).await.expect("forgotten");
+    world.cluster.patch(&reference, Patch::Merge, &forgotten, &write).await.expect("forgotten");
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.apply(json!({}), "2").await;
     let object = world.settled("2").await;

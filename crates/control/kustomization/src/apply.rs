@@ -12,7 +12,6 @@ use fl_apply::{
 use fl_runtime::{Conditions as _, EventKind, Pass, Reconciled as _};
 use tokio::time::Instant;
 
-use crate::alike::Template;
 use crate::annotations;
 use crate::build::{Built, is_encrypted_secret};
 use crate::controller::{KustomizationController, NAMES};
@@ -131,17 +130,10 @@ impl KustomizationController {
             return Err(error(reasons::RECONCILIATION_FAILED, message));
         }
         let (applied, jobs) = {
-            let mut applier = self.applier(pass, plan, target);
-            let template = old.is_empty().then(|| Template::of(&pass.object, revision));
-            applier.accepted_alike = template.is_some_and(|template| self.accepted.has(template));
+            let applier = self.applier(pass, plan, target);
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
-            let result = applier.apply(&prepared).await;
-            if let Some(template) = template {
-                let all_new = result.as_ref().is_ok_and(|a| a.changes().are_all(Action::Created));
-                self.accepted.note(template, all_new);
-            }
-            let applied = result.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
+            let applied = applier.apply(&prepared).await.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
             self.tell_ignored(pass, built, &prepared);
             (applied, jobs_with_ttl(prepared.objects()))
         };

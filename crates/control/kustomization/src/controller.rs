@@ -15,7 +15,6 @@ use fl_runtime::{
 use fl_types::ObjectReference;
 use tokio::time::Instant;
 
-use crate::alike::Accepted;
 use crate::apply::Failure;
 use crate::build::{BuildCache, Built, KeyMaterial, Request, Tree, Trees, build, check_path};
 use crate::dereference::{self, NoSource, Unready};
@@ -44,7 +43,6 @@ pub struct KustomizationController {
     resolver: Resolver,
     trees: Trees,
     builds: BuildCache,
-    pub(crate) accepted: Accepted,
     started: Instant,
     /// Those that came before the first artifact of their source, and when.
     newcomers: Mutex<HashMap<Key, Instant>>,
@@ -75,7 +73,6 @@ impl KustomizationController {
             resolver: Resolver::new(runtime),
             trees: Trees::new(artifacts),
             builds: BuildCache::default(),
-            accepted: Accepted::default(),
             started: Instant::now(),
             newcomers: Mutex::default(),
             options,

@@ -11,7 +11,7 @@ use fl_api::meta::references::ValuesKind;
 use fl_api::source::ExternalArtifact;
 use fl_cel::Expression;
 use fl_runtime::{
-    ApiError, Conditions as _, Hub, Key, Kind, Reconciled as _, ResolveError, Resolver, Runtime, WatchSpec,
+    ClientError, Conditions as _, Hub, Key, Kind, Reconciled as _, ResolveError, Resolver, Runtime, WatchSpec,
 };
 use fl_types::Secret;
 use serde_json::Value;
@@ -120,7 +120,7 @@ pub(crate) async fn dependencies(
 }
 
 /// Another Kustomization: from the watch that has our own writes at once, from the server when it is not there.
-async fn other(runtime: &Runtime, namespace: &str, name: &str) -> Result<Value, ApiError> {
+async fn other(runtime: &Runtime, namespace: &str, name: &str) -> Result<Value, ClientError> {
     let kind = Kind::of::<Kustomization>();
     let store = Hub::watch(runtime.hub(), WatchSpec::full(kind.clone()));
     if let Some(live) = store.get(namespace, name) {
@@ -181,7 +181,7 @@ pub(crate) async fn secret_data(
     runtime: &Runtime,
     namespace: &str,
     name: &str,
-) -> Result<BTreeMap<String, Secret<Vec<u8>>>, ApiError> {
+) -> Result<BTreeMap<String, Secret<Vec<u8>>>, ClientError> {
     let secret = runtime.cluster().get(&Kind::secret(), Some(namespace), name).await?;
     let data = secret["data"].as_object().into_iter().flatten();
     Ok(data

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fl_api::Resource as _;
 use fl_api::kustomize::Kustomization;
 use fl_apply::{ChangeSet, Cluster, Fingerprint, Inventory, Known, LiveVersions, ObjectId, ObjectRef};
-use fl_runtime::{Change, EventKind, Key, Kind, Live, Pass, Runtime, Store, WatchSpec};
+use fl_runtime::{Change, EventKind, Key, Live, Pass, Runtime, Store, WatchSpec};
 use tokio::time::Instant;
 
 use crate::apply::SharedRemembered;
@@ -99,15 +99,7 @@ impl Drift {
                 continue;
             }
             // The kind was applied a moment ago, so its place is known without a request.
-            let resource = futures_now(cluster.resource(object));
-            let Some(Ok(resource)) = resource else { continue };
-            let kind = Kind::new(
-                &resource.group,
-                &resource.version,
-                &resource.kind,
-                &resource.plural,
-                resource.namespaced,
-            );
+            let Some(Ok(kind)) = futures_now(cluster.resource(object)) else { continue };
             let store = self.runtime.hub().watch(WatchSpec::metadata(kind).labelled(NAME));
             self.stores.lock().unwrap_or_else(PoisonError::into_inner).insert(id, store);
         }
@@ -213,13 +205,13 @@ fn owner_of(live: Option<&Live>) -> Option<Key> {
 }
 
 impl LiveVersions for Drift {
-    fn version(&self, object: &ObjectRef) -> Known<Option<Fingerprint>> {
+    fn version(&self, object: &ObjectRef) -> Known<Fingerprint, fl_apply::Error> {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let id = (object.id.group.clone(), object.id.kind.clone());
         match stores.get(&id).filter(|s| s.synced()) {
             Some(store) => {
                 let live = store.get(&object.id.namespace, &object.id.name);
-                Known::Known(live.map(|l| Fingerprint::of_meta(l.meta())))
+                live.map_or(Known::Absent, |live| Known::Present(Fingerprint::of_meta(live.meta())))
             }
             None => Known::Unknown(fl_apply::Error::Timeout("no watch covers the kind yet".to_owned())),
         }

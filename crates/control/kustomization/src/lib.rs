@@ -12,7 +12,6 @@
 //! and unchanged cost no request. A build that fetched remote bases is made anew on every interval, as nobody else tells when they
 //! change.
 
-mod alike;
 mod annotations;
 mod apply;
 mod build;

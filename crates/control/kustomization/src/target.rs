@@ -1,11 +1,11 @@
 //! The cluster a Kustomization applies to, and as whom.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use fl_api::kustomize::Kustomization;
-use fl_apply::{Cluster, Observer};
-use fl_runtime::{Connection, Identity, Metrics, Reconciled as _, RemoteAccounts, RemoteOptions, Runtime};
+use fl_apply::Cluster;
+use fl_runtime::{Connection, Identity, Reconciled as _, RemoteAccounts, RemoteOptions, Runtime};
 
 use crate::Options;
 use crate::dereference::secret_data;
@@ -27,19 +27,9 @@ pub(crate) struct Target {
     pub(crate) local: bool,
 }
 
-/// Counts requests.
-struct Counter(Metrics);
-
-impl Observer for Counter {
-    fn answered(&self, method: &str, status: u16) {
-        self.0.count_request(method, status);
-    }
-}
-
 impl Targets {
     pub(crate) fn new(runtime: &Runtime) -> Self {
-        let counter = Arc::new(Counter(runtime.metrics().clone()));
-        let local = Cluster::new(runtime.cluster().client().clone()).observed_by(counter);
+        let local = Cluster::new(runtime.cluster().clone());
         Targets { runtime: runtime.clone(), local, remote: Mutex::default() }
     }
 
@@ -97,13 +87,9 @@ impl Targets {
     }
 
     fn connect(&self, connection: &Connection, identity: &Identity) -> Result<Cluster, String> {
-        let cluster = connection.cluster(identity).map_err(|e| e.to_string())?;
-        // Who lost the right to write here has lost it there.
-        let client = match self.runtime.cluster().fence() {
-            Some(fence) => fence.around(cluster.client().clone()),
-            None => cluster.client().clone(),
-        };
-        Ok(Cluster::new(client).at(&connection.address()))
+        let settings = self.runtime.remote_settings();
+        let client = connection.client(identity, &settings).map_err(|e| e.to_string())?;
+        Ok(Cluster::new(client.at(&connection.address())))
     }
 
     fn kept(&self, id: &[u8; 32]) -> Option<Cluster> {

@@ -208,7 +208,7 @@ fn a_kind_that_is_away_is_not_forgotten() {
         world.until("Kustomization", "app", |o| entries(o) == 1).await;
         let widgets = Kind::new("example.com", "v1", "Widget", "widgets", true);
         let gone = world.user.get(&widgets, Some(NAMESPACE), "w").await;
-        assert!(gone.as_ref().is_err_and(fl_runtime::ApiError::is_not_found), "{gone:?}");
+        assert!(gone.as_ref().is_err_and(fl_runtime::ClientError::is_not_found), "{gone:?}");
     });
 }
 

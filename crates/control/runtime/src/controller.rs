@@ -11,11 +11,11 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::cluster::ApiError;
+use fl_client::Error as ClientError;
 use crate::failure::{EventKind, Next, Outcome};
 use crate::graph::Edge;
 use crate::hub::{Change, Live, Store, WatchSpec};
-use crate::kind::{Key, Kind};
+use fl_client::{Key, Kind};
 use crate::log::Log;
 use crate::object::{FINALIZER, REQUESTED_AT, Reconciled};
 use crate::pass::{self, Pass, Progress};
@@ -226,7 +226,7 @@ impl<R: Reconciler> Controller<R> {
 }
 
 /// A write that did not get through.
-fn lost(log: &Log, error: &ApiError) -> Outcome {
+fn lost(log: &Log, error: &ClientError) -> Outcome {
     if error.is_not_found() {
         return Outcome::never();
     }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 use tokio::time::Instant;
 
-use crate::cluster::{ApiError, Cluster, Fence, Write};
-use crate::kind::Kind;
+use fl_client::{Error as ClientError, Client, Fence, Write};
+use fl_client::Kind;
 use crate::log::Log;
-use crate::stop::Stop;
+use fl_client::Stop;
 
 /// How long a lease holds without being renewed, how often it is, and what becomes of it.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub fn lease_name(controller: &str, label_selector: &str) -> String {
 /// A lease held or wanted.
 #[derive(Debug)]
 pub struct Election {
-    cluster: Cluster,
+    cluster: Client,
     namespace: String,
     name: String,
     identity: String,
@@ -60,7 +60,7 @@ pub struct Election {
 
 impl Election {
     pub fn new(
-        cluster: Cluster,
+        cluster: Client,
         namespace: &str,
         name: &str,
         identity: &str,
@@ -134,7 +134,7 @@ impl Election {
     }
 
     /// Our clock begins before the request, theirs after it: we are out before anybody can be in.
-    async fn try_once(&mut self) -> Result<bool, ApiError> {
+    async fn try_once(&mut self) -> Result<bool, ClientError> {
         let began = Instant::now();
         let ours = self.attempt().await?;
         if ours {
@@ -144,7 +144,7 @@ impl Election {
     }
 
     /// Takes or renews the lease; `false` while somebody else has it.
-    async fn attempt(&mut self) -> Result<bool, ApiError> {
+    async fn attempt(&mut self) -> Result<bool, ClientError> {
         let kind = Kind::lease();
         let now = micro(jiff::Timestamp::now());
         let seconds = self.times.lease.as_secs();
@@ -192,7 +192,7 @@ impl Election {
         self.put(&lease).await
     }
 
-    async fn release(&mut self) -> Result<bool, ApiError> {
+    async fn release(&mut self) -> Result<bool, ClientError> {
         let mut lease = self.cluster.get(&Kind::lease(), Some(&self.namespace), &self.name).await?;
         if lease["spec"]["holderIdentity"] != self.identity.as_str() {
             return Ok(false);
@@ -204,7 +204,7 @@ impl Election {
     }
 
     /// Replaces the lease on top of the version we read: of two, one wins.
-    async fn put(&self, lease: &Value) -> Result<bool, ApiError> {
+    async fn put(&self, lease: &Value) -> Result<bool, ClientError> {
         let kind = Kind::lease();
         match self.cluster.replace(&kind, Some(&self.namespace), &self.name, lease, &Write::default()).await {
             Ok(_) => Ok(true),

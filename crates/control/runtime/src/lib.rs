@@ -16,7 +16,6 @@
 
 mod artifact;
 mod backoff;
-mod cluster;
 pub mod conditions;
 mod controller;
 pub mod election;
@@ -25,7 +24,6 @@ mod failure;
 mod gates;
 mod graph;
 mod hub;
-mod kind;
 pub mod log;
 mod metrics;
 mod object;
@@ -39,23 +37,21 @@ mod runtime;
 mod scrape;
 pub mod serve;
 mod slot;
-mod stop;
 mod wake;
 
 pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile, STATUS_FOLLOWS};
 pub use backoff::Backoff;
-pub use cluster::{
-    ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Identity, Known, Patch,
-    RemoteAccounts, RemoteError, RemoteOptions, Write,
-};
 pub use conditions::Conditions;
 pub use controller::{End, Names, Reconciler};
 pub use events::{About, EventSink, HttpSink, Notification, Recorder};
+pub use fl_client::{
+    Client, ConnectError, ConnectOptions, Connection, Delete, Error as ClientError, Fence, Identity, Key, Kind, Known,
+    Patch, RemoteAccounts, RemoteError, RemoteOptions, Stop, Write,
+};
 pub use failure::{EventKind, Failure, FailureKind, Next, Outcome};
 pub use gates::{FeatureGates, GateError};
 pub use graph::{Edge, Graph, On, Waker};
 pub use hub::{Change, Content, Hub, Listener, Live, News, Store, WatchSpec};
-pub use kind::{Key, Kind};
 pub use log::Log;
 pub use metrics::{Described, FAMILIES, Metrics};
 pub use object::{FINALIZER, REQUESTED_AT, Reconciled, Source, StatusHead};
@@ -66,4 +62,3 @@ pub use queue::WorkQueue;
 pub use resolve::{ResolveError, ResolvedSource, Resolver};
 pub use runtime::Runtime;
 pub use slot::idle;
-pub use stop::Stop;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::kind::Key;
+use fl_client::Key;
 
 /// Ten buckets spread exponentially over 10 ms to 30 min, as Flux's.
 const DURATION_BUCKETS: [f64; 10] = [
@@ -222,11 +222,6 @@ impl Metrics {
         self.set(&ACTIVE_WORKERS, running as f64, &[("controller", controller)]);
     }
 
-    /// Counts a request to an API server.
-    pub fn count_request(&self, method: &str, code: u16) {
-        self.add(&REQUESTS, 1.0, &[("code", &code.to_string()), ("method", method)]);
-    }
-
     /// The text Prometheus reads.
     pub fn render(&self) -> String {
         let families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,6 +247,13 @@ impl Metrics {
             }
         }
         out
+    }
+}
+
+impl fl_client::Observer for Metrics {
+    /// Counts a request to an API server.
+    fn answered(&self, method: &str, status: u16) {
+        self.add(&REQUESTS, 1.0, &[("code", &status.to_string()), ("method", method)]);
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Options {
     pub graceful_shutdown_timeout: Duration,
     /// Tries of an artifact's download.
     pub http_retry: u32,
+    /// Requests per second and at once to API servers that objects name: `--kube-api-qps`, `--kube-api-burst`.
+    pub remote_rate: Option<(f32, u32)>,
     /// Fixes all randomness; for tests.
     pub seed: Option<u64>,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             runtime_namespace: "flux-system".to_owned(),
             graceful_shutdown_timeout: Duration::from_secs(600),
             http_retry: 9,
+            remote_rate: None,
             seed: None,
         }
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::cluster::{ApiError, Cluster};
+use fl_client::{Error as ClientError, Client};
 use crate::events::About;
 use crate::failure::EventKind;
-use crate::kind::{Key, Kind};
+use fl_client::{Key, Kind};
 use crate::log::Log;
 use crate::object::Reconciled;
 use crate::patch::Writer;
@@ -58,7 +58,7 @@ impl<T: Reconciled> Pass<T> {
     }
 
     /// The engine's own connection.
-    pub fn cluster(&self) -> &Cluster {
+    pub fn cluster(&self) -> &Client {
         self.runtime.cluster()
     }
 
@@ -86,7 +86,7 @@ impl<T: Reconciled> Pass<T> {
     }
 
     /// Writes the status now. For what must survive a crash; everything else waits for the end of the pass.
-    pub async fn save(&mut self) -> Result<(), ApiError> {
+    pub async fn save(&mut self) -> Result<(), ClientError> {
         self.progress.pending.lock().unwrap_or_else(PoisonError::into_inner).take();
         let status = self.object.status_value();
         let mut writer = self.writer.lock().await;
@@ -98,7 +98,7 @@ impl<T: Reconciled> Pass<T> {
     }
 
     /// Writes labels, annotations and finalizers now.
-    pub async fn save_metadata(&mut self) -> Result<(), ApiError> {
+    pub async fn save_metadata(&mut self) -> Result<(), ClientError> {
         let meta = serde_json::to_value(self.object.meta()).unwrap_or_default();
         let mut writer = self.writer.lock().await;
         if let Some(object) = writer.metadata(self.runtime.cluster(), &meta).await? {

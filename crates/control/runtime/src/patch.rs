@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{ApiError, Cluster, Patch, Write};
+use fl_client::{Error as ClientError, Client, Patch, Write};
 use crate::conditions;
-use crate::kind::Kind;
+use fl_client::Kind;
 
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -90,12 +90,12 @@ impl Writer {
         self.resource_version = object["metadata"]["resourceVersion"].clone();
     }
 
-    async fn look_again(&mut self, cluster: &Cluster) -> Result<(), ApiError> {
+    async fn look_again(&mut self, cluster: &Client) -> Result<(), ClientError> {
         let (namespace, name) = self.place();
         let fresh = cluster.get(&self.kind, namespace.as_deref(), &name).await?;
         // The name was given to another object meanwhile; ours is gone.
         if fresh["metadata"]["uid"] != self.before["metadata"]["uid"] {
-            return Err(ApiError::not_found(&self.kind, &name));
+            return Err(ClientError::not_found(&self.kind, &name));
         }
         self.seen(&fresh);
         Ok(())
@@ -104,9 +104,9 @@ impl Writer {
     /// Sends what we changed in `metadata` (labels, annotations, finalizers) until it is `after`. Answers the object as it is then.
     pub(crate) async fn metadata(
         &mut self,
-        cluster: &Cluster,
+        cluster: &Client,
         after: &Value,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Value>, ClientError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
         let before = &self.before["metadata"];
@@ -155,7 +155,7 @@ impl Writer {
     }
 
     /// The same for a fresh object, in one piece. `None` when it is not fresh any more, or may only be patched.
-    async fn put_metadata(&mut self, cluster: &Cluster, after: &Value) -> Result<Option<Value>, ApiError> {
+    async fn put_metadata(&mut self, cluster: &Client, after: &Value) -> Result<Option<Value>, ClientError> {
         let Some(mut object) = self.fresh.take() else { return Ok(None) };
         for field in MAPS.into_iter().chain(["finalizers"]) {
             let Some(metadata) = object["metadata"].as_object_mut() else { return Ok(None) };
@@ -180,10 +180,10 @@ impl Writer {
     /// Puts the object, or says `None` when somebody wrote meanwhile, or we may patch only.
     async fn put(
         &self,
-        cluster: &Cluster,
+        cluster: &Client,
         object: &Value,
         subresource: &str,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Value>, ClientError> {
         let (namespace, name) = self.place();
         let write = Write::by(self.field_manager).to(subresource);
         match cluster.replace(&self.kind, namespace.as_deref(), &name, object, &write).await {
@@ -196,9 +196,9 @@ impl Writer {
     /// Sends what we changed in `status`, in one request, until it is `ours`. Answers the object as it is then.
     pub(crate) async fn status(
         &mut self,
-        cluster: &Cluster,
+        cluster: &Client,
         mut ours: Value,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Value>, ClientError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
         keep_times(&mut ours, &self.before["status"]);

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
-use crate::kind::Key;
+use fl_client::Key;
 
 /// An object is not looked at more often than this on a timer's account.
 const MIN_DELAY: Duration = Duration::from_millis(100);

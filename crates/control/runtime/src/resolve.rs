@@ -15,10 +15,10 @@ use fl_types::{ObjectReference, api_group};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::cluster::ApiError;
+use fl_client::Error as ClientError;
 use crate::graph::Edge;
 use crate::hub::{Live, News, Store, WatchSpec};
-use crate::kind::{Key, Kind};
+use fl_client::{Key, Kind};
 use crate::runtime::Runtime;
 
 /// How much later than its consumer a source may be seen.
@@ -36,10 +36,10 @@ pub enum ResolveError {
     GateClosed(String),
     /// No such object.
     #[error("{0}")]
-    NotFound(ApiError),
+    NotFound(ClientError),
     /// Nobody could be asked.
     #[error("{0}")]
-    Unavailable(ApiError),
+    Unavailable(ClientError),
     /// A foreign kind that owns no artifact.
     #[error("no artifact resource found for {0}")]
     NoArtifactResource(Key),
@@ -200,7 +200,7 @@ impl Resolver {
                 .map(Arc::new)
                 .map_err(|e| ResolveError::Malformed(format!("{key}: {e}"))),
             Err(error) if error.is_not_found() => {
-                Err(ResolveError::NotFound(ApiError::absent(kind, key.name())))
+                Err(ResolveError::NotFound(ClientError::absent(kind, key.name())))
             }
             Err(error) => Err(ResolveError::Unavailable(error)),
         }

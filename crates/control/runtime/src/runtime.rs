@@ -6,18 +6,18 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::cluster::{Cluster, Connection};
+use fl_client::{Client, Connection, Limits, Settings};
 use crate::controller::{self, Controller, Driver, Reconciler};
 use crate::events::Recorder;
 use crate::graph::Graph;
 use crate::hub::{Change, Hub, WatchSpec};
-use crate::kind::Kind;
+use fl_client::Kind;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::scrape;
-use crate::stop::Stop;
+use fl_client::Stop;
 use crate::wake;
 
 /// Clones share everything.
@@ -27,7 +27,7 @@ pub struct Runtime {
 }
 
 struct Inner {
-    cluster: Cluster,
+    cluster: Client,
     connection: Option<Connection>,
     hub: Hub,
     graph: Arc<Graph>,
@@ -50,14 +50,17 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// Must be called inside a tokio runtime. `connection` is needed where controllers act in others' names.
     pub fn new(
-        cluster: Cluster,
+        cluster: Client,
         connection: Option<Connection>,
         options: Options,
         stop: Stop,
         log: Log,
     ) -> Self {
         let metrics = Metrics::default();
-        let cluster = cluster.with_metrics(metrics.clone());
+        let cluster = cluster.reconfigured(|settings| {
+            settings.observer = Some(Arc::new(metrics.clone()));
+            settings.stop = Some(stop.clone());
+        });
         let hub = Hub::new(cluster.clone(), options.namespace.clone(), stop.clone(), log.clone());
         let pressure = Pressure::default();
         let recorder = Recorder::start(&cluster, &pressure, &stop, log.clone());
@@ -88,8 +91,14 @@ impl Runtime {
         runtime
     }
 
-    pub fn cluster(&self) -> &Cluster {
+    pub fn cluster(&self) -> &Client {
         &self.inner.cluster
+    }
+
+    /// How requests to API servers that objects name are treated: like our own, but within tighter limits.
+    pub fn remote_settings(&self) -> Settings {
+        let rate = self.options().remote_rate;
+        Settings { limits: Limits::REMOTE, rate, ..self.cluster().settings().clone() }
     }
 
     /// How the engine is connected; to make clients in other names.

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-use crate::stop::Stop;
+use fl_client::Stop;
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 

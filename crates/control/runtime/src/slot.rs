@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::stop::Stop;
+use fl_client::Stop;
 
 /// So many passes may wait for each one that may work. Each holds its objects in memory meanwhile.
 const WAITING_PER_SLOT: usize = 16;

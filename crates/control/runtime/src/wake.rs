@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::graph::On;
 use crate::hub::{Change, Live};
-use crate::kind::Key;
+use fl_client::Key;
 
 /// What consumers compare: other changes of an artifact do not concern them.
 fn artifact(live: Option<&Live>) -> Option<Vec<String>> {
@@ -102,7 +102,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::Kind;
+    use fl_client::Kind;
 
     fn source(revision: Option<&str>, ready: &str) -> Option<Arc<Live>> {
         let mut value = json!({

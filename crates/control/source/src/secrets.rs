@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use fl_api::meta::references::LocalObjectReference;
 use fl_http::{ClientCertificate, Proxy};
-use fl_runtime::{ApiError, Cluster, Edge, Kind};
+use fl_runtime::{ClientError, Client, Edge, Kind};
 use fl_types::Secret;
 use serde_json::Value;
 
@@ -61,13 +61,13 @@ pub fn edges<'a>(
 }
 
 /// Reads a Secret; the error is the server's.
-pub async fn read(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, ApiError> {
+pub async fn read(cluster: &Client, namespace: &str, name: &str) -> Result<SecretData, ClientError> {
     let value = cluster.get(&Kind::secret(), Some(namespace), name).await?;
     Ok(SecretData::from_value(namespace, name, &value))
 }
 
 /// Reads a Secret; the error says which.
-pub async fn read_named(cluster: &Cluster, namespace: &str, name: &str) -> Result<SecretData, String> {
+pub async fn read_named(cluster: &Client, namespace: &str, name: &str) -> Result<SecretData, String> {
     read(cluster, namespace, name).await.map_err(|error| {
         if error.is_not_found() {
             format!("secret '{namespace}/{name}' not found")
@@ -150,7 +150,7 @@ pub fn certificates(secret: &SecretData) -> Result<Tls, String> {
 
 /// The pull secrets of a service account, all of which must be there.
 pub async fn pull_secrets(
-    cluster: &Cluster,
+    cluster: &Client,
     namespace: &str,
     account: &str,
 ) -> Result<Vec<SecretData>, String> {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use fl_api::CrdSet;
 use fl_apiserver::{ApiServer, User};
+use fl_client::Settings;
 use fl_runtime::log::{Encoding, Level, Log, configure};
-use fl_runtime::{ApiError, Cluster, Kind, Options, Patch, Runtime, Stop, Write};
+use fl_runtime::{ClientError, Client, Kind, Options, Patch, Runtime, Stop, Write};
 use fl_source::bucket::Buckets;
 use fl_source::git::GitRepositories;
 use fl_source::oci::OciRepositories;
@@ -31,7 +32,7 @@ pub struct World {
     pub store: Store,
     pub runtime: Runtime,
     /// The user's own connection; no faults on it.
-    pub user: Cluster,
+    pub user: Client,
     stop: Stop,
     _directory: Option<tempfile::TempDir>,
 }
@@ -156,11 +157,11 @@ impl World {
     }
 
     /// The same where a refusal is expected.
-    pub async fn try_apply(&self, object: Value) -> Result<Value, ApiError> {
+    pub async fn try_apply(&self, object: Value) -> Result<Value, ClientError> {
         let kind = kind(object["kind"].as_str().expect("a kind"));
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE).to_owned();
         let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
-        let write = Write { field_manager: "user", force: true, ..Write::default() };
+        let write = Write { manager: "user", force: true, ..Write::default() };
         self.user.patch(&kind, Some(&namespace), &name, Patch::Apply, &object, &write).await
     }
 
@@ -249,12 +250,12 @@ pub fn condition(object: &Value, kind: &str) -> Value {
     list.into_iter().flatten().find(|c| c["type"] == kind).cloned().unwrap_or_default()
 }
 
-fn client(server: &ApiServer, faults: Option<&Faults>) -> Cluster {
+fn client(server: &ApiServer, faults: Option<&Faults>) -> Client {
     let service = server.service(User::superuser("engine"));
-    Cluster::new(match faults {
-        Some(faults) => kube::Client::new(faults.layer(service), NAMESPACE),
-        None => kube::Client::new(service, NAMESPACE),
-    })
+    match faults {
+        Some(faults) => Client::over(faults.layer(service), &Settings::default()),
+        None => Client::over(service, &Settings::default()),
+    }
 }
 
 fn kind(name: &str) -> Kind {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fl_apiserver::{ApiServer, User};
 use fl_runtime::election::{Election, Times};
-use fl_runtime::{Cluster, Fence, Kind, Log, Stop, Write};
+use fl_runtime::{Client, Fence, Kind, Log, Stop, Write};
 use fl_sim::{Action, Faults, Rule, When};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -17,19 +17,19 @@ fn run(test: impl Future<Output = ()>) {
 
 struct Process {
     faults: Faults,
-    cluster: Cluster,
+    cluster: Client,
     election: Election,
 }
 
 fn process(server: &ApiServer, name: &str) -> Process {
     let faults = Faults::new(7);
     let client = kube::Client::new(faults.layer(server.service(User::superuser("engine"))), "default");
-    let cluster = Cluster::new(client).fenced(&Fence::default());
+    let cluster = Client::new(client).reconfigured(|settings| settings.fence = Some(Fence::default()));
     let election = Election::new(cluster.clone(), "default", "lease", name, Times::default(), Log::default());
     Process { faults, cluster, election }
 }
 
-async fn write(cluster: &Cluster, name: &str) -> Result<(), String> {
+async fn write(cluster: &Client, name: &str) -> Result<(), String> {
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
     let made = cluster.create(&Kind::config_map(), Some("default"), &map, &Write::by("test")).await;

@@ -1,9 +1,8 @@
 //! From wanted objects to applied ones.
 
-mod alike;
+mod dry_run;
 mod options;
 mod plan;
-mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -30,22 +29,6 @@ const NO_VERSION: &str = "1";
 type Done = (Change, Option<Sight>);
 type Written = Result<Done, String>;
 
-/// Why a stage ended early.
-enum Refusal {
-    /// Nothing of it was written.
-    Untouched(Vec<String>),
-    /// A part of it was.
-    Midway(Vec<String>),
-}
-
-impl Refusal {
-    fn into_errors(self) -> Vec<String> {
-        match self {
-            Refusal::Untouched(errors) | Refusal::Midway(errors) => errors,
-        }
-    }
-}
-
 /// Applies objects for one owner.
 #[derive(Clone)]
 pub struct Applier {
@@ -61,8 +44,6 @@ pub struct Applier {
     pub remembered: Option<Arc<Remembered>>,
     /// Knows versions without a request.
     pub versions: Option<Arc<dyn LiveVersions>>,
-    /// Whether objects like these were tried and written a moment ago, so that new ones need no trial of their own.
-    pub accepted_alike: bool,
 }
 
 impl std::fmt::Debug for Applier {
@@ -89,7 +70,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The object as it is sent. It is tried, written and remembered by it.
+    /// The object as it is sent: in the dry-run, in the write, and as the key of what is known to be current.
     fn text(&self) -> &Bytes {
         self.text.get_or_init(|| Bytes::from(self.object.to_string()))
     }
@@ -173,7 +154,6 @@ impl Applier {
             before: Inventory::default(),
             remembered: None,
             versions: None,
-            accepted_alike: false,
         }
     }
 
@@ -201,8 +181,8 @@ impl Applier {
         Ok(Prepared { objects: items })
     }
 
-    /// Applies stage by stage. Within a stage every object is tried first, and nothing is written unless all pass; where objects
-    /// like them passed a moment ago, what is new is written at once, and taken back when one of them does not pass.
+    /// Applies stage by stage. Within a stage every changed object passes a server-side dry-run first, and nothing is written unless
+    /// all of them pass.
     ///
     /// # Errors
     /// Everything that is wrong in the first stage that fails; earlier stages stay applied.
@@ -262,12 +242,8 @@ impl Applier {
     }
 
     async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {
-        let written = if self.accepted_alike && stage == Stage::Rest {
-            self.write_alike(items).await
-        } else {
-            self.write_tried(items).await.map_err(Refusal::into_errors)
-        };
-        let (changes, live): (Vec<Change>, Vec<Option<Sight>>) = written?.into_iter().unzip();
+        let (changes, live): (Vec<Change>, Vec<Option<Sight>>) =
+            self.validate_and_write(items).await?.into_iter().unzip();
         let live: Vec<Sight> = live.into_iter().flatten().collect();
         let waited: Vec<ObjectRef> = changes.iter().map(|c| c.object.clone()).collect();
         let fresh = changes.iter().any(|c| c.action.is_change());
@@ -289,16 +265,17 @@ impl Applier {
         Ok(())
     }
 
-    /// Tries all, then writes all. The first of them, when it is new, is its own trial.
-    async fn write_tried(&self, items: &[Item]) -> Result<Vec<Done>, Refusal> {
+    /// Validates all with dry-runs, then writes all. The first one needs no dry-run when it is new: it is written first, and when
+    /// that fails nothing has been written.
+    async fn validate_and_write(&self, items: &[Item]) -> Result<Vec<Done>, Vec<String>> {
         let mut planned = Vec::with_capacity(items.len());
         let mut errors = Vec::new();
         let first = match items.first() {
-            Some(first) => self.untried(first).await,
+            Some(first) => self.new_target(first).await,
             None => None,
         };
-        let (untried, tried) = items.split_at(usize::from(first.is_some()));
-        for result in self.plan_all(tried, plan::Mode::Apply).await {
+        let (first_item, others) = items.split_at(usize::from(first.is_some()));
+        for result in self.plan_all(others, plan::Mode::Apply).await {
             match result {
                 Ok(plan) => planned.push(plan),
                 Err(error) => errors.push(error),
@@ -306,23 +283,23 @@ impl Applier {
         }
         if !errors.is_empty() {
             // Whoever mends the others wants to know about the first one too.
-            let more = self.plan_all(untried, plan::Mode::Apply).await.into_iter().filter_map(Result::err);
-            return Err(Refusal::Untouched(more.chain(errors).collect()));
+            let more = self.plan_all(first_item, plan::Mode::Apply).await.into_iter().filter_map(Result::err);
+            return Err(more.chain(errors).collect());
         }
-        let mut work: VecDeque<(&Item, Planned)> = tried.iter().zip(planned).collect();
+        let mut work: VecDeque<(&Item, Planned)> = others.iter().zip(planned).collect();
         let mut done = Vec::with_capacity(items.len());
-        if let (Some(target), Some(item)) = (first, untried.first()) {
+        if let (Some(target), Some(item)) = (first, first_item.first()) {
             match self.create(item, target).await {
                 Ok(Some((change, object))) => done.push((change, Some(object))),
-                // Nothing is written yet, so it is tried like the others.
+                // Nothing is written yet, so it is validated like the others.
                 Ok(None) | Err(_) => {
-                    for planned in self.plan_all(untried, plan::Mode::Apply).await {
-                        work.push_front((item, planned.map_err(|e| Refusal::Untouched(vec![e]))?));
+                    for planned in self.plan_all(first_item, plan::Mode::Apply).await {
+                        work.push_front((item, planned.map_err(|e| vec![e])?));
                     }
                 }
             }
         }
-        self.write_all(work, &mut done).await.map_err(Refusal::Midway)?;
+        self.write_all(work, &mut done).await?;
         Ok(done)
     }
 
@@ -335,7 +312,7 @@ impl Applier {
             if order::is_custom_resource_definition(&item.target.id)
                 && let Some(group) = item.object.pointer("/spec/group").and_then(Value::as_str)
             {
-                self.cluster.forget_kinds(group);
+                self.cluster.client().invalidate_discovery(group);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::ignore::{Resolution, resolve};
 use crate::intact::is_intact;
 use crate::managers::{migrate, take_over};
 use crate::{
-    Action, ApiError, Change, Delete, Error, Fingerprint, Force, Known, ObjectRef, Owned, PatchKind, Write,
+    Action, ApiError, Change, Delete, Error, Fingerprint, Force, Known, ObjectRef, Owned, Patch, Write,
     any_in_metadata, has_drifted,
 };
 
@@ -154,9 +154,9 @@ impl Applier {
         Ok(Planned { target, verdict, live: Some(there) })
     }
 
-    /// The name of the first object of a stage, when it is expected to be new. Everything else is tried before anything is written;
-    /// this one is written first, so its write is the trial.
-    pub(super) async fn untried(&self, item: &Item) -> Option<ObjectRef> {
+    /// The name of the first object of a stage, when it is expected to be new. All others pass a dry-run before anything is written;
+    /// this one is written first, so it needs none.
+    pub(super) async fn new_target(&self, item: &Item) -> Option<ObjectRef> {
         let target = self.named_by_cluster(item).await.ok()?;
         let options = &self.options;
         let told = [&options.exclude, &options.if_not_present];
@@ -187,7 +187,7 @@ impl Applier {
         let mut target = item.target.clone();
         if !target.id.namespace.is_empty() {
             let resource = self.patiently(|| self.cluster.resource(&item.target)).await?;
-            if !resource.namespaced {
+            if !resource.namespaced() {
                 target.id.namespace.clear();
             }
         }
@@ -197,7 +197,7 @@ impl Applier {
     /// Whether the live object is known to be what is wanted, without asking.
     fn is_current(&self, item: &Item, target: &ObjectRef) -> bool {
         let (Some(remembered), Some(versions)) = (&self.remembered, &self.versions) else { return false };
-        let Known::Known(Some(live)) = versions.version(target) else { return false };
+        let Known::Present(live) = versions.version(target) else { return false };
         remembered.is_current(&target.id, item.text(), &live)
     }
 
@@ -253,10 +253,10 @@ impl Applier {
         let start = Instant::now();
         loop {
             match request().await {
-                Err(Error::NoKind { kind, api_version }) => {
-                    let defined = self.cluster.has_new_kinds(fl_types::api_group(&api_version));
+                Err(Error::Client(fl_client::Error::NoKind { kind, api_version })) => {
+                    let defined = self.cluster.client().has_new_kinds(fl_types::api_group(&api_version));
                     if !defined || start.elapsed() > NEW_KIND_PATIENCE {
-                        return Err(Error::NoKind { kind, api_version });
+                        return Err(fl_client::Error::NoKind { kind, api_version }.into());
                     }
                     tokio::time::sleep(Duration::from_millis(200)).await;
                 }
@@ -303,7 +303,7 @@ impl Applier {
         let Live::Present(there) = live else { return Ok(false) };
         let Some(operation) = migrate(there, &target.api_version()) else { return Ok(false) };
         let write = Write { manager: &self.owner.field_manager, ..Write::default() };
-        match self.cluster.patch(target, PatchKind::Json, &Value::Array(vec![operation]), &write).await {
+        match self.cluster.patch(target, Patch::Json, &Value::Array(vec![operation]), &write).await {
             Ok(answer) => {
                 *there = answer.body;
                 Ok(true)
@@ -360,7 +360,7 @@ impl Applier {
             );
         }
         let write = Write { manager, ..Write::default() };
-        *live = self.cluster.patch(target, PatchKind::Json, &Value::Array(patch), &write).await?.body;
+        *live = self.cluster.patch(target, Patch::Json, &Value::Array(patch), &write).await?.body;
         Ok(true)
     }
 }

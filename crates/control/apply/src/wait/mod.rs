@@ -115,7 +115,7 @@ impl Waiter {
     pub async fn unplaced(&self, targets: &[ObjectRef]) -> Option<String> {
         for target in targets.iter().filter(|t| t.id.namespace.is_empty()) {
             // A kind that is not served (yet) is for the wait to tell.
-            if self.cluster.resource(target).await.is_ok_and(|resource| resource.namespaced) {
+            if self.cluster.resource(target).await.is_ok_and(|kind| kind.namespaced()) {
                 let (kind, name) = (&target.id.kind, &target.id.name);
                 return Some(format!("resource {kind} {name} is namespace scoped, but namespace is not set"));
             }
@@ -227,7 +227,7 @@ impl Waiter {
                         ));
                     }
                     // Its definition went with it.
-                    Err(crate::Error::NoKind { .. }) => break,
+                    Err(error) if error.is_no_kind() => break,
                     Err(error) => return Err(format!("{} termination timeout: {error}", change.object)),
                 }
                 tokio::time::sleep(pause).await;

@@ -7,8 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use fl_client::{Event, EventType};
 use futures::StreamExt as _;
-use kube::core::WatchEvent;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -49,7 +49,7 @@ struct Place {
 impl Place {
     fn of(cluster: &Cluster, object: &ObjectRef) -> Self {
         Place {
-            user: cluster.user().map(str::to_owned),
+            user: cluster.client().user().map(str::to_owned),
             api_version: object.api_version(),
             kind: object.id.kind.clone(),
             namespace: object.id.namespace.clone(),
@@ -304,7 +304,7 @@ impl Listener {
 async fn run(cluster: Cluster, all: ObjectRef, since: u64, watch: Arc<Watch>) {
     let mut events = match cluster.watch(&all, vec![("resourceVersion", since.to_string())]).await {
         Ok(events) => events,
-        Err(Error::Api(error)) if error.is_forbidden() => return watch.end(Over::Forbidden),
+        Err(Error::Client(error)) if error.is_forbidden() => return watch.end(Over::Forbidden),
         Err(_) => return watch.end(Over::Broken),
     };
     let mut look = tokio::time::interval_at(Instant::now() + LINGER, LINGER);
@@ -322,10 +322,9 @@ async fn run(cluster: Cluster, all: ObjectRef, since: u64, watch: Arc<Watch>) {
             }
         };
         let (object, gone) = match event {
-            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, false),
-            Some(Ok(WatchEvent::Deleted(object))) => (object, true),
-            Some(Ok(WatchEvent::Bookmark(_))) => continue,
-            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return watch.end(Over::Broken),
+            Some(Ok(Event { event: EventType::Bookmark, .. })) => continue,
+            Some(Ok(Event { event, object })) => (object, event == EventType::Deleted),
+            Some(Err(_)) | None => return watch.end(Over::Broken),
         };
         // Without numbers for versions nobody could tell what he has seen.
         let Some(change) = Change::of(object, gone) else { return watch.end(Over::Broken) };

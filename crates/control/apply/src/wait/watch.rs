@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use fl_types::LabelSelector;
+use fl_client::{Event, EventType};
 use futures::StreamExt as _;
-use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -98,7 +98,7 @@ pub(super) async fn follow(
                 continue;
             }
             Ok(_) => {}
-            Err(Error::Api(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
+            Err(Error::Client(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
             Err(error) => {
                 for (at, _) in &group.members {
                     let seen = Seen::Unreadable(unreadable(&error));
@@ -144,7 +144,7 @@ pub(super) async fn look(cluster: &Cluster, group: &Group) -> Result<(Vec<News>,
 /// Why an object cannot be read, in the words of Flux, which looks kinds up without their version when it waits.
 fn unreadable(error: &Error) -> String {
     match error {
-        Error::NoKind { kind, api_version } => {
+        Error::Client(fl_client::Error::NoKind { kind, api_version }) => {
             let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
             format!("no matches for kind {kind:?} in group {group:?}")
         }
@@ -216,7 +216,7 @@ async fn watch(
     let mut query = group.query();
     query.push(("resourceVersion", since));
     let mut events = match cluster.watch(first, query).await {
-        Err(Error::Api(error)) if error.code == 410 => return Ok(Ended::Expired),
+        Err(Error::Client(error)) if error.is_gone() => return Ok(Ended::Expired),
         other => other?,
     };
     loop {
@@ -225,11 +225,10 @@ async fn watch(
             event = events.next() => event,
         };
         let (object, gone) = match event {
-            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, false),
-            Some(Ok(WatchEvent::Deleted(object))) => (object, true),
-            Some(Ok(WatchEvent::Bookmark(_))) => continue,
-            Some(Ok(WatchEvent::Error(error))) if error.code == 410 => return Ok(Ended::Expired),
-            Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Ok(Ended::Broken),
+            Some(Ok(Event { event: EventType::Bookmark, .. })) => continue,
+            Some(Ok(Event { event, object })) => (object, event == EventType::Deleted),
+            Some(Err(error)) if error.is_gone() => return Ok(Ended::Expired),
+            Some(Err(_)) | None => return Ok(Ended::Broken),
         };
         let Ok(Brief { metadata }) = serde_json::from_str(object.get()) else { continue };
         let Some(at) = by_name.get(metadata.name.as_str()) else { continue };
@@ -290,10 +289,10 @@ mod tests {
 
     #[test]
     fn a_kind_nobody_serves_is_named_by_its_group() {
-        let missing = |api_version: &str| Error::NoKind {
+        let missing = |api_version: &str| Error::Client(fl_client::Error::NoKind {
             kind: "Nope".to_owned(),
             api_version: api_version.to_owned(),
-        };
+        });
         assert_eq!(
             unreadable(&missing("a.example/v1")),
             "no matches for kind \"Nope\" in group \"a.example\""

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use fl_apply::Cluster;
+use fl_client::Request;
+use http::Method;
 use fl_helm::{Capabilities, KubeVersion};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -45,9 +47,8 @@ const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 async fn get(cluster: &Cluster, path: &str, accept: &str) -> Result<Value, String> {
-    let request = http::Request::get(path).header(http::header::ACCEPT, accept);
-    let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
-    cluster.client().request::<Value>(request).await.map_err(|error| error.to_string())
+    let request = Request::new(Method::GET, path, &[]).accept(accept);
+    cluster.client().json(&request).await.map(|answer| answer.body).map_err(|error| error.to_string())
 }
 
 async fn ask(cluster: &Cluster) -> Result<Capabilities, ActionError> {

@@ -47,7 +47,7 @@ impl Action<'_> {
             .map_err(|error| error.within("failed to wait for CustomResourceDefinition(s)"))?;
         for crd in &crds {
             if let Some(group) = crd.object.pointer("/spec/group").and_then(Value::as_str) {
-                self.cluster.forget_kinds(group);
+                self.cluster.client().invalidate_discovery(group);
             }
         }
         self.capabilities.forget(&self.cluster_key);

@@ -118,7 +118,7 @@ async fn place(cluster: &Cluster, mut object: Value, namespace: &str) -> Result<
     let mut reference = ObjectRef::new(&api_version, &kind, &given, &name);
     let resource = match cluster.resource(&reference).await {
         Ok(resource) => resource,
-        Err(ClusterError::NoKind { .. }) => {
+        Err(ClusterError::Client(fl_client::Error::NoKind { .. })) => {
             return Err(ActionError::failed(format!(
                 "resource mapping not found for name: {name:?} namespace: {given:?} from \"\": \
                  no matches for kind {kind:?} in version {api_version:?}\nensure CRDs are installed first"
@@ -126,10 +126,10 @@ async fn place(cluster: &Cluster, mut object: Value, namespace: &str) -> Result<
         }
         Err(error) => return Err(error.into()),
     };
-    if resource.namespaced && given.is_empty() {
+    if resource.namespaced() && given.is_empty() {
         reference.id.namespace = namespace.to_owned();
         metadata(&mut object).insert("namespace".into(), namespace.into());
-    } else if !resource.namespaced && !given.is_empty() {
+    } else if !resource.namespaced() && !given.is_empty() {
         reference.id.namespace.clear();
         metadata(&mut object).remove("namespace");
     }

@@ -102,7 +102,7 @@ impl Outside for World {
             if name.is_empty() {
                 return self.cluster.list(api_version, kind, namespace, &[]).await.map(Some);
             }
-            if resource.namespaced && namespace.is_empty() {
+            if resource.namespaced() && namespace.is_empty() {
                 return Ok(None);
             }
             self.cluster.get(&reference).await
@@ -111,7 +111,7 @@ impl Outside for World {
             Ok(Some(object)) => Ok(data(&object)),
             Ok(None) => Ok(Data::dict()),
             Err(error) if error.is_not_found() => Ok(Data::dict()),
-            Err(error @ ClusterError::NoKind { .. }) => Err(format!(
+            Err(error @ ClusterError::Client(fl_client::Error::NoKind { .. })) => Err(format!(
                 "unable to get apiresource from unstructured: {api_version}, Kind={kind}: {error}"
             )),
             Err(error) => Err(error.to_string()),

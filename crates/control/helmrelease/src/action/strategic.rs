@@ -1,6 +1,6 @@
 //! Client-side apply: a patch from what was released, what shall be released, and what is there.
 
-use fl_apply::PatchKind;
+use fl_apply::Patch;
 use fl_schema::Schema;
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::objects::Target;
 /// A patch and its format.
 #[derive(Debug)]
 pub(crate) struct PatchOf {
-    pub(crate) kind: PatchKind,
+    pub(crate) kind: Patch,
     pub(crate) patch: Value,
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn client_side_patch(original: &Value, target: &Target, live: &Value,
         Some(schema) => {
             let patch =
                 strategic_map(object(original), object(&target.object), object(live), Some(schema.as_ref()));
-            PatchOf { kind: PatchKind::StrategicMerge, patch: Value::Object(patch) }
+            PatchOf { kind: Patch::Strategic, patch: Value::Object(patch) }
         }
         None => {
             let base = if three_way { live } else { original };
@@ -28,7 +28,7 @@ pub(crate) fn client_side_patch(original: &Value, target: &Target, live: &Value,
             if three_way {
                 remove_dropped(object(original), object(&target.object), object(live), &mut patch);
             }
-            PatchOf { kind: PatchKind::Merge, patch: Value::Object(patch) }
+            PatchOf { kind: Patch::Merge, patch: Value::Object(patch) }
         }
     }
 }
@@ -220,7 +220,7 @@ mod tests {
         let new = target(deployment(json!([container("a", "2")])));
         let live = deployment(json!([container("a", "1"), container("b", "1"), container("sidecar", "1")]));
         let made = client_side_patch(&old, &new, &live, false);
-        assert_eq!(made.kind, PatchKind::StrategicMerge);
+        assert_eq!(made.kind, Patch::Strategic);
         assert_eq!(
             made.patch.pointer("/spec/template/spec/containers"),
             Some(&json!([{"image": "2", "name": "a"}, {"$patch": "delete", "name": "b"}]))

@@ -126,7 +126,7 @@ impl Action<'_> {
         let mut marked = Vec::with_capacity(targets.len());
         for target in targets {
             let live = match self.cluster.get(&target.reference).await {
-                Err(ClusterError::NoKind { .. }) => None,
+                Err(ClusterError::Client(fl_client::Error::NoKind { .. })) => None,
                 answer => answer?,
             };
             if live.is_some_and(|live| is_marked(&live, &release.name, &release.namespace)) {

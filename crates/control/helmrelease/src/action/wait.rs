@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fl_api::meta::health::CustomHealthCheck;
+use fl_client::{Kind, Request};
+use http::Method;
 use fl_apply::{
     Action, ChangeSet, Cluster, HealthRuleError, HealthRules, ObjectRef, Sight, WaitOptions, Waiter,
     jobs_with_ttl,
@@ -190,19 +192,12 @@ pub(crate) async fn pod_logs(
 const LOG_BYTES: usize = 2048;
 
 async fn log_of(cluster: &Cluster, namespace: &str, pod: &str, container: &str) -> Result<String, String> {
-    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
-    if ![namespace, pod, container].into_iter().all(plain) {
-        return Err("not a name".into());
-    }
-    let uri = format!(
-        "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&tailLines=10&limitBytes={LOG_BYTES}"
-    );
-    let mut request = http::Request::get(uri);
-    if let Some(user) = cluster.user() {
-        request = request.header("impersonate-user", user);
-    }
-    let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
-    cluster.client().request_text(request).await.map_err(|error| error.to_string())
+    let mut path = Kind::pod().object_path(Some(namespace), pod);
+    path.push_str("/log");
+    let limit = LOG_BYTES.to_string();
+    let query = fl_client::query(&[("container", container), ("tailLines", "10"), ("limitBytes", &limit)]);
+    let answer = cluster.client().execute(&Request::new(Method::GET, &path, &query)).await;
+    answer.map(|raw| String::from_utf8_lossy(&raw.body).into_owned()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Writing objects: created, updated, deleted, by the server's apply or by patches made here.
 
 use fl_apply::{
-    Cluster, Delete, Error as ClusterError, FieldManager, Operation, Owned, PatchKind, Propagation, Write,
+    Cluster, Delete, Error as ClusterError, FieldManager, Operation, Owned, Patch, Propagation, Write,
     annotation, take_over,
 };
 use futures::StreamExt;
@@ -115,7 +115,7 @@ impl Writer<'_> {
                     "Error patching resource",
                     &[("name", &target.reference.id.name), ("error", &error)],
                 );
-                let conflict = matches!(&error, ClusterError::Api(api) if api.is_conflict());
+                let conflict = matches!(&error, ClusterError::Client(fl_client::Error::Api(api)) if api.is_conflict());
                 let words = if conflict {
                     "conflict occurred while applying object"
                 } else {
@@ -261,10 +261,10 @@ impl Writer<'_> {
             return Ok(());
         }
         let write = Write { manager: MANAGER, ..Write::default() };
-        match self.cluster.patch(&target.reference, PatchKind::Json, &Value::Array(patch), &write).await {
+        match self.cluster.patch(&target.reference, Patch::Json, &Value::Array(patch), &write).await {
             Ok(_) => Ok(()),
             // Changed in between: apply forces its way.
-            Err(ClusterError::Api(error))
+            Err(ClusterError::Client(fl_client::Error::Api(error)))
                 if error.is_conflict() || error.is_invalid() || error.is_not_found() =>
             {
                 Ok(())
@@ -321,7 +321,7 @@ impl Writer<'_> {
         self.log.note("starting delete resource", &[("name", &id.name), ("kind", &id.kind)]);
         match self.cluster.get(&target.reference).await {
             Ok(Some(live)) => self.delete_live(&live, propagation).await,
-            Ok(None) | Err(ClusterError::NoKind { .. }) => Ok(()),
+            Ok(None) | Err(ClusterError::Client(fl_client::Error::NoKind { .. })) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -352,9 +352,9 @@ enum Stop {
 /// An error about a Secret may quote its values.
 fn mask(target: &Target, error: ClusterError) -> ClusterError {
     match error {
-        ClusterError::Api(mut api) => {
+        ClusterError::Client(fl_client::Error::Api(mut api)) => {
             api.message = fl_apply::mask_secret(&target.object, &api.message).to_string();
-            ClusterError::Api(api)
+            ClusterError::Client(api.into())
         }
         other => other,
     }

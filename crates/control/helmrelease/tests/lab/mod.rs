@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fl_api::CrdSet;
 use fl_apiserver::{ApiServer, User};
-use fl_apply::{Cluster, ObjectRef, PatchKind, Write};
+use fl_apply::{Cluster, ObjectRef, Patch, Write};
 use fl_helmrelease::{HelmReleaseController, Settings};
 use fl_release::History;
 use fl_runtime::{ArtifactFetcher, Log, Options, Resolver, Runtime, Stop};
@@ -135,10 +135,10 @@ impl World {
             "lastUpdateTime": "2026-01-01T00:00:00Z"}}});
         let reference = ObjectRef::new("source.toolkit.fluxcd.io/v1", "HelmChart", "default", "app");
         let write = Write { subresource: "status", force: false, ..MANAGER };
-        cluster.patch(&reference, PatchKind::Merge, &status, &write).await.expect("a status");
+        cluster.patch(&reference, Patch::Merge, &status, &write).await.expect("a status");
         let (stop, log) = (Stop::default(), Log::default());
         let options = Options { requeue_dependency: Duration::from_millis(200), ..Options::default() };
-        let runtime = Runtime::new(fl_runtime::Cluster::new(client), None, options, stop.clone(), log);
+        let runtime = Runtime::new(fl_runtime::Client::new(client), None, options, stop.clone(), log);
         let fetcher = ArtifactFetcher::new(None, 1, None).expect("a fetcher");
         let controller =
             HelmReleaseController::new(&runtime, Resolver::new(&runtime), fetcher, Settings::default());

@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 pub use sink::HttpSink;
 
-use crate::cluster::{Cluster, Patch, Write};
+use fl_client::{Client, Patch, Write};
 use crate::failure::EventKind;
-use crate::kind::Kind;
+use fl_client::Kind;
 use crate::log::Log;
 use crate::object::Reconciled;
 use crate::pressure::Pressure;
-use crate::stop::Stop;
+use fl_client::Stop;
 use correlate::{Correlator, Decision};
 
 /// Annotations of an object that begin so go into each of its events.
@@ -123,7 +123,7 @@ impl std::fmt::Debug for Recorder {
 
 impl Recorder {
     /// Starts the writers; they end with the last clone.
-    pub(crate) fn start(cluster: &Cluster, pressure: &Pressure, stop: &Stop, log: Log) -> Self {
+    pub(crate) fn start(cluster: &Client, pressure: &Pressure, stop: &Stop, log: Log) -> Self {
         let unwritten = watch::Sender::new(0);
         let lanes = (0..LANES)
             .map(|_| {
@@ -221,7 +221,7 @@ fn hostname() -> String {
 
 /// Writes the events of some objects, one after the other.
 struct Lane {
-    cluster: Cluster,
+    cluster: Client,
     jobs: mpsc::Receiver<Job>,
     unwritten: watch::Sender<usize>,
     pressure: Pressure,
@@ -251,7 +251,7 @@ impl Lane {
         }
     }
 
-    async fn write(&self, correlator: &mut Correlator, job: &Job) -> Result<(), crate::cluster::ApiError> {
+    async fn write(&self, correlator: &mut Correlator, job: &Job) -> Result<(), fl_client::Error> {
         let (cluster, kind) = (&self.cluster, Kind::event());
         let decision = correlator.decide(
             job.component,
@@ -285,16 +285,16 @@ impl Lane {
 }
 
 async fn create(
-    cluster: &Cluster,
+    cluster: &Client,
     kind: &Kind,
     correlator: &mut Correlator,
     id: correlate::Id,
     job: &Job,
     message: &str,
-) -> Result<(), crate::cluster::ApiError> {
+) -> Result<(), fl_client::Error> {
     let name = format!("{}.{:x}", job.about.name, job.at.as_nanosecond());
     let event = body(job, &name, message);
-    cluster.create_unread(kind, Some(&job.about.namespace), &event, &Write::by(job.component)).await?;
+    cluster.create_only(kind, Some(&job.about.namespace), &event, &Write::by(job.component)).await?;
     correlator.recorded(id, name);
     Ok(())
 }

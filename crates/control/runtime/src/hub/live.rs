@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::kind::{Key, Kind};
+use fl_client::{Key, Kind};
 
 /// Metadata parsed, the rest as text until somebody needs it.
 #[derive(Clone, Debug)]

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use live::Live;
 pub use store::{Change, News, Store};
 
-use crate::cluster::Cluster;
-use crate::kind::Kind;
+use fl_client::Client;
+use fl_client::Kind;
 use crate::log::Log;
-use crate::stop::Stop;
+use fl_client::Stop;
 
 /// How much of each object is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ pub struct Hub {
 }
 
 struct Inner {
-    cluster: Cluster,
+    cluster: Client,
     /// Watch one namespace only.
     namespace: Option<String>,
     stop: Stop,
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    pub fn new(cluster: Cluster, namespace: Option<String>, stop: Stop, log: Log) -> Self {
+    pub fn new(cluster: Client, namespace: Option<String>, stop: Stop, log: Log) -> Self {
         Hub {
             inner: Arc::new(Inner {
                 cluster,
@@ -147,7 +147,7 @@ impl Hub {
         watches.values().all(|w| w.store.synced())
     }
 
-    pub fn cluster(&self) -> &Cluster {
+    pub fn cluster(&self) -> &Client {
         &self.inner.cluster
     }
 

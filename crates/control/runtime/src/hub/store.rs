@@ -8,7 +8,7 @@ use fl_api::ObjectMeta;
 use tokio::sync::watch;
 
 use super::Live;
-use crate::kind::Kind;
+use fl_client::Kind;
 
 /// What happened to an object. At least one side is there.
 #[derive(Clone, Debug)]

@@ -7,16 +7,15 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures::StreamExt;
+use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Content, Hub, Live, Store, WatchSpec};
 use crate::backoff::Backoff;
-use crate::cluster::{ApiError, query};
+use fl_client::{ApiError, Error as ClientError, Request, query};
 
-/// A watch that says nothing for this long (not even a bookmark) is taken for dead.
-const SILENCE: Duration = Duration::from_secs(330);
 /// The server ends a watch after this long, in seconds; each gets a little more so that they do not all end at once.
 const SERVER_TIMEOUT: u64 = 290;
 const PAGE: &str = "500";
@@ -107,15 +106,15 @@ fn list_accept(spec: &WatchSpec) -> &'static str {
 }
 
 /// Sees the whole kind in pages; answers the version to watch from.
-async fn pages(hub: &Hub, spec: &WatchSpec, store: &Store) -> Result<String, ApiError> {
+async fn pages(hub: &Hub, spec: &WatchSpec, store: &Store) -> Result<String, ClientError> {
     let path = spec.kind.collection_path(hub.inner.namespace.as_deref());
     let full = spec.content == Content::Full;
     let mut seen = HashSet::new();
     let mut next = String::new();
     loop {
         let query = query(&[("limit", PAGE), ("labelSelector", &spec.label_selector), ("continue", &next)]);
-        let path = format!("{path}?{query}");
-        let mut page = hub.inner.cluster.get_accepting(&path, list_accept(spec)).await?;
+        let request = Request::new(Method::GET, &path, &query).accept(list_accept(spec));
+        let mut page = hub.inner.cluster.json(&request).await?.body;
         if let Value::Array(items) = page["items"].take() {
             for item in items {
                 take(hub, store, Live::new(&spec.kind, item, full), Some(&mut seen));
@@ -139,7 +138,7 @@ async fn follow(
     store: &Store,
     from: String,
     mut seen: Option<HashSet<(String, String)>>,
-) -> Result<(End, Option<String>), ApiError> {
+) -> Result<(End, Option<String>), ClientError> {
     let spread = spec.kind.kind().bytes().map(u64::from).sum::<u64>() % 30;
     let streamed = |text: &'static str| if seen.is_some() { text } else { "" };
     let query = query(&[
@@ -151,17 +150,17 @@ async fn follow(
         ("resourceVersionMatch", streamed("NotOlderThan")),
         ("resourceVersion", &from),
     ]);
-    let path = format!("{}?{query}", spec.kind.collection_path(hub.inner.namespace.as_deref()));
-    let lines = hub.inner.cluster.lines(&path, accept(spec)).await?;
-    let mut lines = std::pin::pin!(lines);
+    let path = spec.kind.collection_path(hub.inner.namespace.as_deref());
+    let request = Request::new(Method::GET, &path, &query).accept(accept(spec));
+    let mut lines = hub.inner.cluster.lines(&request).await?;
     let full = spec.content == Content::Full;
     let mut version = (!from.is_empty()).then_some(from);
-    while let Ok(Some(Ok(line))) = tokio::time::timeout(SILENCE, lines.next()).await {
+    while let Some(Ok(line)) = lines.next().await {
         if line.is_empty() {
             continue;
         }
         // A line cut off by a lost connection: go on from what was complete.
-        let Ok(Event { kind, object }) = serde_json::from_str::<Event<'_>>(&line) else { break };
+        let Ok(Event { kind, object }) = serde_json::from_slice::<Event<'_>>(&line) else { break };
         let object_version = match kind.as_str() {
             "ADDED" | "MODIFIED" => match Live::read_meta(object) {
                 // What we wrote comes back when the answer to the write has told it.
@@ -197,13 +196,7 @@ async fn follow(
                 if code == 410 {
                     return Ok((End::Relist, None));
                 }
-                let message = object["message"].as_str().unwrap_or("the watch ended with an error");
-                return Err(ApiError::Refused {
-                    code: u16::try_from(code).unwrap_or(500),
-                    reason: object["reason"].as_str().unwrap_or_default().to_owned(),
-                    message: message.to_owned(),
-                    retry_after: 0,
-                });
+                return Err(ApiError::from_status(u16::try_from(code).unwrap_or(500), &object).into());
             }
             _ => None,
         };

@@ -4,7 +4,7 @@ use fl_api::condition::types;
 use fl_api::meta::artifact::Artifact;
 use fl_api::source::GitRepository;
 use fl_archive::ReadLimits;
-use fl_runtime::{ApiError, Conditions, Edge, Failure, Kind, Pass, Reconciled, Source};
+use fl_runtime::{ClientError, Conditions, Edge, Failure, Kind, Pass, Reconciled, Source};
 use fl_store::{Check, Store};
 
 use crate::conclude::failed;
@@ -23,7 +23,7 @@ pub(super) async fn look_up(pass: &mut Pass<GitRepository>) -> Result<Vec<Artifa
             Some(live) => live.parse::<GitRepository>().map_err(|e| e.to_string()),
             // Perhaps only not seen yet.
             None => pass.cluster().get_as(&kind, Some(&namespace), name).await.map_err(|e| {
-                if e.is_not_found() { ApiError::absent(&kind, name).to_string() } else { e.to_string() }
+                if e.is_not_found() { ClientError::absent(&kind, name).to_string() } else { e.to_string() }
             }),
         };
         let failure = match found {

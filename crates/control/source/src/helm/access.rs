@@ -6,7 +6,7 @@ use fl_api::source::HelmRepository;
 use fl_api::source::helm_repository::HelmRepositoryType;
 use fl_http::{Client, Credentials, Request, Response, Settings, StatusCode};
 use fl_oci::{Keychain, RegistryOptions};
-use fl_runtime::{Cluster, Reconciled};
+use fl_runtime::Reconciled;
 use fl_types::Secret;
 use url::Url;
 
@@ -45,7 +45,7 @@ pub(super) fn timeout(repository: &HelmRepository) -> Duration {
 }
 
 /// Reads the Secrets of a repository.
-pub(super) async fn read(cluster: &Cluster, repository: &HelmRepository) -> Result<Access, String> {
+pub(super) async fn read(cluster: &fl_runtime::Client, repository: &HelmRepository) -> Result<Access, String> {
     let namespace = repository.namespace();
     let spec = &repository.spec;
     let mut tls = None;

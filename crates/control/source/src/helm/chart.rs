@@ -6,7 +6,7 @@ use fl_api::source::helm_chart::ReconcileStrategy;
 use fl_api::source::{Bucket, GitRepository, HelmChart, HelmRepository};
 use fl_archive::ReadLimits;
 use fl_runtime::{
-    ApiError, ArtifactFetcher, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
+    ClientError, ArtifactFetcher, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
     Reconciled, Reconciler, Resolver, Source, WatchSpec,
 };
 use fl_store::Store;
@@ -505,14 +505,14 @@ async fn source_object<T: fl_api::Resource + serde::de::DeserializeOwned>(
     pass: &Pass<HelmChart>,
     namespace: &str,
     name: &str,
-) -> Result<T, ApiError> {
+) -> Result<T, ClientError> {
     let kind = Kind::of::<T>();
     let known = pass.runtime.hub().watch(WatchSpec::full(kind.clone())).get(namespace, name);
     if let Some(object) = known.and_then(|live| live.parse::<T>().ok()) {
         return Ok(object);
     }
     let found = pass.cluster().get_as::<T>(&kind, Some(namespace), name).await;
-    found.map_err(|error| if error.is_not_found() { ApiError::absent(&kind, name) } else { error })
+    found.map_err(|error| if error.is_not_found() { ClientError::absent(&kind, name) } else { error })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use fl_api::source::HelmRepository;
 use fl_helm::{Chart, Dependency};
-use fl_runtime::{Cluster, Kind};
+use fl_runtime::{Client, Kind};
 use fl_semver::{Constraints, Version};
 use fl_store::Store;
 
@@ -17,7 +17,7 @@ use crate::tree::confined;
 
 /// Where dependencies may come from.
 pub(super) struct Dependencies<'a> {
-    pub(super) cluster: &'a Cluster,
+    pub(super) cluster: &'a Client,
     pub(super) store: &'a Store,
     pub(super) namespace: &'a str,
     pub(super) source: &'a SourceTree,

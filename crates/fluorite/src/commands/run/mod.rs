@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use fl_client::Settings;
 use fl_gitfetch::SshAlgorithms;
 use fl_http::AddressPolicy;
 use fl_runtime::election::{self, Election};
@@ -68,11 +69,12 @@ impl Args {
 
         let connect = ConnectOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         let connection = Connection::open(&connect).await?;
-        let mut cluster = connection.cluster(&Identity::Own)?;
-        if self.enable_leader_election {
-            cluster = cluster.fenced(&Fence::default());
+        let fence = self.enable_leader_election.then(Fence::default);
+        let settings = Settings { fence, ..Settings::default() };
+        let mut cluster = connection.client(&Identity::Own, &settings)?;
+        if !cluster.has_priority_and_fairness().await {
+            cluster = cluster.reconfigured(|settings| settings.rate = Some(self.rate()));
         }
-        let cluster = cluster.throttled(self.kube_api_qps, self.kube_api_burst).await;
         let options = self.options()?;
         refusals::tell(&self, &options.gates, &log);
         if options.gates.enabled("OOMWatch") {
@@ -177,8 +179,14 @@ impl Args {
             runtime_namespace,
             graceful_shutdown_timeout: self.graceful_shutdown_timeout.into_std()?,
             http_retry: self.http_retry,
+            remote_rate: Some(self.rate()),
             seed: None,
         })
+    }
+
+    /// Requests to an API server per second, and at once.
+    fn rate(&self) -> (f32, u32) {
+        (self.kube_api_qps, self.kube_api_burst)
     }
 
     fn open_store(&self) -> anyhow::Result<Store> {

@@ -14,8 +14,9 @@ use fl_apiserver::{
 };
 use fl_install::Component;
 use fl_runtime::{
-    ApiError, ArtifactFetcher, Cluster, Connection, Kind, Log, Options, Patch, Resolver, Runtime, Stop, Write,
+    ClientError, ArtifactFetcher, Client, Connection, Kind, Log, Options, Patch, Resolver, Runtime, Stop, Write,
 };
+use fl_client::Settings;
 use fl_source::git::GitClient;
 use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
@@ -32,7 +33,7 @@ const SERVED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The cluster that is delivered to.
 pub(super) struct Target {
-    pub(super) cluster: Cluster,
+    pub(super) cluster: Client,
     pub(super) connection: Option<Connection>,
     /// Where it is found from outside.
     pub(super) url: String,
@@ -84,10 +85,10 @@ pub(super) async fn embedded(
             () = ending.stopped() => {}
         }
     });
-    let client = kube::Client::new(server.service(User::superuser("fluorite-up")), "default");
+    let client = Client::over(server.service(User::superuser("fluorite-up")), &Settings::default());
     let options = fl_runtime::ConnectOptions { kubeconfig: Some(path), context: None };
     let connection = Connection::open(&options).await?;
-    Ok(Target { cluster: Cluster::new(client), connection: Some(connection), url, _server: Some(server) })
+    Ok(Target { cluster: client, connection: Some(connection), url, _server: Some(server) })
 }
 
 /// A cluster of the user's.
@@ -97,16 +98,16 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
         format!("the context `{context}` cannot be used; `kubectl config get-contexts` lists those there are")
     })?;
     let url = connection.address();
-    let cluster = connection.cluster(&fl_runtime::Identity::Own)?;
+    let cluster = connection.client(&fl_runtime::Identity::Own, &Settings::default())?;
     let kind = Kind::namespace();
     let asked = cluster.list(&kind, None, "");
     let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
         Ok(answer) => answer,
-        Err(_) => Err(ApiError::Unreachable { problem: "no answer within 10s".to_owned() }),
+        Err(_) => Err(ClientError::Deadline { request: "GET /version".to_owned(), limit: Duration::from_secs(10) }),
     };
     if let Err(error) = answer {
         let what = match &error {
-            ApiError::Unreachable { .. } => "cannot be reached; is it running?",
+            ClientError::Transport { .. } | ClientError::Deadline { .. } => "cannot be reached; is it running?",
             _ => "does not let us in;",
         };
         return Err(anyhow::Error::new(error)).with_context(|| {
@@ -205,7 +206,7 @@ pub(super) async fn install_kinds(target: &Target) -> anyhow::Result<()> {
     };
     let mut crds = fl_install::labelled_crds(&options);
     crds.iter_mut().for_each(|crd| crd["metadata"]["labels"][MANAGED_BY] = MANAGER.into());
-    let write = Write { field_manager: MANAGER, force: true, ..Write::default() };
+    let write = Write { manager: MANAGER, force: true, ..Write::default() };
     let apply = crds.iter().map(|crd| {
         let name = crd["metadata"]["name"].as_str().unwrap_or_default();
         let (kind, write) = (&kind, &write);
@@ -336,6 +337,6 @@ async fn lead(
 }
 
 /// A sentence for a refusal while the objects are put there.
-pub(super) fn refused(error: ApiError) -> anyhow::Error {
+pub(super) fn refused(error: ClientError) -> anyhow::Error {
     anyhow::Error::new(error).context("the source and the Kustomization are refused")
 }

@@ -146,7 +146,7 @@ impl Args {
         let working = runtime.clone();
         let work = tokio::spawn(async move { working.run().await });
         let watched = Watched {
-            objects: fl_apply::Cluster::new(target.cluster.client().clone()),
+            objects: fl_apply::Cluster::new(target.cluster.clone()),
             runtime: runtime.clone(),
             root: source.directory().map(|d| d.root().to_owned()),
             wanted,

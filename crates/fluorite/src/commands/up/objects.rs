@@ -2,7 +2,7 @@
 
 use fl_api::kustomize::Kustomization;
 use fl_api::source::GitRepository;
-use fl_runtime::{ApiError, Cluster, Kind, Patch, Write};
+use fl_runtime::{ClientError, Client, Kind, Patch, Write};
 use serde_json::{Value, json};
 
 /// Where they are, and what they are called: what `flux bootstrap` would have made, so that the Kustomizations of a
@@ -72,28 +72,28 @@ fn root(delivered: &Delivered) -> Value {
     })
 }
 
-async fn apply(cluster: &Cluster, kind: &Kind, object: &Value) -> Result<Value, ApiError> {
-    let write = Write { field_manager: MANAGER, force: true, ..Write::default() };
+async fn apply(cluster: &Client, kind: &Kind, object: &Value) -> Result<Value, ClientError> {
+    let write = Write { manager: MANAGER, force: true, ..Write::default() };
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let namespace = object["metadata"]["namespace"].as_str();
     cluster.patch(kind, namespace, name, Patch::Apply, object, &write).await
 }
 
 /// Makes the namespace of the objects, which is that of the leases too.
-pub(super) async fn make_namespace(cluster: &Cluster) -> Result<(), ApiError> {
+pub(super) async fn make_namespace(cluster: &Client) -> Result<(), ClientError> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     apply(cluster, &Kind::namespace(), &namespace).await.map(|_| ())
 }
 
 /// Puts the source and the Kustomization there. Doing it again changes nothing.
-pub(super) async fn deliver(cluster: &Cluster, delivered: &Delivered) -> Result<(), ApiError> {
+pub(super) async fn deliver(cluster: &Client, delivered: &Delivered) -> Result<(), ClientError> {
     apply(cluster, &git_repository(), &source(delivered)).await?;
     apply(cluster, &kustomization(), &root(delivered)).await?;
     Ok(())
 }
 
 /// Whether somebody else's source or Kustomization is where ours would be.
-pub(super) async fn occupied(cluster: &Cluster) -> Result<Option<&'static str>, ApiError> {
+pub(super) async fn occupied(cluster: &Client) -> Result<Option<&'static str>, ClientError> {
     for (kind, name) in [(git_repository(), "GitRepository"), (kustomization(), "Kustomization")] {
         match cluster.get(&kind, Some(NAMESPACE), NAME).await {
             Ok(found) if found["metadata"]["labels"][MANAGED_BY] != MANAGER => return Ok(Some(name)),

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use fl_release::Status;
-use fl_runtime::{Cluster, Kind, Patch, Write};
+use fl_runtime::{Client, Kind, Patch, Write};
 use fl_sim::{NAMESPACE, World, condition};
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn image(deployment: &Value) -> &str {
 }
 
 /// Pods of the good image become ready, those of the other never do; the old pod stays beside them.
-async fn roll_out(cluster: Cluster) {
+async fn roll_out(cluster: Client) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let Ok(found) = cluster.get(&deployments(), Some(NAMESPACE), "engine").await else { continue };

@@ -1,4 +1,4 @@
-//! Trying a new object as a creation, which costs the API server two thirds of trying it as an apply.
+//! The dry-run of a new object as a creation, which costs the API server two thirds of the dry-run of an apply.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ const NEVER_ALONE: &[&str] = &["protocol", "whenUnsatisfiable"];
 impl Applier {
     /// Whether the server would create an object, and apply it just so. False only says that nothing is known yet.
     pub(super) async fn would_create(&self, item: &Item) -> bool {
-        if !self.before.is_empty() || !takes_both_ways(&item.object) {
+        if !self.before.is_empty() || !is_equal_as_apply(&item.object) {
             return false;
         }
         // Strict: creation would drop what apply refuses.
@@ -23,7 +23,7 @@ impl Applier {
 
 /// Whether an object that can be created can be applied. Apply refuses items that it cannot tell apart, and what only a server
 /// writes. By which fields the items of a list are told apart depends on the kind: here they must differ in all they have.
-fn takes_both_ways(object: &Value) -> bool {
+fn is_equal_as_apply(object: &Value) -> bool {
     let server_written = |metadata: &Map<String, Value>| {
         ["managedFields", "resourceVersion", "uid", "generateName"].iter().any(|f| metadata.contains_key(*f))
     };
@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_apply_might_not_tell_apart_is_not_tried_as_a_creation() {
+    fn objects_that_apply_might_refuse_are_not_validated_as_creations() {
         let pod = |ports: Value| json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "ports": ports}]}});
         for fine in [
             json!([]),
@@ -63,7 +63,7 @@ mod tests {
             json!([{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 81, "protocol": "TCP"}]),
             json!(["a", "b"]),
         ] {
-            assert!(takes_both_ways(&pod(fine.clone())), "{fine}");
+            assert!(is_equal_as_apply(&pod(fine.clone())), "{fine}");
         }
         for doubtful in [
             json!([{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]),
@@ -74,9 +74,9 @@ mod tests {
             json!(["a", "b", "a"]),
             json!([{"deep": [1, 1]}]),
         ] {
-            assert!(!takes_both_ways(&pod(doubtful.clone())), "{doubtful}");
+            assert!(!is_equal_as_apply(&pod(doubtful.clone())), "{doubtful}");
         }
-        assert!(!takes_both_ways(&json!({"metadata": {"managedFields": []}})));
-        assert!(!takes_both_ways(&json!({"metadata": {"resourceVersion": "1"}})));
+        assert!(!is_equal_as_apply(&json!({"metadata": {"managedFields": []}})));
+        assert!(!is_equal_as_apply(&json!({"metadata": {"resourceVersion": "1"}})));
     }
 }

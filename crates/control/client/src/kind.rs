@@ -6,6 +6,8 @@ use std::sync::Arc;
 use fl_api::{Resource, Scope};
 use fl_types::split_api_version;
 
+use crate::path;
+
 /// The coordinates of a kind in the API. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind(Arc<Coordinates>);
@@ -41,6 +43,10 @@ impl Kind {
 
     pub fn config_map() -> Self {
         Kind::new("", "v1", "ConfigMap", "configmaps", true)
+    }
+
+    pub fn pod() -> Self {
+        Kind::new("", "v1", "Pod", "pods", true)
     }
 
     pub fn service_account() -> Self {
@@ -99,44 +105,21 @@ impl Kind {
     /// Path of the collection, or of the kind in all namespaces.
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let c = &self.0;
-        let root = if c.group.is_empty() {
-            format!("/api/{}", c.version)
-        } else {
-            format!("/apis/{}/{}", c.group, c.version)
-        };
-        match namespace.filter(|_| c.namespaced) {
-            Some(namespace) => format!("{root}/namespaces/{}/{}", path_segment(namespace), c.plural),
-            None => format!("{root}/{}", c.plural),
-        }
+        path::collection(&c.group, &c.version, namespace.filter(|_| c.namespaced), &c.plural)
     }
 
     /// Path of one object.
     pub fn object_path(&self, namespace: Option<&str>, name: &str) -> String {
-        format!("{}/{}", self.collection_path(namespace), path_segment(name))
+        let mut path = self.collection_path(namespace);
+        path.push('/');
+        path::push_segment(&mut path, name);
+        path
     }
 
     /// The key of an object of this kind.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         Key::new(self.group(), self.kind(), namespace, name)
     }
-}
-
-/// Escapes what could end a path segment. Names come from objects and references, and are not always checked.
-fn path_segment(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'@' | b'+' => {
-                out.push(byte as char);
-            }
-            _ => {
-                use fmt::Write as _;
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    // A segment of dots would be resolved away on its way.
-    if out == "." || out == ".." { out.replace('.', "%2E") } else { out }
 }
 
 /// An object by group, kind, namespace and name. The version is left out on purpose: all versions are one object.

@@ -1,60 +1,34 @@
-//! One API server under one identity.
-
-mod discovery;
-mod request;
+//! Objects of any kind on one API server, under one identity: [`fl_client`] with objects named by [`ObjectRef`], deletion by proof
+//! of ownership, and the watches that those who wait share.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fl_client::{Answer, Client, Events, Kind, Patch, Raw, Request, Write};
 use http::Method;
-use kube::Client;
-use serde_json::{Value, json};
-use tokio::sync::Semaphore;
-
-pub use discovery::Resource;
-pub use request::Answer;
-pub(crate) use request::Events;
+use serde_json::Value;
 
 use crate::object::Brief;
 use crate::wait::shared::Watches;
 use crate::{ApiError, Error, ObjectRef, Owned, Sight};
-use discovery::Discovery;
-use request::{Ask, Raw};
 
-/// Requests to one API server that may be under way at once, whoever asks.
-const DEFAULT_BUDGET: usize = 32;
-
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// An API server, reached as one identity. Clones share discovery and the budget of parallel requests.
+/// An API server, reached under one identity. Clones share discovery, watches and the limit on parallel requests.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
-    user: Option<Arc<str>>,
-    /// Of the server, for errors; empty where it is our own.
-    address: Arc<str>,
-    shared: Arc<Shared>,
+    watches: Arc<Watches>,
     observer: Option<Arc<dyn Observer>>,
 }
 
-/// Told what goes over the wire.
+/// Gets to know what was written.
 pub trait Observer: Send + Sync {
-    /// A request was answered with this status; 0 when no answer came.
-    fn answered(&self, _method: &str, _status: u16) {}
-
     /// An object was written, and is now this.
-    fn wrote(&self, _object: &Value) {}
-}
-
-struct Shared {
-    discovery: Discovery,
-    budget: Semaphore,
-    watches: Watches,
+    fn wrote(&self, object: &Value);
 }
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("Cluster").field("client", &self.client).finish_non_exhaustive()
     }
 }
 
@@ -89,95 +63,27 @@ pub struct Delete {
     pub dry_run: bool,
 }
 
-/// The format of a patch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PatchKind {
-    /// RFC 6902
-    Json,
-    /// RFC 7396
-    Merge,
-    /// Kubernetes' own, for built-in kinds.
-    StrategicMerge,
-}
-
-/// Who writes, and how.
-#[derive(Clone, Debug, Default)]
-pub struct Write<'a> {
-    /// The field manager; the server's guess when empty.
-    pub manager: &'a str,
-    /// Take fields from other managers (apply only).
-    pub force: bool,
-    /// Only pretend.
-    pub dry_run: bool,
-    /// `status`, `scale`; the object itself when empty.
-    pub subresource: &'a str,
-    /// `Strict`, `Warn`, `Ignore`; the server's default when empty.
-    pub field_validation: &'a str,
-}
-
-impl Write<'_> {
-    fn query(&self) -> Vec<(&'static str, String)> {
-        let mut query = Vec::new();
-        if !self.manager.is_empty() {
-            query.push(("fieldManager", self.manager.to_owned()));
-        }
-        if self.force {
-            query.push(("force", "true".to_owned()));
-        }
-        if self.dry_run {
-            query.push(("dryRun", "All".to_owned()));
-        }
-        if !self.field_validation.is_empty() {
-            query.push(("fieldValidation", self.field_validation.to_owned()));
-        }
-        query
-    }
-}
-
 impl Cluster {
-    /// An API server behind a client, as the client's own identity.
+    /// The objects of an API server.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self::with_budget(client, DEFAULT_BUDGET)
+        Cluster { client, watches: Arc::default(), observer: None }
     }
 
-    /// [`Cluster::new`] with at most so many requests under way at once.
-    #[must_use]
-    pub fn with_budget(client: Client, requests: usize) -> Self {
-        let shared = Shared {
-            discovery: Discovery::default(),
-            budget: Semaphore::new(requests.max(1)),
-            watches: Watches::default(),
-        };
-        Cluster { client, user: None, address: "".into(), shared: Arc::new(shared), observer: None }
-    }
-
-    /// The same, with the address that errors of its connection name.
-    #[must_use]
-    pub fn at(self, address: &str) -> Self {
-        Cluster { address: address.trim_end_matches('/').into(), ..self }
-    }
-
-    /// Tells an observer of all requests, also of clones made later.
+    /// Tells an observer what is written, also by clones made later.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// The same API server as another user. Discovery stays with the client's own identity: it is not secret.
+    /// The same API server as another user.
     #[must_use]
     pub fn impersonating(&self, user: &str) -> Self {
-        Cluster { user: Some(Arc::from(user)), ..self.clone() }
+        Cluster { client: self.client.impersonating(user), ..self.clone() }
     }
 
-    /// The user impersonated.
-    #[must_use]
-    pub fn user(&self) -> Option<&str> {
-        self.user.as_deref()
-    }
-
-    /// The client underneath, which does not impersonate.
+    /// The client underneath, under the same identity.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
@@ -187,8 +93,8 @@ impl Cluster {
     ///
     /// # Errors
     /// When the server does not serve the kind, or does not answer.
-    pub async fn resource(&self, object: &ObjectRef) -> Result<Arc<Resource>, Error> {
-        self.shared.discovery.find(self, &object.id.group, &object.version, &object.id.kind).await
+    pub async fn resource(&self, object: &ObjectRef) -> Result<Kind, Error> {
+        Ok(self.client.kind(&object.id.group, &object.version, &object.id.kind).await?)
     }
 
     /// The version of a kind that the server prefers.
@@ -196,22 +102,12 @@ impl Cluster {
     /// # Errors
     /// When the server does not serve the kind, or does not answer.
     pub async fn preferred_version(&self, group: &str, kind: &str) -> Result<String, Error> {
-        self.shared.discovery.preferred(self, group, kind).await
-    }
-
-    /// Forgets what the server serves, after a CRD changed.
-    pub fn forget_kinds(&self, group: &str) {
-        self.shared.discovery.forget(group);
-    }
-
-    /// Whether kinds of a group came a moment ago and may not be served yet.
-    pub(crate) fn has_new_kinds(&self, group: &str) -> bool {
-        self.shared.discovery.is_new(group)
+        Ok(self.client.preferred_version(group, kind).await?)
     }
 
     /// The watches that those who wait on this server share.
     pub(crate) fn watches(&self) -> &Watches {
-        &self.shared.watches
+        &self.watches
     }
 
     /// An object; none when it does not exist. Every other failure is an error: it says nothing about the object.
@@ -220,8 +116,8 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>, Error> {
         let path = self.path(object, "").await?;
-        match self.request(Method::GET, &path, &[], None, "").await {
-            Ok(answer) => Ok(Some(answer.body)),
+        match self.read(&path, &[]).await {
+            Ok(object) => Ok(Some(object)),
             Err(error) if error.api().is_some_and(ApiError::is_unserved) => {
                 if self.lost_its_kind(object).await? { Ok(None) } else { Err(error) }
             }
@@ -237,25 +133,25 @@ impl Cluster {
         if group.is_empty() {
             return Ok(false);
         }
-        // As discovery, this is nobody's secret.
-        let own = Cluster { user: None, ..self.clone() };
-        let plural = &self.resource(object).await?.plural;
-        let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}");
-        match own.request(Method::GET, &definition, &[], None, "").await {
+        // As discovery, this is not secret.
+        let own = Cluster { client: self.client.as_itself(), ..self.clone() };
+        let name = self.resource(object).await?.resource_name();
+        let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        match own.read(&definition, &[]).await {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
             Ok(_) => return Ok(false),
         }
         let mut served = "/apis/".to_owned();
-        request::push_segment(&mut served, group);
-        let versions = match own.request(Method::GET, &served, &[], None, "").await {
-            Ok(answer) => answer.body["versions"].as_array().cloned().unwrap_or_default(),
+        fl_client::push_segment(&mut served, group);
+        let versions = match own.read(&served, &[]).await {
+            Ok(served) => served["versions"].as_array().cloned().unwrap_or_default(),
             Err(error) if error.is_not_found() => return Ok(true),
             Err(error) => return Err(error),
         };
         for version in versions.iter().filter_map(|v| v["version"].as_str()).filter(|v| *v != object.version)
         {
-            if self.shared.discovery.find(self, group, version, kind).await.is_ok() {
+            if self.client.kind(group, version, kind).await.is_ok() {
                 return Ok(false);
             }
         }
@@ -300,7 +196,7 @@ impl Cluster {
         let write = Write { dry_run: true, ..write.clone() };
         let raw = self.send_apply(target, object, &write).await?;
         let Brief { metadata } = raw.read()?;
-        if metadata.resource_version.is_empty() { Ok(None) } else { raw.read().map(Some) }
+        if metadata.resource_version.is_empty() { Ok(None) } else { Ok(raw.read().map(Some)?) }
     }
 
     /// Whether an object could be created.
@@ -315,17 +211,15 @@ impl Cluster {
     ) -> Result<(), Error> {
         let path = self.collection_path(target).await?;
         let query = Write { dry_run: true, ..write.clone() }.query();
-        let (body, content_type) = (Some(object), "application/json");
-        self.raw(&Ask { method: Method::POST, path: &path, query: &query, body, content_type })
-            .await
-            .map(drop)
+        let request = Request::new(Method::POST, &path, &query).body("application/json", object);
+        Ok(self.client.execute(&request).await.map(drop)?)
     }
 
     async fn send_apply(&self, target: &ObjectRef, object: Bytes, write: &Write<'_>) -> Result<Raw, Error> {
         let path = self.path(target, write.subresource).await?;
         let query = write.query();
-        let body = Some(object);
-        self.raw(&Ask { method: Method::PATCH, path: &path, query: &query, body, content_type: APPLY }).await
+        let request = Request::new(Method::PATCH, &path, &query).body(Patch::Apply.content_type(), object);
+        Ok(self.client.execute(&request).await?)
     }
 
     fn note_applied(&self, target: &ObjectRef, write: &Write<'_>, live: &Value) {
@@ -337,7 +231,7 @@ impl Cluster {
         }
         let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         if let Some(version) = version.and_then(|v| v.parse().ok()) {
-            self.shared.watches.wrote(self, target, version);
+            self.watches.wrote(self, target, version);
         }
     }
 
@@ -347,8 +241,7 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn create(&self, object: &Value, write: &Write<'_>) -> Result<Answer, Error> {
         let path = self.collection_path(&ObjectRef::of(object)?).await?;
-        let body = Bytes::from(object.to_string());
-        self.request(Method::POST, &path, &write.query(), Some(body), "application/json").await
+        self.write(&Request::new(Method::POST, &path, &write.query()).json(object), write).await
     }
 
     /// Replaces an object.
@@ -357,8 +250,7 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn update(&self, object: &Value, write: &Write<'_>) -> Result<Answer, Error> {
         let path = self.path(&ObjectRef::of(object)?, write.subresource).await?;
-        let body = Bytes::from(object.to_string());
-        self.request(Method::PUT, &path, &write.query(), Some(body), "application/json").await
+        self.write(&Request::new(Method::PUT, &path, &write.query()).json(object), write).await
     }
 
     /// Patches an object.
@@ -368,18 +260,26 @@ impl Cluster {
     pub async fn patch(
         &self,
         object: &ObjectRef,
-        kind: PatchKind,
+        format: Patch,
         patch: &Value,
         write: &Write<'_>,
     ) -> Result<Answer, Error> {
         let path = self.path(object, write.subresource).await?;
-        let content_type = match kind {
-            PatchKind::Json => request::JSON_PATCH,
-            PatchKind::Merge => "application/merge-patch+json",
-            PatchKind::StrategicMerge => "application/strategic-merge-patch+json",
-        };
         let body = Bytes::from(patch.to_string());
-        self.request(Method::PATCH, &path, &write.query(), Some(body), content_type).await
+        let query = write.query();
+        self.write(&Request::new(Method::PATCH, &path, &query).body(format.content_type(), body), write).await
+    }
+
+    async fn write(&self, request: &Request<'_>, write: &Write<'_>) -> Result<Answer, Error> {
+        let answer = self.client.json(request).await?;
+        if let Some(observer) = self.observer.as_ref().filter(|_| !write.dry_run) {
+            observer.wrote(&answer.body);
+        }
+        Ok(answer)
+    }
+
+    async fn read(&self, path: &str, query: &[(&str, String)]) -> Result<Value, Error> {
+        Ok(self.client.json(&Request::new(Method::GET, path, query)).await?.body)
     }
 
     /// Deletes an object that is proven to be ours. False when it was gone, or is another one under the name by now.
@@ -388,20 +288,16 @@ impl Cluster {
     /// When the server refuses or does not answer.
     pub async fn delete(&self, owned: &Owned<ObjectRef>, options: Delete) -> Result<bool, Error> {
         let path = self.path(owned.object(), "").await?;
-        let mut body = json!({
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "propagationPolicy": options.propagation.as_str(),
-            "preconditions": {"uid": owned.uid()},
-        });
-        if options.dry_run {
-            body["dryRun"] = json!(["All"]);
-        }
-        let body = Bytes::from(body.to_string());
-        match self.request(Method::DELETE, &path, &[], Some(body), "application/json").await {
+        let options = fl_client::Delete {
+            uid: Some(owned.uid()),
+            propagation: options.propagation.as_str(),
+            dry_run: options.dry_run,
+            ..fl_client::Delete::default()
+        };
+        match self.client.json(&Request::new(Method::DELETE, &path, &[]).json(&options.body())).await {
             Ok(_) => Ok(true),
-            Err(Error::Api(error)) if error.is_not_found() || error.is_conflict() => Ok(false),
-            Err(error) => Err(error),
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -417,7 +313,7 @@ impl Cluster {
         query: &[(&'static str, String)],
     ) -> Result<Value, Error> {
         let path = self.collection_path(&ObjectRef::new(api_version, kind, namespace, "")).await?;
-        Ok(self.request(Method::GET, &path, query, None, "").await?.body)
+        self.read(&path, query).await
     }
 
     /// Changes of the objects of a kind after a version, as they happen. Not counted in the budget: a watch is mostly idle.
@@ -429,26 +325,25 @@ impl Cluster {
         let path = self.collection_path(object).await?;
         query.push(("watch", "true".to_owned()));
         query.push(("allowWatchBookmarks", "true".to_owned()));
-        self.events(&path, &query).await
+        Ok(self.client.events(&Request::new(Method::GET, &path, &query)).await?)
     }
 
     async fn path(&self, object: &ObjectRef, subresource: &str) -> Result<String, Error> {
-        let resource = self.resource(object).await?;
-        if resource.namespaced && object.id.namespace.is_empty() {
+        let kind = self.resource(object).await?;
+        if kind.namespaced() && object.id.namespace.is_empty() {
             // What a server says to a path that leaves the namespace out; asking would only cost a request.
-            return Err(crate::ApiError::not_found("the server could not find the requested resource").into());
+            return Err(ApiError::not_found("the server could not find the requested resource").into());
         }
-        let mut path = resource.path(&object.id.namespace);
-        path.push('/');
-        request::push_segment(&mut path, &object.id.name);
+        let mut path = kind.object_path(Some(&object.id.namespace), &object.id.name);
         if !subresource.is_empty() {
             path.push('/');
-            request::push_segment(&mut path, subresource);
+            fl_client::push_segment(&mut path, subresource);
         }
         Ok(path)
     }
 
     async fn collection_path(&self, object: &ObjectRef) -> Result<String, Error> {
-        Ok(self.resource(object).await?.path(&object.id.namespace))
+        let namespace = Some(object.id.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        Ok(self.resource(object).await?.collection_path(namespace))
     }
 }

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::{ApiError, Cluster, ConnectError, Connection};
-use crate::kind::Kind;
+use super::{ConnectError, Connection};
+use crate::{Client, Error, Kind};
 
 /// Where a Pod finds the token of its own account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -37,7 +37,7 @@ impl RemoteError {
         self.missing
     }
 
-    fn unreadable(what: &str, error: &ApiError) -> Self {
+    fn unreadable(what: &str, error: &Error) -> Self {
         RemoteError { text: format!("{what}: {error}"), missing: error.is_not_found() }
     }
 
@@ -55,12 +55,12 @@ impl From<String> for RemoteError {
 impl Connection {
     /// Reads a ConfigMap and gets a token for the cluster it describes.
     pub async fn from_config_map(
-        cluster: &Cluster,
+        client: &Client,
         namespace: &str,
         name: &str,
         accounts: RemoteAccounts<'_>,
     ) -> Result<Self, RemoteError> {
-        let map = cluster.get(&Kind::config_map(), Some(namespace), name).await.map_err(|e| {
+        let map = client.get(&Kind::config_map(), Some(namespace), name).await.map_err(|e| {
             RemoteError::unreadable(&format!("failed to get configmap {namespace}/{name}"), &e)
         })?;
         let text = |key: &str| map["data"][key].as_str().unwrap_or_default();
@@ -83,11 +83,11 @@ impl Connection {
         let asked = text("serviceAccountName");
         let account = if asked.is_empty() { accounts.default } else { asked };
         let token = if account.is_empty() {
-            own_token(cluster, &audiences)
+            own_token(client, &audiences)
                 .await
                 .map_err(|e| format!("failed to create provider access token for the controller: {e}").into())
         } else {
-            account_token(cluster, namespace, account, asked.is_empty(), accounts.per_object, &audiences)
+            account_token(client, namespace, account, asked.is_empty(), accounts.per_object, &audiences)
                 .await
         };
         let token = token.map_err(|e: RemoteError| e.behind("failed to get access token for cluster"))?;
@@ -102,7 +102,7 @@ impl Connection {
 
 /// A token of an account in the namespace of the object.
 async fn account_token(
-    cluster: &Cluster,
+    client: &Client,
     namespace: &str,
     account: &str,
     is_default: bool,
@@ -110,7 +110,7 @@ async fn account_token(
     audiences: &[&str],
 ) -> Result<String, RemoteError> {
     let place = format!("{namespace}/{account}");
-    let found = cluster.get(&Kind::service_account(), Some(namespace), account).await;
+    let found = client.get(&Kind::service_account(), Some(namespace), account).await;
     found.map_err(|e| {
         let what = format!("failed to get service account '{place}'");
         if e.is_not_found() && is_default {
@@ -123,7 +123,7 @@ async fn account_token(
     if !allowed {
         return Err(format!("{GATE} feature gate is not enabled").into());
     }
-    request(cluster, namespace, account, audiences).await.map_err(|e| {
+    request(client, namespace, account, audiences).await.map_err(|e| {
         RemoteError::unreadable(
             &format!("failed to create kubernetes token for service account '{place}'"),
             &e,
@@ -132,7 +132,7 @@ async fn account_token(
 }
 
 /// A token of the account this engine runs as.
-async fn own_token(cluster: &Cluster, audiences: &[&str]) -> Result<String, String> {
+async fn own_token(client: &Client, audiences: &[&str]) -> Result<String, String> {
     let own = tokio::fs::read_to_string(OWN_TOKEN).await.map_err(|e| {
         let why = match e.kind() {
             std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
@@ -146,7 +146,7 @@ async fn own_token(cluster: &Cluster, audiences: &[&str]) -> Result<String, Stri
     let [_, _, namespace, account] = parts.as_slice() else {
         return Err(format!("invalid subject format in service account token: {subject}"));
     };
-    request(cluster, namespace, account, audiences).await.map_err(|e| {
+    request(client, namespace, account, audiences).await.map_err(|e| {
         format!(
             "failed to create kubernetes token for controller service account '{namespace}/{account}': {e}"
         )
@@ -154,15 +154,15 @@ async fn own_token(cluster: &Cluster, audiences: &[&str]) -> Result<String, Stri
 }
 
 async fn request(
-    cluster: &Cluster,
+    client: &Client,
     namespace: &str,
     account: &str,
     audiences: &[&str],
-) -> Result<String, ApiError> {
+) -> Result<String, Error> {
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"audiences": audiences, "expirationSeconds": 3600}});
     let kind = Kind::service_account();
-    let answer = cluster.create_subresource(&kind, Some(namespace), account, "token", &request).await?;
+    let answer = client.create_subresource(&kind, Some(namespace), account, "token", &request).await?;
     Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
 }
 

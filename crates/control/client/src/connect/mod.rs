@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::Cluster;
+mod config_map;
+
+pub use config_map::{RemoteAccounts, RemoteError};
+
+use crate::{Client, Settings};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -140,22 +144,22 @@ impl Connection {
         self.config.cluster_url.to_string()
     }
 
-    /// A client in somebody's name. Nobody's groups are claimed beside it.
-    pub fn cluster(&self, identity: &Identity) -> Result<Cluster, ConnectError> {
+    /// A client under an identity. No groups are impersonated.
+    pub fn client(&self, identity: &Identity, settings: &Settings) -> Result<Client, ConnectError> {
         crypto();
         let mut config = self.config.clone();
         if let Identity::ServiceAccount { namespace, name } = identity {
             config.auth_info.impersonate = Some(format!("system:serviceaccount:{namespace}:{name}"));
             config.auth_info.impersonate_groups = None;
         }
-        let client = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
-        Ok(Cluster::new(client))
+        let connection = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
+        Ok(Client::with(connection, settings))
     }
 }
 
 fn tuned(mut config: kube::Config) -> kube::Config {
     config.connect_timeout = Some(CONNECT);
-    // A watch is quiet for long; it has its own limit.
+    // The layer of bounds has the deadline of each request; a watch is silent for longer than any fixed read timeout.
     config.read_timeout = None;
     config
 }

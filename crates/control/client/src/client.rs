@@ -1,0 +1,310 @@
+//! An API server, reached under one identity, with objects as plain JSON.
+//!
+//! Objects are untyped on the way through; typed where a field decides something.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::discovery::Discovery;
+use crate::layer::{Settings, Stack, stack};
+use crate::path::{push_segment, query};
+use crate::{ConnectError, Delete, Error, Fence, Kind, Known, Patch, Request, Write};
+
+/// Requests to one API server that may be under way at once, whoever asks.
+const PARALLEL: usize = 32;
+const PAGE: &str = "500";
+
+/// An API server, reached under one identity. Cheap to clone; clones share discovery and the limit on parallel requests.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) stack: Stack,
+    user: Option<Arc<str>>,
+    /// Of the server, for errors; empty where it is our own.
+    address: Arc<str>,
+    base: Arc<Base>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the layers are made from.
+struct Base {
+    connection: kube::Client,
+    settings: Settings,
+}
+
+pub(crate) struct Shared {
+    discovery: Discovery,
+    pub(crate) parallel: Semaphore,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client with default settings over any connection: a real one, or an API server in this process.
+    #[must_use]
+    pub fn new(connection: kube::Client) -> Self {
+        Client::with(connection, &Settings::default())
+    }
+
+    /// A client over a connection.
+    #[must_use]
+    pub fn with(connection: kube::Client, settings: &Settings) -> Self {
+        let shared = Shared { discovery: Discovery::default(), parallel: Semaphore::new(PARALLEL) };
+        Client {
+            stack: stack(connection.clone(), settings),
+            user: None,
+            address: "".into(),
+            base: Arc::new(Base { connection, settings: settings.clone() }),
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// A client over an API server in this process, which needs no socket.
+    pub fn over<S, B>(service: S, settings: &Settings) -> Self
+    where
+        S: tower::Service<http::Request<kube::client::Body>, Response = http::Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<tower::BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
+        Client::with(kube::Client::new(service, "default"), settings)
+    }
+
+    /// A client for a configuration that the caller put together, as the command line does from its flags.
+    ///
+    /// # Errors
+    /// Certificates or credentials that cannot be used.
+    pub fn from_config(config: kube::Config, settings: &Settings) -> Result<Self, ConnectError> {
+        let address = config.cluster_url.to_string();
+        let connection = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
+        Ok(Client::with(connection, settings).at(&address))
+    }
+
+    /// The same connection with other settings.
+    #[must_use]
+    pub fn reconfigured(&self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = self.base.settings.clone();
+        change(&mut settings);
+        let connection = self.base.connection.clone();
+        let stack = stack(connection.clone(), &settings);
+        Client { stack, base: Arc::new(Base { connection, settings }), ..self.clone() }
+    }
+
+    /// How requests of this client are treated; clients of other API servers start from it.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.base.settings
+    }
+
+    /// The same, with the address that errors of its connection name.
+    #[must_use]
+    pub fn at(self, address: &str) -> Self {
+        Client { address: address.trim_end_matches('/').into(), ..self }
+    }
+
+    /// The same API server as another user. Discovery stays with the connection's own identity: it is not secret.
+    #[must_use]
+    pub fn impersonating(&self, user: &str) -> Self {
+        Client { user: Some(Arc::from(user)), ..self.clone() }
+    }
+
+    /// The same API server under the connection's own identity.
+    #[must_use]
+    pub fn as_itself(&self) -> Self {
+        Client { user: None, ..self.clone() }
+    }
+
+    /// The user impersonated.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The address of the server; empty where it is our own.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The fence that this client respects.
+    #[must_use]
+    pub fn fence(&self) -> Option<&Fence> {
+        self.base.settings.fence.as_ref()
+    }
+
+    /// Whether the server itself arranges fairness between clients (API priority and fairness), so that a rate limit is not needed.
+    pub async fn has_priority_and_fairness(&self) -> bool {
+        let request = Request::new(Method::GET, "/livez/ping", &[]);
+        let answer = crate::layer::send(&self.stack, {
+            let built = http::Request::head(request.path).body(kube::client::Body::empty());
+            let Ok(built) = built else { return false };
+            built
+        });
+        answer.await.is_ok_and(|answer| answer.headers().contains_key("x-kubernetes-pf-flowschema-uid"))
+    }
+
+    /// Where objects of a kind live. Unknown kinds are looked up again: a CRD may just have come.
+    ///
+    /// # Errors
+    /// When the server does not serve the kind, or does not answer.
+    pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Kind, Error> {
+        self.shared.discovery.find(self, group, version, kind).await
+    }
+
+    /// The version of a kind that the server prefers.
+    ///
+    /// # Errors
+    /// When the server does not serve the kind, or does not answer.
+    pub async fn preferred_version(&self, group: &str, kind: &str) -> Result<String, Error> {
+        self.shared.discovery.preferred(self, group, kind).await
+    }
+
+    /// Drops what is cached about a group, after one of its CRDs changed.
+    pub fn invalidate_discovery(&self, group: &str) {
+        self.shared.discovery.invalidate(group);
+    }
+
+    /// Whether a CRD of a group changed a moment ago, so that its kinds may not be served yet.
+    #[must_use]
+    pub fn has_new_kinds(&self, group: &str) -> bool {
+        self.shared.discovery.has_new_kinds(group)
+    }
+
+    /// One object. `NotFound` is an error like any other: see [`Client::find`] for reads where absence is an answer.
+    pub async fn get(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
+        let path = kind.object_path(namespace, name);
+        Ok(self.json(&Request::new(Method::GET, &path, &[])).await?.body)
+    }
+
+    /// One object as a type.
+    pub async fn get_as<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<T, Error> {
+        let value = self.get(kind, namespace, name).await?;
+        serde_json::from_value(value).map_err(|e| Error::unreadable(kind, name, &e))
+    }
+
+    /// Whether an object exists, as far as that could be found out.
+    pub async fn find(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Known<Value> {
+        self.get(kind, namespace, name).await.into()
+    }
+
+    /// All objects that match, page by page.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        label_selector: &str,
+    ) -> Result<Vec<Value>, Error> {
+        let mut all = Vec::new();
+        let path = kind.collection_path(namespace);
+        let mut next = String::new();
+        loop {
+            let query = query(&[("limit", PAGE), ("labelSelector", label_selector), ("continue", &next)]);
+            let mut page = self.json(&Request::new(Method::GET, &path, &query)).await?.body;
+            if let Value::Array(items) = page["items"].take() {
+                all.extend(items);
+            }
+            match page["metadata"]["continue"].as_str() {
+                Some(more) if !more.is_empty() => more.clone_into(&mut next),
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    pub async fn create(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        object: &Value,
+        write: &Write<'_>,
+    ) -> Result<Value, Error> {
+        let (path, query) = (kind.collection_path(namespace), write.query());
+        Ok(self.json(&Request::new(Method::POST, &path, &query).json(object)).await?.body)
+    }
+
+    /// Creates an object; the answer is not parsed.
+    pub async fn create_only(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        object: &Value,
+        write: &Write<'_>,
+    ) -> Result<(), Error> {
+        let (path, query) = (kind.collection_path(namespace), write.query());
+        self.execute(&Request::new(Method::POST, &path, &query).json(object)).await.map(drop)
+    }
+
+    /// Creates a subresource of an object, such as a token.
+    pub async fn create_subresource(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+        subresource: &str,
+        object: &Value,
+    ) -> Result<Value, Error> {
+        let path = subresource_path(kind.object_path(namespace, name), subresource);
+        Ok(self.json(&Request::new(Method::POST, &path, &[]).json(object)).await?.body)
+    }
+
+    pub async fn replace(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+        object: &Value,
+        write: &Write<'_>,
+    ) -> Result<Value, Error> {
+        let path = subresource_path(kind.object_path(namespace, name), write.subresource);
+        Ok(self.json(&Request::new(Method::PUT, &path, &write.query()).json(object)).await?.body)
+    }
+
+    pub async fn patch(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+        format: Patch,
+        patch: &Value,
+        write: &Write<'_>,
+    ) -> Result<Value, Error> {
+        let path = subresource_path(kind.object_path(namespace, name), write.subresource);
+        let body = Bytes::from(patch.to_string());
+        let query = write.query();
+        let request = Request::new(Method::PATCH, &path, &query).body(format.content_type(), body);
+        Ok(self.json(&request).await?.body)
+    }
+
+    pub async fn delete(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+        options: &Delete<'_>,
+    ) -> Result<Value, Error> {
+        let path = kind.object_path(namespace, name);
+        Ok(self.json(&Request::new(Method::DELETE, &path, &[]).json(&options.body())).await?.body)
+    }
+}
+
+/// The path of a subresource; that of the object when it is empty.
+fn subresource_path(mut path: String, subresource: &str) -> String {
+    if !subresource.is_empty() {
+        path.push('/');
+        push_segment(&mut path, subresource);
+    }
+    path
+}
