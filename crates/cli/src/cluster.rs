@@ -167,9 +167,11 @@ impl Cluster {
     /// The error as `flux` words it.
     fn failure(&self, path: &str, error: fl_client::Error) -> ApiError {
         match error {
-            fl_client::Error::Api(error) => {
-                ApiError::Refused { code: error.code, message: error.message, names_object: error.names_object }
-            }
+            fl_client::Error::Api(error) => ApiError::Refused {
+                code: error.code,
+                message: error.message,
+                names_object: error.names_object,
+            },
             fl_client::Error::Deadline { .. } => ApiError::Deadline,
             fl_client::Error::Transport { cause, .. } => {
                 ApiError::Unreachable { url: format!("{}{path}", self.client.address()), cause }
@@ -328,7 +330,9 @@ impl Cluster {
         mut lines: impl FnMut(&str),
     ) -> Result<(), ApiError> {
         let request = Request::new(Method::GET, path, query);
-        let mut stream = fl_client::within(self.deadline, self.client.lines(&request)).await.map_err(|error| self.failure(path, error))?;
+        let mut stream = fl_client::within(self.deadline, self.client.lines(&request))
+            .await
+            .map_err(|error| self.failure(path, error))?;
         loop {
             match timeout_at(self.deadline, stream.next()).await {
                 Err(_) => return Err(ApiError::Deadline),

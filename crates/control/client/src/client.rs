@@ -43,7 +43,10 @@ pub(crate) struct Shared {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("address", &self.address).field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("address", &self.address)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
     }
 }
 

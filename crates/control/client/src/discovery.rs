@@ -66,12 +66,7 @@ impl Discovery {
         }
     }
 
-    pub(crate) async fn preferred(
-        &self,
-        client: &Client,
-        group: &str,
-        kind: &str,
-    ) -> Result<String, Error> {
+    pub(crate) async fn preferred(&self, client: &Client, group: &str, kind: &str) -> Result<String, Error> {
         if group.is_empty() {
             return Ok("v1".to_owned());
         }
@@ -116,7 +111,9 @@ async fn fetch(client: &Client, group: &str, version: &str) -> Result<Kinds, Err
     let answer = match client.as_itself().json(&Request::new(Method::GET, &path, &[])).await {
         Ok(answer) => answer.body,
         Err(error) if error.is_not_found() => return Ok(Kinds::new()),
-        Err(Error::Transport { cause, .. }) if client.address().is_empty() => return Err(Error::Groups(cause)),
+        Err(Error::Transport { cause, .. }) if client.address().is_empty() => {
+            return Err(Error::Groups(cause));
+        }
         Err(Error::Transport { cause, .. }) => {
             return Err(Error::Groups(format!("Get \"{}/api\": {cause}", client.address())));
         }

@@ -216,7 +216,9 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Api(error) => error.is_transient(),
-            Error::Transport { .. } | Error::Deadline { .. } | Error::Groups(_) | Error::Decode { .. } => true,
+            Error::Transport { .. } | Error::Deadline { .. } | Error::Groups(_) | Error::Decode { .. } => {
+                true
+            }
             _ => false,
         }
     }

@@ -153,7 +153,9 @@ impl Client {
             let Some(pause) = pauses.next().filter(|_| error.is_transient()) else { return Err(error) };
             let asked = error.api().and_then(|e| e.retry_after_seconds).map(Duration::from_secs);
             let pause = asked.unwrap_or(*pause).min(LONGEST_PAUSE);
-            if crate::remaining().is_some_and(|until| until.saturating_duration_since(tokio::time::Instant::now()) < pause) {
+            if crate::remaining()
+                .is_some_and(|until| until.saturating_duration_since(tokio::time::Instant::now()) < pause)
+            {
                 return Err(error);
             }
             tokio::time::sleep(pause).await;
@@ -185,9 +187,10 @@ impl Client {
         let begin = tokio::time::Instant::now();
         let permit = self.shared.parallel.acquire();
         let permit = match crate::remaining() {
-            Some(until) => tokio::time::timeout_at(until, permit)
-                .await
-                .map_err(|_| Error::Deadline { request: request.name(), limit: until.saturating_duration_since(begin) })?,
+            Some(until) => tokio::time::timeout_at(until, permit).await.map_err(|_| Error::Deadline {
+                request: request.name(),
+                limit: until.saturating_duration_since(begin),
+            })?,
             None => permit.await,
         };
         permit.map_err(|e| Error::Transport { request: request.name(), cause: e.to_string() })
@@ -252,7 +255,8 @@ impl Client {
     }
 
     async fn send(&self, request: &Request<'_>) -> Result<http::Response<Bounded>, Error> {
-        let cannot = |e: &dyn std::fmt::Display| Error::Request { request: request.name(), cause: e.to_string() };
+        let cannot =
+            |e: &dyn std::fmt::Display| Error::Request { request: request.name(), cause: e.to_string() };
         let mut built = http::Request::builder()
             .method(&request.method)
             .uri(with_query(request.path, request.query))
@@ -267,7 +271,8 @@ impl Client {
         if let Some(until) = crate::remaining() {
             built = built.extension(Until(until));
         }
-        let built = built.body(Body::from(request.body.clone().unwrap_or_default())).map_err(|e| cannot(&e))?;
+        let built =
+            built.body(Body::from(request.body.clone().unwrap_or_default())).map_err(|e| cannot(&e))?;
         layer::send(&self.stack, built).await.map_err(|e| self.failure(request, e))
     }
 
@@ -277,7 +282,8 @@ impl Client {
 
     fn failed(&self, request: &str, error: BoxError) -> Error {
         let request = request.to_owned();
-        let mut chain = std::iter::successors(Some(&*error as &(dyn std::error::Error + 'static)), |e| e.source());
+        let mut chain =
+            std::iter::successors(Some(&*error as &(dyn std::error::Error + 'static)), |e| e.source());
         if let Some(found) = chain.clone().find_map(|e| e.downcast_ref::<OutOfBounds>()) {
             return match *found {
                 OutOfBounds::Deadline(limit) => Error::Deadline { request, limit },

@@ -489,6 +489,11 @@ impl Reconciler for HelmReleaseController {
         &OWNED
     }
 
+    fn target(&self, object: &HelmRelease) -> Option<fl_runtime::Target> {
+        let kubeconfig = object.spec.kube_config.as_ref()?.name()?;
+        Some((object.own_namespace().to_owned(), kubeconfig.to_owned()))
+    }
+
     fn edges(&self, object: &HelmRelease) -> Vec<Edge> {
         let own = object.own_namespace();
         let mut edges = Vec::new();

@@ -7,7 +7,7 @@ use fl_api::helm::helm_release::ValuesReference;
 use fl_api::meta::references::ValuesKind;
 use fl_gotemplate::{Entries, Map as Table, Value as Data};
 use fl_helm::{Overrides, SetKind, Tree};
-use fl_runtime::{ClientError, Client, Kind};
+use fl_runtime::{Client, ClientError, Kind};
 use serde_json::{Map, Value};
 
 /// Values that could not be put together.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fl_api::condition::{reasons, types};
 use fl_api::kustomize::Kustomization;
+use fl_api::meta::inventory::ResourceInventory;
 use fl_apply::{
     Action, Applied, Applier, ChangeSet, Force, Inventory, ObjectRef, Owner, Propagation, Pruner,
     WaitOptions, Waiter, is_custom_resource_definition, jobs_with_ttl,
@@ -133,7 +134,19 @@ impl KustomizationController {
             let applier = self.applier(pass, plan, target);
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
-            let applied = applier.apply(&prepared).await.map_err(|e| error(reasons::RECONCILIATION_FAILED, e.to_string()))?;
+            self.write_ahead(pass, &old, applier.inventory_names(&prepared).await).await?;
+            // The deadline of the whole apply: a server that is slow at every request must not hold the pass for longer.
+            let deadline = Instant::now() + plan.timeout;
+            let applied = match fl_client::within(deadline, applier.apply(&prepared)).await {
+                Ok(applied) => applied,
+                Err(failure) => {
+                    let mut kept = old.clone();
+                    let applied = failure.changes.entries.iter().map(|change| change.object.clone());
+                    kept.keep(applied.chain(failure.attempted.iter().cloned()));
+                    pass.object.status.get_or_insert_default().inventory = stored_inventory(&kept);
+                    return Err(error(reasons::RECONCILIATION_FAILED, failure.to_string()));
+                }
+            };
             self.tell_ignored(pass, built, &prepared);
             (applied, jobs_with_ttl(prepared.objects()))
         };
@@ -149,6 +162,28 @@ impl KustomizationController {
         self.store_inventory(pass, &new, target);
         self.prune(pass, revision, target, new, &stale).await?;
         self.check_health(pass, plan, revision, target, applied, jobs, !changed.is_empty()).await
+    }
+
+    /// Stores which objects are about to be created, so that a crash in the middle of the apply leaves none behind that nobody would
+    /// prune.
+    async fn write_ahead(
+        &self,
+        pass: &mut Pass<Kustomization>,
+        old: &Inventory,
+        objects: Vec<ObjectRef>,
+    ) -> Result<(), Failure> {
+        let mut planned = old.clone();
+        planned.keep(objects);
+        if planned.objects().len() == old.objects().len() {
+            return Ok(());
+        }
+        let before = pass.object.status.as_ref().and_then(|status| status.inventory.clone());
+        pass.object.status.get_or_insert_default().inventory = stored_inventory(&planned);
+        let saved = pass.save().await;
+        pass.object.status.get_or_insert_default().inventory = before;
+        saved.map_err(|e| {
+            error(reasons::RECONCILIATION_FAILED, format!("cannot store the inventory before the apply: {e}"))
+        })
     }
 
     /// Says once per build which labels and annotations mean nothing.
@@ -223,7 +258,8 @@ impl KustomizationController {
             return Ok(());
         }
         let stale: Vec<ObjectRef> = stale.iter().filter(|o| !self.is_own_ground(o)).cloned().collect();
-        match self.pruner(&pass.object, target).prune(&stale).await {
+        let deadline = Instant::now() + validate::timeout(&pass.object);
+        match fl_client::within(deadline, self.pruner(&pass.object, target).prune(&stale)).await {
             Ok(changes) => {
                 if !changes.is_empty() {
                     pass.log.info(&format!("garbage collection completed: {changes}"));
@@ -343,6 +379,11 @@ fn unhealthy(pass: &mut Pass<Kustomization>, problem: &str, started: Instant) ->
     pass.object.mark_false(types::HEALTHY, reasons::HEALTH_CHECK_FAILED, problem);
     let message = format!("health check failed after {}: {problem}", go(started.elapsed()));
     error(reasons::HEALTH_CHECK_FAILED, message)
+}
+
+/// An inventory as the status has it; none rather than an empty one.
+fn stored_inventory(inventory: &Inventory) -> Option<ResourceInventory> {
+    (!inventory.is_empty()).then(|| inventory.write())
 }
 
 /// What the status remembers.

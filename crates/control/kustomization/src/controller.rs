@@ -454,6 +454,11 @@ impl Reconciler for KustomizationController {
         &[types::HEALTHY, types::READY, types::RECONCILING, types::STALLED]
     }
 
+    fn target(&self, object: &Kustomization) -> Option<fl_runtime::Target> {
+        let kubeconfig = object.spec.kube_config.as_ref()?.name()?;
+        Some((object.namespace().to_owned(), kubeconfig.to_owned()))
+    }
+
     fn edges(&self, object: &Kustomization) -> Vec<Edge> {
         let own = object.namespace();
         let mut edges = vec![Resolver::edge(&validate::source_reference(object), own)];

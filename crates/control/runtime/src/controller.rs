@@ -11,18 +11,18 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use fl_client::Error as ClientError;
 use crate::failure::{EventKind, Next, Outcome};
 use crate::graph::Edge;
 use crate::hub::{Change, Live, Store, WatchSpec};
-use fl_client::{Key, Kind};
 use crate::log::Log;
 use crate::object::{FINALIZER, REQUESTED_AT, Reconciled};
 use crate::pass::{self, Pass, Progress};
 use crate::patch::Writer;
-use crate::queue::WorkQueue;
+use crate::queue::{Target, WorkQueue};
 use crate::runtime::Runtime;
-use crate::slot::Slots;
+use crate::slot::{self, Slots};
+use fl_client::Error as ClientError;
+use fl_client::{Key, Kind};
 
 /// Which part of a pass has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// What the object refers to. Asked whenever its spec changes; a change over there makes it due.
     fn edges(&self, _object: &Self::Object) -> Vec<Edge> {
         Vec::new()
+    }
+
+    /// The API server the object is applied to, if it is not the engine's own. Each has a limit of its own on passes at once.
+    fn target(&self, _object: &Self::Object) -> Option<Target> {
+        None
     }
 
     /// Brings the world in line with the spec. Status and conditions are set on `pass.object` and written afterwards.
@@ -168,8 +173,10 @@ impl<R: Reconciler> Controller<R> {
             let (waiting, _, running) = self.queue.sizes();
             waiting + running
         };
+        let remote = self.reconciler.target(&pass.object).is_some();
+        let reconcile = AssertUnwindSafe(self.reconciler.reconcile(&mut pass)).catch_unwind();
         let outcome = tokio::select! {
-            outcome = AssertUnwindSafe(self.reconciler.reconcile(&mut pass)).catch_unwind() => outcome,
+            outcome = unless_local(remote, reconcile) => outcome,
             () = pass::report(&runtime, &kind, &writer, &progress, &log, due) => unreachable!("reporting never ends"),
         };
         let Ok(outcome) = outcome else {
@@ -185,7 +192,9 @@ impl<R: Reconciler> Controller<R> {
         else {
             return Outcome::never();
         };
-        let deleted = AssertUnwindSafe(self.reconciler.delete(pass)).catch_unwind().await;
+        let remote = self.reconciler.target(&pass.object).is_some();
+        let deleted = AssertUnwindSafe(self.reconciler.delete(pass)).catch_unwind();
+        let deleted = unless_local(remote, deleted).await;
         match deleted {
             Ok(Ok(())) => {
                 if let Some(finalizers) = &mut pass.object.meta_mut().finalizers {
@@ -223,6 +232,11 @@ impl<R: Reconciler> Controller<R> {
             }
         }
     }
+}
+
+/// Runs a step; one on another API server lets other passes of the controller work meanwhile.
+async fn unless_local<T>(remote: bool, step: impl Future<Output = T>) -> T {
+    if remote { slot::on_remote(step).await } else { step.await }
 }
 
 /// A write that did not get through.
@@ -269,6 +283,7 @@ impl<R: Reconciler> Driver for Controller<R> {
         let spec_changed = old.is_none_or(|o| o.generation() != new.generation());
         if spec_changed && let Ok(object) = new.parse::<R::Object>() {
             self.runtime.graph().set_edges(&key, self.reconciler.edges(&object));
+            self.queue.set_target(&key, self.reconciler.target(&object));
         }
         // A request counts when it comes or changes, not when it is taken back.
         let requested = new.annotation(REQUESTED_AT);
@@ -319,7 +334,7 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
     let slots = Slots::new(driver.concurrent());
     let mut passes = JoinSet::new();
     loop {
-        let slot = slots.take().await;
+        let slot = runtime.starvation().watched(driver.as_ref(), slots.take()).await;
         while passes.try_join_next().is_some() {}
         let Some(key) = driver.queue().next().await else { break };
         if driver.queue().sizes().0 > driver.concurrent() {
@@ -333,7 +348,12 @@ pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
 /// One pass and what follows from it.
 async fn one(runtime: Runtime, driver: Arc<dyn Driver>, key: Key) {
     let started = Instant::now();
-    let outcome = driver.run(&runtime, &key).await;
+    // Whatever happens in a pass, its object must stay in the queue: a panic anywhere in it is one more failure.
+    let outcome = AssertUnwindSafe(driver.run(&runtime, &key)).catch_unwind().await.unwrap_or_else(|_| {
+        let log = runtime.log().with([("object", key.to_string().into())]);
+        log.error("a bug in this engine", "the end of a reconcile panicked; please report it");
+        Outcome { next: Next::Backoff, error: None }
+    });
     let result = match (&outcome.error, outcome.next) {
         (Some(_), _) | (None, Next::Backoff | Next::Returning) => "error",
         (None, Next::Now) => "requeue",

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 use tokio::time::Instant;
 
-use fl_client::{Error as ClientError, Client, Fence, Write};
-use fl_client::Kind;
 use crate::log::Log;
+use fl_client::Kind;
 use fl_client::Stop;
+use fl_client::{Client, Error as ClientError, Fence, Write};
 
 /// How long a lease holds without being renewed, how often it is, and what becomes of it.
 #[derive(Clone, Copy, Debug)]
@@ -59,14 +59,7 @@ pub struct Election {
 }
 
 impl Election {
-    pub fn new(
-        cluster: Client,
-        namespace: &str,
-        name: &str,
-        identity: &str,
-        times: Times,
-        log: Log,
-    ) -> Self {
+    pub fn new(cluster: Client, namespace: &str, name: &str, identity: &str, times: Times, log: Log) -> Self {
         let cluster_fence = cluster.fence().cloned().unwrap_or_default();
         Election {
             cluster,

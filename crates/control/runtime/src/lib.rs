@@ -37,6 +37,7 @@ mod runtime;
 mod scrape;
 pub mod serve;
 mod slot;
+mod starvation;
 mod wake;
 
 pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile, STATUS_FOLLOWS};
@@ -44,11 +45,11 @@ pub use backoff::Backoff;
 pub use conditions::Conditions;
 pub use controller::{End, Names, Reconciler};
 pub use events::{About, EventSink, HttpSink, Notification, Recorder};
-pub use fl_client::{
-    Client, ConnectError, ConnectOptions, Connection, Delete, Error as ClientError, Fence, Identity, Key, Kind, Known,
-    Patch, RemoteAccounts, RemoteError, RemoteOptions, Stop, Write,
-};
 pub use failure::{EventKind, Failure, FailureKind, Next, Outcome};
+pub use fl_client::{
+    Client, ConnectError, ConnectOptions, Connection, Delete, Error as ClientError, Fence, Identity, Key,
+    Kind, Known, Patch, RemoteAccounts, RemoteError, RemoteOptions, Stop, Write,
+};
 pub use gates::{FeatureGates, GateError};
 pub use graph::{Edge, Graph, On, Waker};
 pub use hub::{Change, Content, Hub, Listener, Live, News, Store, WatchSpec};
@@ -58,7 +59,7 @@ pub use object::{FINALIZER, REQUESTED_AT, Reconciled, Source, StatusHead};
 pub use options::Options;
 pub use pass::Pass;
 pub use patch::merge_patch;
-pub use queue::WorkQueue;
+pub use queue::{Target, WorkQueue};
 pub use resolve::{ResolveError, ResolvedSource, Resolver};
 pub use runtime::Runtime;
-pub use slot::idle;
+pub use slot::{idle, on_remote};

@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use fl_client::{Error as ClientError, Client};
 use crate::events::About;
 use crate::failure::EventKind;
-use fl_client::{Key, Kind};
 use crate::log::Log;
 use crate::object::Reconciled;
 use crate::patch::Writer;
 use crate::runtime::Runtime;
+use fl_client::{Client, Error as ClientError};
+use fl_client::{Key, Kind};
 
 /// A pass shorter than this writes no progress, only its end; later at most once in this time.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use fl_client::{Error as ClientError, Client, Patch, Write};
 use crate::conditions;
 use fl_client::Kind;
+use fl_client::{Client, Error as ClientError, Patch, Write};
 
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);

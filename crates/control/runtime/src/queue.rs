@@ -40,9 +40,25 @@ struct State {
     timers: BTreeMap<(Instant, u64), Key>,
     timer_of: HashMap<Key, (Instant, u64)>,
     failures: HashMap<Key, u32>,
+    /// The remote target of each object that has one.
+    targets: HashMap<Key, Target>,
+    /// The remote target whose room a key takes.
+    held: HashMap<Key, Target>,
+    /// How many objects of a remote target are being worked on.
+    busy: HashMap<Target, usize>,
+    /// Due, but their target is busy.
+    parked: HashMap<Target, VecDeque<Key>>,
     sequence: u64,
     closed: bool,
 }
+
+/// The API server of an object that is not the engine's own: namespace and name of its kubeconfig.
+pub type Target = (String, String);
+
+/// Objects of one remote target that are worked on at the same time. A target that does not answer holds this many, and no others.
+const PER_TARGET: usize = 4;
+/// Objects of all remote targets that are worked on at the same time: each holds its objects in memory.
+const ALL_TARGETS: usize = 256;
 
 impl WorkQueue {
     /// Failures are retried after `min_retry`, doubling up to `max_retry`.
@@ -84,10 +100,19 @@ impl WorkQueue {
         self.with(|state| state.failures.remove(key));
     }
 
+    /// Says which remote target an object is applied to, if any.
+    pub fn set_target(&self, key: &Key, target: Option<Target>) {
+        self.with(|state| match target {
+            Some(target) => drop(state.targets.insert(key.clone(), target)),
+            None => drop(state.targets.remove(key)),
+        });
+    }
+
     /// Forgets an object that is gone.
     pub fn forget(&self, key: &Key) {
         self.with(|state| {
             state.failures.remove(key);
+            state.targets.remove(key);
             state.clear_timer(key);
         });
     }
@@ -127,6 +152,7 @@ impl WorkQueue {
     pub fn done(&self, key: &Key) {
         self.with(|state| {
             state.running.remove(key);
+            state.release(key);
             if state.again.remove(key) {
                 state.add(key.clone());
             }
@@ -163,6 +189,34 @@ impl State {
         of_namespace.push_back(key);
     }
 
+    /// Makes room at the target of a key, and lets a parked key take its place in the queue again.
+    fn release(&mut self, key: &Key) {
+        let Some(target) = self.held.remove(key) else { return };
+        if let Some(busy) = self.busy.get_mut(&target) {
+            *busy -= 1;
+            if *busy == 0 {
+                self.busy.remove(&target);
+            }
+        }
+        // The limit over all targets may have been what a key of another target waited for.
+        let next = if self.parked.contains_key(&target) {
+            Some(target)
+        } else {
+            let room = |t: &&Target| self.busy.get(*t).is_none_or(|busy| *busy < PER_TARGET);
+            self.parked.keys().find(room).cloned()
+        };
+        let Some(next) = next else { return };
+        let Some(parked) = self.parked.get_mut(&next) else { return };
+        let key = parked.pop_front();
+        if parked.is_empty() {
+            self.parked.remove(&next);
+        }
+        if let Some(key) = key {
+            self.waiting.remove(&key);
+            self.add(key);
+        }
+    }
+
     fn add_at(&mut self, key: Key, at: Instant) {
         if self.timer_of.get(&key).is_some_and(|(earlier, _)| *earlier <= at) {
             return;
@@ -192,18 +246,34 @@ impl State {
         }
     }
 
+    /// The next key whose target has room. Keys of a busy target are parked until one of its passes ends.
     fn take(&mut self) -> Option<Key> {
         if self.closed {
             return None;
         }
-        let namespace = self.turns.pop_front()?;
-        let of_namespace = self.ready.get_mut(&namespace)?;
-        let key = of_namespace.pop_front()?;
-        if of_namespace.is_empty() {
-            self.ready.remove(&namespace);
-        } else {
-            self.turns.push_back(namespace);
-        }
+        let key = loop {
+            let namespace = self.turns.pop_front()?;
+            let of_namespace = self.ready.get_mut(&namespace)?;
+            let key = of_namespace.pop_front()?;
+            if of_namespace.is_empty() {
+                self.ready.remove(&namespace);
+            } else {
+                self.turns.push_back(namespace);
+            }
+            match self.targets.get(&key).cloned() {
+                None => break key,
+                Some(target) => {
+                    let all: usize = self.busy.values().sum();
+                    let busy = self.busy.entry(target.clone()).or_default();
+                    if *busy < PER_TARGET && all < ALL_TARGETS {
+                        *busy += 1;
+                        self.held.insert(key.clone(), target);
+                        break key;
+                    }
+                    self.parked.entry(target).or_default().push_back(key);
+                }
+            }
+        };
         self.waiting.remove(&key);
         self.running.insert(key.clone());
         // The pass that begins now is what the timer was for.
@@ -282,6 +352,37 @@ mod tests {
         }
         assert!(start.elapsed() >= Duration::from_secs(1));
         queue.add_after(key("a", "x"), Duration::MAX);
+    }
+
+    /// A target that never answers holds only its own objects.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_target_holds_only_its_own_objects() {
+        let queue = queue();
+        let target = |name: &str| Some(("a".to_owned(), name.to_owned()));
+        for i in 0..10 {
+            let silent = key("a", &format!("silent-{i}"));
+            queue.set_target(&silent, target("silent"));
+            queue.add(silent);
+        }
+        queue.set_target(&key("a", "other"), target("other"));
+        queue.add(key("a", "other"));
+        queue.add(key("a", "local"));
+        let mut taken = Vec::new();
+        while let Ok(next) = tokio::time::timeout(Duration::from_secs(1), queue.next()).await {
+            taken.push(next.unwrap());
+        }
+        let silent = taken.iter().filter(|key| key.name().starts_with("silent")).count();
+        assert_eq!((silent, taken.len()), (PER_TARGET, PER_TARGET + 2));
+        // Every pass that ends lets one of those that wait begin.
+        for done in &taken {
+            queue.done(done);
+        }
+        let mut more = 0;
+        while let Ok(next) = tokio::time::timeout(Duration::from_secs(1), queue.next()).await {
+            queue.done(&next.unwrap());
+            more += 1;
+        }
+        assert_eq!(more, 10 - PER_TARGET);
     }
 
     /// Passes of a tenth of a second in four slots, as a controller runs them; answers the time from due to done of the quiet tenant's.

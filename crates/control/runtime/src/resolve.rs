@@ -15,11 +15,11 @@ use fl_types::{ObjectReference, api_group};
 use serde::Deserialize;
 use serde_json::Value;
 
-use fl_client::Error as ClientError;
 use crate::graph::Edge;
 use crate::hub::{Live, News, Store, WatchSpec};
-use fl_client::{Key, Kind};
 use crate::runtime::Runtime;
+use fl_client::Error as ClientError;
+use fl_client::{Key, Kind};
 
 /// How much later than its consumer a source may be seen.
 const LATE: Duration = Duration::from_millis(50);

@@ -6,19 +6,20 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use fl_client::{Client, Connection, Limits, Settings};
 use crate::controller::{self, Controller, Driver, Reconciler};
 use crate::events::Recorder;
 use crate::graph::Graph;
 use crate::hub::{Change, Hub, WatchSpec};
-use fl_client::Kind;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::scrape;
-use fl_client::Stop;
+use crate::starvation::Starvation;
 use crate::wake;
+use fl_client::Kind;
+use fl_client::Stop;
+use fl_client::{Client, Connection, Limits, Settings};
 
 /// Clones share everything.
 #[derive(Clone)]
@@ -33,6 +34,7 @@ struct Inner {
     graph: Arc<Graph>,
     recorder: Recorder,
     pressure: Pressure,
+    starvation: Starvation,
     metrics: Metrics,
     log: Log,
     stop: Stop,
@@ -69,6 +71,7 @@ impl Runtime {
             inner: Arc::new(Inner {
                 recorder,
                 pressure,
+                starvation: Starvation::default(),
                 hub,
                 cluster,
                 connection,
@@ -183,9 +186,27 @@ impl Runtime {
         }
     }
 
-    /// Whether all watches have seen their kinds.
-    pub fn ready(&self) -> bool {
-        self.hub().synced()
+    /// Whether the controllers can do their work.
+    ///
+    /// # Errors
+    /// What keeps them from it.
+    pub fn ready(&self) -> Result<(), String> {
+        if !self.hub().synced() {
+            return Err("not all kinds have been seen yet".to_owned());
+        }
+        let starving: Vec<String> = self
+            .starvation()
+            .found()
+            .into_iter()
+            .map(|(controller, waited)| {
+                format!("the {controller} controller has had no free worker for {} s", waited.as_secs())
+            })
+            .collect();
+        if starving.is_empty() { Ok(()) } else { Err(starving.join("; ")) }
+    }
+
+    pub(crate) fn starvation(&self) -> &Starvation {
+        &self.inner.starvation
     }
 
     /// Works until told to stop, then lets running passes end.

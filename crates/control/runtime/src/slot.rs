@@ -68,9 +68,30 @@ impl Slot {
         *self.permit.lock().unwrap_or_else(PoisonError::into_inner) = permit;
     }
 
+    /// Gives the slot back for a while. Told to stop meanwhile, the pass is abandoned: the next process takes it up where it was.
+    async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
+        // Inside of another wait the slot is not ours to give.
+        if *self.idle.borrow() {
+            return wait.await;
+        }
+        self.give_back();
+        self.idle.send_replace(true);
+        let answer = wait.await;
+        self.idle.send_replace(false);
+        self.take().await;
+        answer
+    }
+
     fn give_back(&self) {
         self.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+}
+
+/// Works on another API server, which may take its time, and lets other passes of the controller work meanwhile. How many passes do so
+/// at once is limited per target by the queue.
+pub async fn on_remote<T>(work: impl Future<Output = T>) -> T {
+    let Ok(slot) = SLOT.try_with(Clone::clone) else { return work.await };
+    slot.without(work).await
 }
 
 /// Waits for something outside, health or termination, and lets other passes of the controller work meanwhile.
@@ -78,12 +99,7 @@ pub async fn idle<T>(wait: impl Future<Output = T>) -> T {
     let Ok(slot) = SLOT.try_with(Clone::clone) else { return wait.await };
     // Too many wait already: this one keeps its slot, so that memory has a bound.
     let Ok(_waiting) = slot.slots.waiting.clone().try_acquire_owned() else { return wait.await };
-    slot.give_back();
-    slot.idle.send_replace(true);
-    let answer = wait.await;
-    slot.idle.send_replace(false);
-    slot.take().await;
-    answer
+    slot.without(wait).await
 }
 
 #[cfg(test)]

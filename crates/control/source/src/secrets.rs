@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use fl_api::meta::references::LocalObjectReference;
 use fl_http::{ClientCertificate, Proxy};
-use fl_runtime::{ClientError, Client, Edge, Kind};
+use fl_runtime::{Client, ClientError, Edge, Kind};
 use fl_types::Secret;
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use fl_api::CrdSet;
 use fl_apiserver::{ApiServer, User};
 use fl_client::Settings;
 use fl_runtime::log::{Encoding, Level, Log, configure};
-use fl_runtime::{ClientError, Client, Kind, Options, Patch, Runtime, Stop, Write};
+use fl_runtime::{Client, ClientError, Kind, Options, Patch, Runtime, Stop, Write};
 use fl_source::bucket::Buckets;
 use fl_source::git::GitRepositories;
 use fl_source::oci::OciRepositories;

@@ -96,6 +96,21 @@ pub struct ApplyFailure {
     pub errors: Vec<String>,
     /// What had been applied.
     pub changes: ChangeSet,
+    /// Objects whose write was begun: some of them may exist now.
+    pub attempted: Vec<ObjectRef>,
+}
+
+/// Why a stage ended early.
+struct StageFailure {
+    errors: Vec<String>,
+    attempted: Vec<ObjectRef>,
+}
+
+impl From<Vec<String>> for StageFailure {
+    /// Nothing of the stage was written.
+    fn from(errors: Vec<String>) -> Self {
+        StageFailure { errors, attempted: Vec::new() }
+    }
 }
 
 impl std::fmt::Display for ApplyFailure {
@@ -147,14 +162,7 @@ impl Applier {
     /// Applies for an owner, without memory.
     #[must_use]
     pub fn new(cluster: Cluster, owner: Owner, options: Options) -> Self {
-        Applier {
-            cluster,
-            owner,
-            options,
-            before: Inventory::default(),
-            remembered: None,
-            versions: None,
-        }
+        Applier { cluster, owner, options, before: Inventory::default(), remembered: None, versions: None }
     }
 
     /// Gives objects the labels of their owner, their normal form, the common labels and annotations, and their order.
@@ -194,8 +202,8 @@ impl Applier {
             let end = rest.iter().position(|item| item.stage != stage).unwrap_or(rest.len());
             let (items, later) = rest.split_at(end);
             rest = later;
-            if let Err(errors) = self.stage(stage, items, &mut done).await {
-                return Err(ApplyFailure { errors, changes: done.changes });
+            if let Err(StageFailure { errors, attempted }) = self.stage(stage, items, &mut done).await {
+                return Err(ApplyFailure { errors, changes: done.changes, attempted });
             }
         }
         Ok(done)
@@ -221,7 +229,7 @@ impl Applier {
         if errors.is_empty() {
             Ok(changes)
         } else {
-            Err(ApplyFailure { errors, changes: ChangeSet::default() })
+            Err(ApplyFailure { errors, changes: ChangeSet::default(), attempted: Vec::new() })
         }
     }
 
@@ -241,7 +249,7 @@ impl Applier {
         unchanged
     }
 
-    async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), Vec<String>> {
+    async fn stage(&self, stage: Stage, items: &[Item], done: &mut Applied) -> Result<(), StageFailure> {
         let (changes, live): (Vec<Change>, Vec<Option<Sight>>) =
             self.validate_and_write(items).await?.into_iter().unzip();
         let live: Vec<Sight> = live.into_iter().flatten().collect();
@@ -259,7 +267,10 @@ impl Applier {
                 |t: &ObjectRef| !live.iter().any(|l| ObjectRef::of(l.object()).is_ok_and(|r| r.id == t.id));
             let targets: Vec<ObjectRef> =
                 waited.into_iter().filter(|t| !(unseen(t) && self.is_remembered(t))).collect();
-            waiter.wait(&targets, live.clone(), &options).await.map_err(|e| vec![e.to_string()])?;
+            waiter
+                .wait(&targets, live.clone(), &options)
+                .await
+                .map_err(|e| StageFailure::from(vec![e.to_string()]))?;
         }
         done.live.extend(live);
         Ok(())
@@ -267,7 +278,7 @@ impl Applier {
 
     /// Validates all with dry-runs, then writes all. The first one needs no dry-run when it is new: it is written first, and when
     /// that fails nothing has been written.
-    async fn validate_and_write(&self, items: &[Item]) -> Result<Vec<Done>, Vec<String>> {
+    async fn validate_and_write(&self, items: &[Item]) -> Result<Vec<Done>, StageFailure> {
         let mut planned = Vec::with_capacity(items.len());
         let mut errors = Vec::new();
         let first = match items.first() {
@@ -284,22 +295,24 @@ impl Applier {
         if !errors.is_empty() {
             // Whoever mends the others wants to know about the first one too.
             let more = self.plan_all(first_item, plan::Mode::Apply).await.into_iter().filter_map(Result::err);
-            return Err(more.chain(errors).collect());
+            return Err(more.chain(errors).collect::<Vec<_>>().into());
         }
         let mut work: VecDeque<(&Item, Planned)> = others.iter().zip(planned).collect();
         let mut done = Vec::with_capacity(items.len());
+        let targets = || items.iter().map(|item| item.target.clone()).collect();
+        let attempted = |errors: Vec<String>| StageFailure { errors, attempted: targets() };
         if let (Some(target), Some(item)) = (first, first_item.first()) {
             match self.create(item, target).await {
                 Ok(Some((change, object))) => done.push((change, Some(object))),
                 // Nothing is written yet, so it is validated like the others.
                 Ok(None) | Err(_) => {
                     for planned in self.plan_all(first_item, plan::Mode::Apply).await {
-                        work.push_front((item, planned.map_err(|e| vec![e])?));
+                        work.push_front((item, planned.map_err(|e| attempted(vec![e]))?));
                     }
                 }
             }
         }
-        self.write_all(work, &mut done).await?;
+        self.write_all(work, &mut done).await.map_err(attempted)?;
         Ok(done)
     }
 

@@ -182,6 +182,19 @@ impl Applier {
             && !self.left_behind(live).is_ok_and(|patch| patch.is_empty())
     }
 
+    /// The objects as the inventory will name them, as far as their kinds are served already.
+    pub async fn inventory_names(&self, prepared: &super::Prepared) -> Vec<ObjectRef> {
+        let mut names = Vec::with_capacity(prepared.objects.len());
+        for item in &prepared.objects {
+            let mut name = item.target.clone();
+            if self.cluster.resource(&name).await.is_ok_and(|kind| !kind.namespaced()) {
+                name.id.namespace.clear();
+            }
+            names.push(name);
+        }
+        names
+    }
+
     /// Cluster-wide objects have no namespace, whatever a kustomization gave them.
     async fn named_by_cluster(&self, item: &Item) -> Result<ObjectRef, Error> {
         let mut target = item.target.clone();

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use fl_types::LabelSelector;
 use fl_client::{Event, EventType};
+use fl_types::LabelSelector;
 use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -289,10 +289,12 @@ mod tests {
 
     #[test]
     fn a_kind_nobody_serves_is_named_by_its_group() {
-        let missing = |api_version: &str| Error::Client(fl_client::Error::NoKind {
-            kind: "Nope".to_owned(),
-            api_version: api_version.to_owned(),
-        });
+        let missing = |api_version: &str| {
+            Error::Client(fl_client::Error::NoKind {
+                kind: "Nope".to_owned(),
+                api_version: api_version.to_owned(),
+            })
+        };
         assert_eq!(
             unreadable(&missing("a.example/v1")),
             "no matches for kind \"Nope\" in group \"a.example\""

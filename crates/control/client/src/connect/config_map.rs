@@ -87,8 +87,7 @@ impl Connection {
                 .await
                 .map_err(|e| format!("failed to create provider access token for the controller: {e}").into())
         } else {
-            account_token(client, namespace, account, asked.is_empty(), accounts.per_object, &audiences)
-                .await
+            account_token(client, namespace, account, asked.is_empty(), accounts.per_object, &audiences).await
         };
         let token = token.map_err(|e: RemoteError| e.behind("failed to get access token for cluster"))?;
         if address.is_empty() {

@@ -61,7 +61,8 @@ where
 {
     type Response = S::Response;
     type Error = BoxError;
-    type Future = Either<Ready<Result<S::Response, BoxError>>, BoxFuture<'static, Result<S::Response, BoxError>>>;
+    type Future =
+        Either<Ready<Result<S::Response, BoxError>>, BoxFuture<'static, Result<S::Response, BoxError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx)

@@ -42,7 +42,10 @@ pub struct Settings {
 
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("limits", &self.limits).field("rate", &self.rate).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("limits", &self.limits)
+            .field("rate", &self.rate)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fl_apply::Cluster;
 use fl_client::Request;
-use http::Method;
 use fl_helm::{Capabilities, KubeVersion};
+use http::Method;
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use fl_api::meta::health::CustomHealthCheck;
-use fl_client::{Kind, Request};
-use http::Method;
 use fl_apply::{
     Action, ChangeSet, Cluster, HealthRuleError, HealthRules, ObjectRef, Sight, WaitOptions, Waiter,
     jobs_with_ttl,
 };
+use fl_client::{Kind, Request};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::error::ActionError;

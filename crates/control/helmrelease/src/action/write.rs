@@ -115,7 +115,8 @@ impl Writer<'_> {
                     "Error patching resource",
                     &[("name", &target.reference.id.name), ("error", &error)],
                 );
-                let conflict = matches!(&error, ClusterError::Client(fl_client::Error::Api(api)) if api.is_conflict());
+                let conflict =
+                    matches!(&error, ClusterError::Client(fl_client::Error::Api(api)) if api.is_conflict());
                 let words = if conflict {
                     "conflict occurred while applying object"
                 } else {

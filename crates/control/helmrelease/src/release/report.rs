@@ -137,7 +137,9 @@ pub(crate) async fn inventory(
         let Ok(mut reference) = ObjectRef::of(object) else { continue };
         if reference.id.namespace.is_empty() {
             match cluster.resource(&reference).await {
-                Ok(resource) if resource.namespaced() => reference.id.namespace.clone_from(&release.namespace),
+                Ok(resource) if resource.namespaced() => {
+                    reference.id.namespace.clone_from(&release.namespace)
+                }
                 Ok(_) => {}
                 Err(error @ ClusterError::Client(fl_client::Error::NoKind { .. })) => warnings.push(format!(
                     "failed to determine if {} is namespace scoped, skipping namespace: {error}",

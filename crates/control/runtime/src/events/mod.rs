@@ -14,14 +14,14 @@ use tokio::time::Instant;
 
 pub use sink::HttpSink;
 
-use fl_client::{Client, Patch, Write};
 use crate::failure::EventKind;
-use fl_client::Kind;
 use crate::log::Log;
 use crate::object::Reconciled;
 use crate::pressure::Pressure;
-use fl_client::Stop;
 use correlate::{Correlator, Decision};
+use fl_client::Kind;
+use fl_client::Stop;
+use fl_client::{Client, Patch, Write};
 
 /// Annotations of an object that begin so go into each of its events.
 const COPIED: &str = "event.toolkit.fluxcd.io/";

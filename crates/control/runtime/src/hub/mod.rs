@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use live::Live;
 pub use store::{Change, News, Store};
 
+use crate::log::Log;
 use fl_client::Client;
 use fl_client::Kind;
-use crate::log::Log;
 use fl_client::Stop;
 
 /// How much of each object is kept.

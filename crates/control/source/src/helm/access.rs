@@ -45,7 +45,10 @@ pub(super) fn timeout(repository: &HelmRepository) -> Duration {
 }
 
 /// Reads the Secrets of a repository.
-pub(super) async fn read(cluster: &fl_runtime::Client, repository: &HelmRepository) -> Result<Access, String> {
+pub(super) async fn read(
+    cluster: &fl_runtime::Client,
+    repository: &HelmRepository,
+) -> Result<Access, String> {
     let namespace = repository.namespace();
     let spec = &repository.spec;
     let mut tls = None;

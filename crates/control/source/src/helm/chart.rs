@@ -6,7 +6,7 @@ use fl_api::source::helm_chart::ReconcileStrategy;
 use fl_api::source::{Bucket, GitRepository, HelmChart, HelmRepository};
 use fl_archive::ReadLimits;
 use fl_runtime::{
-    ClientError, ArtifactFetcher, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
+    ArtifactFetcher, ClientError, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
     Reconciled, Reconciler, Resolver, Source, WatchSpec,
 };
 use fl_store::Store;

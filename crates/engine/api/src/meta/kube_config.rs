@@ -20,3 +20,12 @@ pub struct KubeConfigReference {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretKeyReference>,
 }
+
+impl KubeConfigReference {
+    /// The name of the Secret or ConfigMap.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let secret = self.secret_ref.as_ref().map(|reference| reference.name.as_str());
+        secret.or_else(|| self.config_map_ref.as_ref().map(|reference| reference.name.as_str()))
+    }
+}

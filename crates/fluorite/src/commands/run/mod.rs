@@ -252,10 +252,10 @@ impl Args {
                             (StatusCode::INTERNAL_SERVER_ERROR, "not started yet\n".to_owned())
                         }
                     }
-                    "/readyz" if runtime.ready() => (StatusCode::OK, "ok".to_owned()),
-                    "/readyz" => {
-                        (StatusCode::INTERNAL_SERVER_ERROR, "not all kinds have been seen yet\n".to_owned())
-                    }
+                    "/readyz" => match runtime.ready() {
+                        Ok(()) => (StatusCode::OK, "ok".to_owned()),
+                        Err(why) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{why}\n")),
+                    },
                     _ => (StatusCode::NOT_FOUND, "404 page not found\n".to_owned()),
                 })
             }),

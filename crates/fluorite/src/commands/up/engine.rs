@@ -14,9 +14,9 @@ use fl_apiserver::{
 };
 use fl_install::Component;
 use fl_runtime::{
-    ClientError, ArtifactFetcher, Client, Connection, Kind, Log, Options, Patch, Resolver, Runtime, Stop, Write,
+    ArtifactFetcher, Client, ClientError, Connection, Kind, Log, Options, Patch, Resolver, Runtime, Stop,
+    Write,
 };
-use fl_client::Settings;
 use fl_source::git::GitClient;
 use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
@@ -85,7 +85,8 @@ pub(super) async fn embedded(
             () = ending.stopped() => {}
         }
     });
-    let client = Client::over(server.service(User::superuser("fluorite-up")), &Settings::default());
+    let client =
+        Client::over(server.service(User::superuser("fluorite-up")), &fl_client::Settings::default());
     let options = fl_runtime::ConnectOptions { kubeconfig: Some(path), context: None };
     let connection = Connection::open(&options).await?;
     Ok(Target { cluster: client, connection: Some(connection), url, _server: Some(server) })
@@ -98,16 +99,20 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
         format!("the context `{context}` cannot be used; `kubectl config get-contexts` lists those there are")
     })?;
     let url = connection.address();
-    let cluster = connection.client(&fl_runtime::Identity::Own, &Settings::default())?;
+    let cluster = connection.client(&fl_runtime::Identity::Own, &fl_client::Settings::default())?;
     let kind = Kind::namespace();
     let asked = cluster.list(&kind, None, "");
     let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
         Ok(answer) => answer,
-        Err(_) => Err(ClientError::Deadline { request: "GET /version".to_owned(), limit: Duration::from_secs(10) }),
+        Err(_) => {
+            Err(ClientError::Deadline { request: "GET /version".to_owned(), limit: Duration::from_secs(10) })
+        }
     };
     if let Err(error) = answer {
         let what = match &error {
-            ClientError::Transport { .. } | ClientError::Deadline { .. } => "cannot be reached; is it running?",
+            ClientError::Transport { .. } | ClientError::Deadline { .. } => {
+                "cannot be reached; is it running?"
+            }
             _ => "does not let us in;",
         };
         return Err(anyhow::Error::new(error)).with_context(|| {

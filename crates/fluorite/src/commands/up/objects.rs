@@ -2,7 +2,7 @@
 
 use fl_api::kustomize::Kustomization;
 use fl_api::source::GitRepository;
-use fl_runtime::{ClientError, Client, Kind, Patch, Write};
+use fl_runtime::{Client, ClientError, Kind, Patch, Write};
 use serde_json::{Value, json};
 
 /// Where they are, and what they are called: what `flux bootstrap` would have made, so that the Kustomizations of a
