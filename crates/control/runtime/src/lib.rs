@@ -26,6 +26,8 @@ mod gates;
 mod graph;
 mod hub;
 mod kind;
+mod known_secrets;
+mod lockdown;
 pub mod log;
 mod metrics;
 mod object;
@@ -45,8 +47,8 @@ mod wake;
 pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile, STATUS_FOLLOWS};
 pub use backoff::Backoff;
 pub use cluster::{
-    ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Identity, Known, Patch,
-    RemoteAccounts, RemoteError, RemoteOptions, Write,
+    ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Known, Patch, RemoteAccounts,
+    RemoteError, RemoteOptions, Write,
 };
 pub use conditions::Conditions;
 pub use controller::{End, Names, Reconciler};
@@ -56,6 +58,8 @@ pub use gates::{FeatureGates, GateError};
 pub use graph::{Edge, Graph, On, Waker};
 pub use hub::{Change, Content, Hub, Listener, Live, News, Store, WatchSpec};
 pub use kind::{Key, Kind};
+pub use known_secrets::{KnownSecrets, MaskedText};
+pub use lockdown::{AccessDenied, Identity, Lockdown, ServiceAccountName};
 pub use log::Log;
 pub use metrics::{Described, FAMILIES, Metrics};
 pub use object::{FINALIZER, REQUESTED_AT, Reconciled, Source, StatusHead};

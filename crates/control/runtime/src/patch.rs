@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::cluster::{ApiError, Cluster, Patch, Write};
 use crate::conditions;
 use crate::kind::Kind;
+use crate::known_secrets::KnownSecrets;
 
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -45,6 +46,8 @@ pub(crate) struct Writer {
     field_manager: &'static str,
     /// Conditions of other types belong to others.
     owned: &'static [&'static str],
+    /// Values that no condition shows.
+    secrets: KnownSecrets,
     /// Our last view of the object.
     before: Value,
     /// The server's last word on conditions and finalizers, which are lists and written as a whole.
@@ -64,6 +67,7 @@ impl Writer {
         kind: Kind,
         field_manager: &'static str,
         owned: &'static [&'static str],
+        secrets: KnownSecrets,
         object: Value,
         whole: impl FnOnce() -> Value,
     ) -> Self {
@@ -71,6 +75,7 @@ impl Writer {
             kind,
             field_manager,
             owned,
+            secrets,
             conditions: object["status"]["conditions"].clone(),
             finalizers: finalizers(&object["metadata"]),
             resource_version: object["metadata"]["resourceVersion"].clone(),
@@ -201,6 +206,7 @@ impl Writer {
     ) -> Result<Option<Value>, ApiError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
+        self.secrets.mask_status(&mut ours);
         keep_times(&mut ours, &self.before["status"]);
         let Some(change) = merge_patch(self.before.get("status").unwrap_or(&nothing), &ours) else {
             return Ok(None);

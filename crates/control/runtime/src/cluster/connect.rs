@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::Cluster;
+use crate::lockdown::Identity;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +40,6 @@ pub struct RemoteOptions {
     pub allow_exec: bool,
     /// `--insecure-kubeconfig-tls`
     pub allow_insecure_tls: bool,
-}
-
-/// In whose name requests are made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Identity {
-    /// The engine's own, or that of the kubeconfig.
-    Own,
-    /// `system:serviceaccount:<namespace>:<name>`
-    ServiceAccount { namespace: String, name: String },
 }
 
 const CONNECT: Duration = Duration::from_secs(30);
@@ -140,12 +132,12 @@ impl Connection {
         self.config.cluster_url.to_string()
     }
 
-    /// A client in somebody's name. Nobody's groups are claimed beside it.
+    /// A client in the name of an identity. No groups are impersonated.
     pub fn cluster(&self, identity: &Identity) -> Result<Cluster, ConnectError> {
         crypto();
         let mut config = self.config.clone();
-        if let Identity::ServiceAccount { namespace, name } = identity {
-            config.auth_info.impersonate = Some(format!("system:serviceaccount:{namespace}:{name}"));
+        if let Some(user) = identity.user() {
+            config.auth_info.impersonate = Some(user);
             config.auth_info.impersonate_groups = None;
         }
         let client = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;

@@ -19,11 +19,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use config_map::{RemoteAccounts, RemoteError};
-pub use connect::{ConnectError, ConnectOptions, Connection, Identity, RemoteOptions};
+pub use connect::{ConnectError, ConnectOptions, Connection, RemoteOptions};
 pub use error::{ApiError, Known};
 pub use fence::Fence;
 
 use crate::kind::Kind;
+use crate::known_secrets::KnownSecrets;
 use crate::metrics::Metrics;
 use throttle::Throttle;
 
@@ -162,8 +163,13 @@ impl Cluster {
     }
 
     /// One object. `NotFound` is an error like any other: see [`Known`] for reads where absence is an answer.
+    /// The values of a Secret become known to the pass that reads it, which shows them nowhere.
     pub async fn get(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<Value, ApiError> {
-        self.request(Method::GET, &kind.object_path(namespace, name), "", None).await
+        let object = self.request(Method::GET, &kind.object_path(namespace, name), "", None).await?;
+        if *kind == Kind::secret() {
+            KnownSecrets::current().learn_secret(&object);
+        }
+        Ok(object)
     }
 
     /// One object as a type.

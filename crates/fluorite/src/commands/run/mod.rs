@@ -68,7 +68,7 @@ impl Args {
 
         let connect = ConnectOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         let connection = Connection::open(&connect).await?;
-        let mut cluster = connection.cluster(&Identity::Own)?;
+        let mut cluster = connection.cluster(&Identity::Engine)?;
         if self.enable_leader_election {
             cluster = cluster.fenced(&Fence::default());
         }

@@ -97,7 +97,7 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
         format!("the context `{context}` cannot be used; `kubectl config get-contexts` lists those there are")
     })?;
     let url = connection.address();
-    let cluster = connection.cluster(&fl_runtime::Identity::Own)?;
+    let cluster = connection.cluster(&fl_runtime::Identity::Engine)?;
     let kind = Kind::namespace();
     let asked = cluster.list(&kind, None, "");
     let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
