@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::discovery::Discovery;
 use crate::layer::{Settings, Stack, stack};
 use crate::path::{push_segment, query};
-use crate::{ConnectError, Delete, Error, Fence, Kind, Known, Patch, Request, Write};
+use crate::{ConnectError, Delete, Error, Fence, Kind, Known, KnownSecrets, Patch, Request, Write};
 
 /// Requests to one API server that may be under way at once, whoever asks.
 const PARALLEL: usize = 32;
@@ -182,10 +182,15 @@ impl Client {
         self.shared.discovery.has_new_kinds(group)
     }
 
-    /// One object. `NotFound` is an error like any other: see [`Client::find`] for reads where absence is an answer.
+    /// One object. `NotFound` is an error like any other: see [`Client::find`] for reads where absence is an answer. The values of a
+    /// Secret become known to the pass that reads it, which shows them nowhere.
     pub async fn get(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
         let path = kind.object_path(namespace, name);
-        Ok(self.json(&Request::new(Method::GET, &path, &[])).await?.body)
+        let object = self.json(&Request::new(Method::GET, &path, &[])).await?.body;
+        if *kind == Kind::secret() {
+            KnownSecrets::current().learn_secret(&object);
+        }
+        Ok(object)
     }
 
     /// One object as a type.

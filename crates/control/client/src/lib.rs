@@ -13,8 +13,10 @@ mod connect;
 mod deadline;
 mod discovery;
 mod error;
+mod identity;
 mod kind;
 mod known;
+mod known_secrets;
 pub mod layer;
 mod path;
 mod request;
@@ -22,13 +24,13 @@ mod stop;
 mod write;
 
 pub use client::Client;
-pub use connect::{
-    ConnectError, ConnectOptions, Connection, Identity, RemoteAccounts, RemoteError, RemoteOptions,
-};
+pub use connect::{ConnectError, ConnectOptions, Connection, RemoteAccounts, RemoteError, RemoteOptions};
 pub use deadline::{remaining, within};
 pub use error::{ApiError, Error};
+pub use identity::{Identity, ServiceAccountName};
 pub use kind::{Key, Kind};
 pub use known::Known;
+pub use known_secrets::{KnownSecrets, MaskedText};
 pub use layer::{Fence, Limits, Observer, Settings};
 pub use path::{push_segment, query};
 pub use request::{Answer, Event, EventType, Events, Raw, Request};

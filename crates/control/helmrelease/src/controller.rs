@@ -25,7 +25,7 @@ use crate::requests::reset_requested;
 use crate::snapshots::{Snapshots, full_name, is_of, versioned_chart};
 use crate::source::{self, AppliedCharts, SourceError};
 use crate::spec::{Asked, Defaults};
-use crate::target::{Target, TargetError, Targets, account};
+use crate::target::{Target, TargetError, Targets, identity};
 use crate::values;
 use crate::watch::Watching;
 
@@ -167,6 +167,12 @@ impl HelmReleaseController {
             Err(Waits::Never(error)) => {
                 let error = format!("terminal error: {error}");
                 return Err(terminal(pass, reasons::INVALID_CEL_EXPRESSION, &error));
+            }
+            Err(Waits::Denied(error)) => {
+                pass.object.mark_stalled(reasons::ACCESS_DENIED, &error);
+                pass.object.mark_false(types::READY, reasons::ACCESS_DENIED, &error);
+                pass.event(EventKind::Warning, reasons::ACCESS_DENIED, &error);
+                return Err(Outcome { next: Next::Never, error: Some(error) });
             }
             Err(Waits::NotReady(error)) => {
                 pass.object.mark_false(types::READY, reasons::DEPENDENCY_NOT_READY, &error);
@@ -386,10 +392,10 @@ impl HelmReleaseController {
             }
         };
         if pass.object.spec.kube_config.is_none()
-            && let Some(name) = account(pass.runtime.options(), &pass.object).map(str::to_owned)
+            && let Some(name) = identity(pass.runtime.options(), &pass.object).account()
         {
             let namespace = pass.object.own_namespace().to_owned();
-            let found = pass.cluster().get(&Kind::service_account(), Some(&namespace), &name).await;
+            let found = pass.cluster().get(&Kind::service_account(), Some(&namespace), name).await;
             match found {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() => {

@@ -1,5 +1,6 @@
 //! What must be ready before a release is made.
 
+use fl_api::Resource as _;
 use fl_api::helm::HelmRelease;
 use fl_cel::Expression;
 use fl_runtime::{Kind, Pass, WatchSpec};
@@ -14,6 +15,8 @@ pub(crate) enum Waits {
     NotReady(String),
     /// For ever: an expression is wrong.
     Never(String),
+    /// For ever: lock-down forbids it.
+    Denied(String),
 }
 
 /// Checks `dependsOn`.
@@ -26,6 +29,12 @@ pub(crate) async fn check(pass: &Pass<HelmRelease>) -> Result<(), Waits> {
         let namespace =
             reference.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(own);
         let name = format!("{namespace}/{}", reference.name);
+        let expression = reference.ready_expr.as_deref().filter(|text| !text.is_empty());
+        pass.runtime
+            .options()
+            .lockdown()
+            .check_dependency(own, HelmRelease::KIND, namespace, &reference.name, expression)
+            .map_err(|denied| Waits::Denied(denied.to_string()))?;
         let dependency = match store.get(namespace, &reference.name) {
             Some(live) => live.value(),
             None => pass
@@ -34,7 +43,6 @@ pub(crate) async fn check(pass: &Pass<HelmRelease>) -> Result<(), Waits> {
                 .await
                 .map_err(|error| Waits::NotReady(format!("unable to get '{name}' dependency: {error}")))?,
         };
-        let expression = reference.ready_expr.as_deref().filter(|text| !text.is_empty());
         if let Some(text) = expression {
             if !holds(pass, text, &dependency, &reference.name, namespace != own)? {
                 return Err(Waits::NotReady(format!(

@@ -217,12 +217,11 @@ fn texts(map: Option<&std::collections::BTreeMap<String, String>>) -> Map<String
 
 /// Whether lock-down lets the release use something in a namespace.
 fn allowed(pass: &Pass<HelmRelease>, kind: &str, namespace: &str, name: &str) -> Result<(), String> {
-    if pass.runtime.options().no_cross_namespace_refs && namespace != pass.object.own_namespace() {
-        return Err(format!(
-            "cross-namespace references are not allowed: cannot access {kind} {namespace}/{name}"
-        ));
-    }
-    Ok(())
+    let lockdown = pass.runtime.options().lockdown();
+    // Flux has other words for releases than for Kustomizations.
+    lockdown.check_reference(pass.object.own_namespace(), kind, namespace, name).map_err(|_| {
+        format!("cross-namespace references are not allowed: cannot access {kind} {namespace}/{name}")
+    })
 }
 
 /// The reference to the chart's source.
@@ -260,7 +259,7 @@ pub(crate) async fn find(
             "can't access '{kind}/{namespace}/{}', ExternalArtifact feature gate is disabled",
             reference.name
         )),
-        ResolveError::AccessDenied { .. } => SourceError::Denied(error.to_string()),
+        ResolveError::AccessDenied(_) => SourceError::Denied(error.to_string()),
         other => SourceError::Unavailable(other.to_string()),
     })
 }

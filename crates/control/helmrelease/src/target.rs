@@ -79,7 +79,7 @@ impl Targets {
                 }
             }
         };
-        Ok(match user(runtime.options(), object) {
+        Ok(match identity(runtime.options(), object).user() {
             Some(user) => Target { cluster: cluster.impersonating(&user), key },
             None => Target { cluster, key },
         })
@@ -135,6 +135,7 @@ impl Targets {
     ) -> Result<(Cluster, String), TargetError> {
         let accounts = RemoteAccounts {
             default: &self.default_account,
+            engine_allowed: runtime.options().lockdown().engine_credentials_allowed(),
             per_object: runtime.options().gates.enabled("ObjectLevelWorkloadIdentity"),
         };
         let connection = Connection::from_config_map(runtime.cluster(), namespace, name, accounts)
@@ -161,7 +162,7 @@ impl Targets {
 }
 
 fn connected(runtime: &Runtime, connection: &Connection) -> Result<Cluster, ConnectError> {
-    let client = connection.client(&Identity::Own, &runtime.remote_settings())?;
+    let client = connection.client(&Identity::Engine, &runtime.remote_settings())?;
     Ok(Cluster::new(client.at(&connection.address())))
 }
 
@@ -169,13 +170,8 @@ fn unreadable(error: &ClientError, text: String) -> TargetError {
     if error.is_not_found() { TargetError::Missing(text) } else { TargetError::Unusable(text) }
 }
 
-/// The account a release acts as.
-pub(crate) fn account<'a>(options: &'a Options, object: &'a HelmRelease) -> Option<&'a str> {
-    let given = object.spec.service_account_name.as_deref();
-    given.or(Some(options.default_service_account.as_str())).filter(|name| !name.is_empty())
-}
-
-fn user(options: &Options, object: &HelmRelease) -> Option<String> {
+/// The identity a release acts with.
+pub(crate) fn identity(options: &Options, object: &HelmRelease) -> Identity {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    account(options, object).map(|name| format!("system:serviceaccount:{namespace}:{name}"))
+    options.lockdown().identity(namespace, object.spec.service_account_name.as_deref())
 }

@@ -182,3 +182,28 @@ async fn a_failed_uninstall_is_no_reason_to_release() {
     assert_eq!(history(&object), releases(&[(2, "uninstalling"), (1, "deployed")]));
     world.end();
 }
+
+/// Under lock-down: an expression about a release of another namespace is refused unread, and a missing account is the default one.
+#[tokio::test(flavor = "multi_thread")]
+async fn lock_down_covers_expressions_and_missing_accounts() {
+    let options = fl_runtime::Options {
+        no_cross_namespace_refs: true,
+        default_service_account: "tenant".to_owned(),
+        ..Default::default()
+    };
+    let world = World::with(options).await;
+    let on =
+        json!({"name": "theirs", "namespace": "other", "readyExpr": "dep.spec.interval.startsWith('1')"});
+    world.apply(json!({"dependsOn": [on]}), "1").await;
+    let object = world.settled("1").await;
+    assert_eq!(ready(&object), ("False", "AccessDenied"), "{}", object["status"]);
+    let want = "can't access 'HelmRelease/other/theirs', cross-namespace references have been blocked";
+    assert_eq!(message(&object), want);
+    assert!(condition(&object, "Stalled").is_some());
+    // Nothing is installed in the engine's name: the account of the namespace may do nothing. (An empty name is refused by the CRD.)
+    world.apply(json!({"dependsOn": []}), "2").await;
+    let object = world.until(|o| o["status"]["lastHandledReconcileAt"] == "2" && ready(o).0 == "False").await;
+    assert!(message(&object).contains("system:serviceaccount:default:tenant"), "{}", object["status"]);
+    assert!(world.get("v1", "ConfigMap", "app-cfg").await.is_none(), "the engine installed it");
+    world.end();
+}

@@ -257,7 +257,7 @@ impl KustomizationController {
         if !pass.object.spec.prune || stale.is_empty() {
             return Ok(());
         }
-        let stale: Vec<ObjectRef> = stale.iter().filter(|o| !self.is_own_ground(o)).cloned().collect();
+        let stale: Vec<ObjectRef> = stale.iter().filter(|o| !self.is_engine_object(o)).cloned().collect();
         let deadline = Instant::now() + validate::timeout(&pass.object);
         match fl_client::within(deadline, self.pruner(&pass.object, target).prune(&stale)).await {
             Ok(changes) => {
@@ -285,15 +285,13 @@ impl KustomizationController {
         }
     }
 
-    /// The engine's own namespace and the definitions it lives by are never deleted by itself.
-    pub(crate) fn is_own_ground(&self, object: &ObjectRef) -> bool {
+    /// The engine's own namespace and the CRDs of every group it serves are never deleted by the engine itself: with a CRD go all its objects.
+    pub(crate) fn is_engine_object(&self, object: &ObjectRef) -> bool {
         let id = &object.id;
         let own_namespace = id.group.is_empty()
             && id.kind == "Namespace"
             && id.name == self.runtime.options().runtime_namespace;
-        let own_definition =
-            is_custom_resource_definition(id) && id.name.ends_with(".kustomize.toolkit.fluxcd.io");
-        own_namespace || own_definition
+        own_namespace || (is_custom_resource_definition(id) && is_engine_crd(&id.name))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of a pass, called once")]
@@ -429,3 +427,36 @@ fn health_targets(object: &Kustomization, changes: &ChangeSet) -> Vec<ObjectRef>
 
 /// Shared with the watcher of drift.
 pub(crate) type SharedRemembered = Arc<fl_apply::Remembered>;
+/// Whether a CRD belongs to a group of Flux or of this engine, by the name `<plural>.<group>`.
+fn is_engine_crd(name: &str) -> bool {
+    static GROUPS: std::sync::LazyLock<std::collections::BTreeSet<String>> = std::sync::LazyLock::new(|| {
+        let all = fl_api::CrdSet::ALL.iter().flat_map(|set| fl_api::definitions(*set));
+        all.filter_map(|d| d.to_json()["spec"]["group"].as_str().map(str::to_owned)).collect()
+    });
+    let Some((_, group)) = name.split_once('.') else { return false };
+    GROUPS.contains(group) || group.ends_with(".toolkit.fluxcd.io")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_engine_crd;
+
+    #[test]
+    fn crds_of_every_group_of_the_engine_are_kept() {
+        for own in [
+            "kustomizations.kustomize.toolkit.fluxcd.io",
+            "gitrepositories.source.toolkit.fluxcd.io",
+            "helmreleases.helm.toolkit.fluxcd.io",
+            "receivers.notification.toolkit.fluxcd.io",
+            "imagepolicies.image.toolkit.fluxcd.io",
+            "artifactgenerators.source.extensions.fluxcd.io",
+        ] {
+            assert!(is_engine_crd(own), "{own}");
+        }
+        for other in
+            ["widgets.example.com", "kustomizations.example.com", "toolkit", "x.nottoolkit.fluxcd.io.example"]
+        {
+            assert!(!is_engine_crd(other), "{other}");
+        }
+    }
+}

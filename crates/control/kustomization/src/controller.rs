@@ -200,6 +200,12 @@ impl KustomizationController {
                 event(pass, EventKind::Warning, &message, revision);
                 Err(Outcome::never())
             }
+            Err(Unready::Denied(message)) => {
+                pass.object.mark_false(types::READY, reasons::ACCESS_DENIED, &message);
+                pass.object.mark_stalled(reasons::ACCESS_DENIED, &message);
+                event(pass, EventKind::Warning, &message, revision);
+                Err(Outcome::never())
+            }
             Err(Unready::Waiting(problem)) => {
                 pass.object.mark_false(types::READY, reasons::DEPENDENCY_NOT_READY, &problem);
                 if let Some(cycle) = dereference::cycle(&self.runtime, &pass.key()) {
@@ -289,9 +295,12 @@ impl KustomizationController {
                 let strict = self.runtime.options().gates.enabled("StrictPostBuildSubstitutions");
                 // What decryption made is not kept in memory longer than the pass.
                 let keep = keys.is_none() && variables.is_ok();
+                let (key_services, secrets) = (self.options.key_services.clone(), pass.secrets.clone());
                 let remote = (!self.options.no_remote_bases).then(|| self.options.remote_addresses.clone());
                 let result = tokio::task::spawn_blocking(move || {
-                    let request = Request { object: &object, variables, strict, keys, remote };
+                    let key_services = &key_services;
+                    let request =
+                        Request { object: &object, variables, strict, keys, key_services, secrets, remote };
                     build(&tree, &directory, &request)
                 })
                 .await;

@@ -29,7 +29,7 @@ pub(crate) async fn delete(
         return Ok(());
     }
     let target = controller.targets.of(&pass.object, &controller.options).await.map_err(Outcome::backoff)?;
-    objects.retain(|o| !controller.is_own_ground(o));
+    objects.retain(|o| !controller.is_engine_object(o));
     let changes = match controller.pruner(&pass.object, &target).prune(&objects).await {
         Ok(changes) => changes,
         Err(failure) => {
@@ -58,9 +58,10 @@ async fn can_impersonate(
     controller: &KustomizationController,
     object: &Kustomization,
 ) -> Result<bool, Outcome> {
-    let Some(account) = controller.targets.account(object) else { return Ok(true) };
+    let identity = controller.targets.identity(object);
+    let Some(account) = identity.account() else { return Ok(true) };
     let cluster = controller.runtime.cluster();
-    match cluster.get(&Kind::service_account(), Some(object.namespace()), &account).await {
+    match cluster.get(&Kind::service_account(), Some(object.namespace()), account).await {
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) => Err(Outcome::backoff(error.to_string())),

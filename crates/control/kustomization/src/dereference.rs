@@ -41,7 +41,7 @@ pub(crate) async fn source(object: &Kustomization, resolver: &Resolver) -> Resul
             let key = Resolver::key(&reference, own);
             Err(NoSource::NotFound(format!("{}.{} \"{}\" not found", key.kind(), key.group(), key.name())))
         }
-        Err(error @ ResolveError::AccessDenied { .. }) => Err(NoSource::Denied(error.to_string())),
+        Err(error @ ResolveError::AccessDenied(_)) => Err(NoSource::Denied(error.to_string())),
         Err(ResolveError::GateClosed(_)) => {
             let (kind, namespace) = (ExternalArtifact::KIND, reference.namespace_or(own));
             let text = format!(
@@ -61,6 +61,8 @@ pub(crate) enum Unready {
     Terminal(String),
     /// It may come.
     Waiting(String),
+    /// Lock-down forbids it.
+    Denied(String),
 }
 
 /// Checks everything in `dependsOn`.
@@ -75,9 +77,20 @@ pub(crate) async fn dependencies(
             dependency.namespace.as_deref().filter(|n| !n.is_empty()).unwrap_or(object.namespace());
         let name = format!("{namespace}/{}", dependency.name);
         let waiting = |what: &str| Unready::Waiting(format!("dependency '{name}' {what}"));
+        let expression = dependency.ready_expr.as_deref();
+        let lockdown = runtime.options().lockdown();
+        lockdown
+            .check_dependency(
+                object.namespace(),
+                Kustomization::KIND,
+                namespace,
+                &dependency.name,
+                expression,
+            )
+            .map_err(|denied| Unready::Denied(denied.to_string()))?;
         let found = other(runtime, namespace, &dependency.name).await;
         let value = found.map_err(|e| waiting(&format!("not found: {e}")))?;
-        if let Some(text) = dependency.ready_expr.as_deref().filter(|t| !t.is_empty()) {
+        if let Some(text) = expression.filter(|t| !t.is_empty()) {
             let refuse = |why: String| {
                 Unready::Terminal(format!(
                     "terminal error: failed to evaluate dependency {}: {why}",

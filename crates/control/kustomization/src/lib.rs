@@ -24,7 +24,10 @@ mod status;
 mod target;
 mod validate;
 
-pub use build::{KUSTOMIZATION_FILES, SubstituteSettings, add_overrides, drop_unknown, substitute_object};
+pub use build::{
+    EngineKeyServices, KUSTOMIZATION_FILES, SubstituteSettings, add_overrides, drop_unknown,
+    substitute_object,
+};
 pub use controller::KustomizationController;
 pub use options::Options;
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use fl_http::AddressPolicy;
 
+use crate::EngineKeyServices;
+
 /// See `fluorite run --help` for what each flag means.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -22,10 +24,8 @@ pub struct Options {
     pub override_managers: Vec<String>,
     /// A Secret in the engine's namespace with age keys for Kustomizations that name none.
     pub sops_age_secret: String,
-    /// A ConfigMap in the engine's namespace that lists the Vaults to log in to.
-    pub sops_vault_config_map: String,
-    /// The account for decryption where a Kustomization names none.
-    pub default_decryption_service_account: String,
+    /// The engine's own credentials for key services; each knows which addresses it may be sent to.
+    pub key_services: EngineKeyServices,
     /// The account for remote clusters where a ConfigMap names none.
     pub default_kubeconfig_service_account: String,
     /// Skip the check of certificates of remote clusters where their kubeconfig asks for it.
@@ -50,8 +50,7 @@ impl Default for Options {
             custom_apply_stage_kinds: HashSet::new(),
             override_managers: Vec::new(),
             sops_age_secret: String::new(),
-            sops_vault_config_map: String::new(),
-            default_decryption_service_account: String::new(),
+            key_services: EngineKeyServices::default(),
             default_kubeconfig_service_account: String::new(),
             insecure_kubeconfig_tls: false,
             insecure_kubeconfig_exec: false,

@@ -33,11 +33,10 @@ impl Targets {
         Targets { runtime: runtime.clone(), local, remote: Mutex::default() }
     }
 
-    /// The account objects are applied as, if it is not the engine's.
-    pub(crate) fn account(&self, object: &Kustomization) -> Option<String> {
-        let named = object.spec.service_account_name.as_deref().unwrap_or_default();
-        let default = self.runtime.options().default_service_account.as_str();
-        [named, default].into_iter().find(|name| !name.is_empty()).map(str::to_owned)
+    /// The identity objects are applied with.
+    pub(crate) fn identity(&self, object: &Kustomization) -> Identity {
+        let named = object.spec.service_account_name.as_deref();
+        self.runtime.options().lockdown().identity(object.namespace(), named)
     }
 
     /// The cluster for an object.
@@ -45,19 +44,15 @@ impl Targets {
     /// # Errors
     /// The text of Flux for a kubeconfig that cannot be read.
     pub(crate) async fn of(&self, object: &Kustomization, options: &Options) -> Result<Target, String> {
-        let account = self.account(object);
+        let identity = self.identity(object);
         let namespace = object.namespace();
         let Some(reference) = &object.spec.kube_config else {
-            let cluster = match account {
-                Some(account) => {
-                    self.local.impersonating(&format!("system:serviceaccount:{namespace}:{account}"))
-                }
+            let cluster = match identity.user() {
+                Some(user) => self.local.impersonating(&user),
                 None => self.local.clone(),
             };
             return Ok(Target { cluster, local: true });
         };
-        let identity = account
-            .map_or(Identity::Own, |name| Identity::ServiceAccount { namespace: namespace.to_owned(), name });
         if let Some(secret) = &reference.secret_ref {
             let text = self.kubeconfig(namespace, &secret.name, secret.key.as_deref()).await?;
             let remote = RemoteOptions {
@@ -74,6 +69,7 @@ impl Targets {
         if let Some(map) = &reference.config_map_ref {
             let accounts = RemoteAccounts {
                 default: &options.default_kubeconfig_service_account,
+                engine_allowed: self.runtime.options().lockdown().engine_credentials_allowed(),
                 per_object: self.runtime.options().gates.enabled("ObjectLevelWorkloadIdentity"),
             };
             let own = self.runtime.cluster();

@@ -47,6 +47,13 @@ pub(crate) fn plan(object: &Kustomization, gates: &FeatureGates) -> Result<Plan,
             observed: false,
         });
     }
+    if !account.is_empty() {
+        return Err(Invalid {
+            reason: "InvalidDecryption",
+            message: "spec.decryption.serviceAccountName cannot be used: this engine exchanges no tokens of service accounts for credentials of key services; put keys or credentials into the Secret of spec.decryption.secretRef".to_owned(),
+            observed: true,
+        });
+    }
     let ignore = IgnoreRules::compile(spec.ignore.as_deref().unwrap_or_default()).map_err(|e| e.to_string());
     Ok(Plan {
         health,
@@ -145,11 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn decryption_accounts_need_their_gate() {
+    fn decryption_with_a_service_account_is_refused() {
         let with_account = object(json!({"decryption": {"provider": "sops", "serviceAccountName": "kms"}}));
         let invalid = plan(&with_account, &FeatureGates::default()).expect_err("the gate is off");
         assert_eq!(invalid.reason, "FeatureGateDisabled");
         let open: FeatureGates = "ObjectLevelWorkloadIdentity=true".parse().expect("a gate");
-        assert!(plan(&with_account, &open).is_ok());
+        let invalid = plan(&with_account, &open).expect_err("not supported");
+        assert_eq!(invalid.reason, "InvalidDecryption");
+        assert!(invalid.message.contains("spec.decryption.secretRef"), "{}", invalid.message);
     }
 }

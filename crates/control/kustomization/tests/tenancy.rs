@@ -4,7 +4,7 @@ mod lab;
 
 use fl_runtime::{Kind, Write};
 use fl_sim::{NAMESPACE, World, condition};
-use lab::{map, run, world};
+use lab::{map, run, world, world_with};
 use serde_json::{Value, json};
 
 const CANARY: &str = "c4n4ry-of-another-tenant";
@@ -159,5 +159,47 @@ fn dependencies_tell_ready_or_not_and_nothing_else() {
         }
         let all = world.events().await.join("\n");
         assert!(!all.contains(CANARY), "{all}");
+    });
+}
+
+/// Under `--no-cross-namespace-refs` an expression about an object of another namespace is refused without a look at that object: its answer
+/// would give away one bit of it per try. Waiting for it to be ready stays possible, as in Flux.
+#[test]
+fn expressions_about_other_namespaces_are_refused_under_lock_down() {
+    run(async {
+        let options = fl_runtime::Options { no_cross_namespace_refs: true, ..Default::default() };
+        let files = [("own/a.yaml", map("a", "1"))];
+        let world = world_with(54, &files, fl_kustomization::Options::default(), options).await;
+        tenants(&world).await;
+        let kind = Kind::of::<fl_api::kustomize::Kustomization>();
+        let theirs = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"name": "theirs", "namespace": "other"}, "spec": {"interval": "1h", "prune": true, "path": CANARY,
+                "suspend": true, "sourceRef": {"kind": "GitRepository", "name": "app"}}});
+        world.user.create(&kind, Some("other"), &theirs, &Write::by("admin")).await.expect("theirs");
+        let guess = |first: char| format!("dep.spec.path.startsWith('{first}')");
+        let mut said = Vec::new();
+        for (name, on) in [
+            ("right", json!({"name": "theirs", "namespace": "other", "readyExpr": guess('c')})),
+            ("wrong", json!({"name": "theirs", "namespace": "other", "readyExpr": guess('x')})),
+        ] {
+            world.source("Kustomization", name, spec(json!({"dependsOn": [on]}))).await;
+            let failed = world.failed("Kustomization", name).await;
+            assert_eq!(condition(&failed, "Ready")["reason"], "AccessDenied", "{name}");
+            assert_eq!(condition(&failed, "Stalled")["status"], "True", "{name}");
+            said.push(message(&failed, "Ready"));
+        }
+        let want = "can't access 'Kustomization/other/theirs', cross-namespace references have been blocked";
+        assert_eq!(said, [want, want]);
+        let absent = json!({"name": "absent", "namespace": "other", "readyExpr": "true"});
+        world.source("Kustomization", "absent", spec(json!({"dependsOn": [absent]}))).await;
+        let failed = world.failed("Kustomization", "absent").await;
+        assert_eq!(message(&failed, "Ready"), want.replace("theirs", "absent"));
+        let own = json!({"name": "wrong", "readyExpr": "dep.metadata.name == 'wrong'"});
+        world.source("Kustomization", "own", spec(json!({"dependsOn": [own]}))).await;
+        world.ready("Kustomization", "own").await;
+        let plain = json!({"name": "theirs", "namespace": "other"});
+        world.source("Kustomization", "plain", spec(json!({"dependsOn": [plain]}))).await;
+        let failed = world.failed("Kustomization", "plain").await;
+        assert_eq!(condition(&failed, "Ready")["reason"], "DependencyNotReady");
     });
 }

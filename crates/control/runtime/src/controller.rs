@@ -22,6 +22,7 @@ use crate::queue::{Target, WorkQueue};
 use crate::runtime::Runtime;
 use crate::slot::{self, Slots};
 use fl_client::Error as ClientError;
+use fl_client::KnownSecrets;
 use fl_client::{Key, Kind};
 
 /// Which part of a pass has ended.
@@ -127,7 +128,7 @@ impl<R: Reconciler> Controller<R> {
         selector.matches(|key| live.label(key))
     }
 
-    async fn pass(&self, key: &Key, live: &Live, object: R::Object) -> Outcome {
+    async fn pass(&self, key: &Key, live: &Live, object: R::Object, secrets: KnownSecrets) -> Outcome {
         let names = self.reconciler.names();
         let log = self.runtime.log().with_named([
             ("controller".to_owned(), names.controller.into()),
@@ -138,14 +139,19 @@ impl<R: Reconciler> Controller<R> {
             ("name".to_owned(), key.name().into()),
             ("reconcileID".to_owned(), uuid::Uuid::new_v4().to_string().into()),
         ]);
+        let log = log.masking(&secrets);
         let before = json!({"metadata": object.meta(), "status": object.status_value()});
         let owned = self.reconciler.owned_conditions();
-        let writer = Writer::new(self.kind.clone(), names.field_manager, owned, before, || live.value());
+        let writer =
+            Writer::new(self.kind.clone(), names.field_manager, owned, secrets.clone(), before, || {
+                live.value()
+            });
         let mut pass = Pass {
             original: Arc::new(object.clone()),
             object,
             log,
             runtime: self.runtime.clone(),
+            secrets,
             started: Instant::now(),
             component: names.component,
             kind: self.kind.clone(),
@@ -301,7 +307,12 @@ impl<R: Reconciler> Driver for Controller<R> {
                 return Outcome::never();
             };
             match live.parse::<R::Object>() {
-                Ok(object) => self.pass(key, &live, object).await,
+                Ok(object) => {
+                    let public = [key.name(), key.namespace(), key.kind()];
+                    let secrets = KnownSecrets::with_public_names(public);
+                    let pass = self.pass(key, &live, object, secrets.clone());
+                    secrets.during(pass).await
+                }
                 Err(error) => {
                     // An object that passed a laxer CRD. One event per change of it, and no retry.
                     let names = self.reconciler.names();
@@ -316,7 +327,8 @@ impl<R: Reconciler> Driver for Controller<R> {
                     };
                     let message = format!("the object cannot be read: {error}");
                     let recorder = self.runtime.recorder().named(names.component);
-                    recorder.event(&about, EventKind::Warning, "InvalidObject", &message, Default::default());
+                    let text = KnownSecrets::default().mask(&message);
+                    recorder.event(&about, EventKind::Warning, "InvalidObject", &text, Default::default());
                     self.runtime.log().error(&message, "Reconciler error");
                     Outcome::never()
                 }

@@ -24,6 +24,7 @@ mod failure;
 mod gates;
 mod graph;
 mod hub;
+mod lockdown;
 pub mod log;
 mod metrics;
 mod object;
@@ -48,11 +49,13 @@ pub use events::{About, EventSink, HttpSink, Notification, Recorder};
 pub use failure::{EventKind, Failure, FailureKind, Next, Outcome};
 pub use fl_client::{
     Client, ConnectError, ConnectOptions, Connection, Delete, Error as ClientError, Fence, Identity, Key,
-    Kind, Known, Patch, RemoteAccounts, RemoteError, RemoteOptions, Stop, Write,
+    Kind, Known, KnownSecrets, MaskedText, Patch, RemoteAccounts, RemoteError, RemoteOptions,
+    ServiceAccountName, Stop, Write,
 };
 pub use gates::{FeatureGates, GateError};
 pub use graph::{Edge, Graph, On, Waker};
 pub use hub::{Change, Content, Hub, Listener, Live, News, Store, WatchSpec};
+pub use lockdown::{AccessDenied, Lockdown};
 pub use log::Log;
 pub use metrics::{Described, FAMILIES, Metrics};
 pub use object::{FINALIZER, REQUESTED_AT, Reconciled, Source, StatusHead};

@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use fl_client::{KnownSecrets, MaskedText};
+
 /// How much is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -71,6 +73,8 @@ pub fn redirect(file: File) {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     fields: Arc<Map<String, Value>>,
+    /// Values that no line shows.
+    secrets: Option<KnownSecrets>,
 }
 
 impl Log {
@@ -85,7 +89,13 @@ impl Log {
     pub fn with_named(&self, fields: impl IntoIterator<Item = (String, Value)>) -> Log {
         let mut all = (*self.fields).clone();
         all.extend(fields);
-        Log { fields: Arc::new(all) }
+        Log { fields: Arc::new(all), secrets: self.secrets.clone() }
+    }
+
+    /// The same, whose lines show none of these values.
+    #[must_use]
+    pub(crate) fn masking(self, secrets: &KnownSecrets) -> Log {
+        Log { secrets: Some(secrets.clone()), ..self }
     }
 
     pub fn enabled(&self, level: Level) -> bool {
@@ -113,7 +123,16 @@ impl Log {
         if !self.enabled(level) {
             return;
         }
-        let line = line(level, message, error, &self.fields, CONSOLE.load(Ordering::Relaxed) != 0);
+        let console = CONSOLE.load(Ordering::Relaxed) != 0;
+        let line = match &self.secrets {
+            None => line(level, message, error, &self.fields, console),
+            Some(secrets) => {
+                let (message, error) = (secrets.mask(message), error.map(|e| secrets.mask(e)));
+                let mut fields = (*self.fields).clone();
+                fields.values_mut().for_each(|value| secrets.mask_value(value));
+                line(level, message.as_str(), error.as_ref().map(MaskedText::as_str), &fields, console)
+            }
+        };
         // Nobody to tell when the log itself cannot be written.
         let _ = match TO_FILE.get() {
             Some(mut file) => file.write_all(line.as_bytes()),

@@ -13,6 +13,7 @@ use crate::log::Log;
 use crate::object::Reconciled;
 use crate::patch::Writer;
 use crate::runtime::Runtime;
+use fl_client::KnownSecrets;
 use fl_client::{Client, Error as ClientError};
 use fl_client::{Key, Kind};
 
@@ -41,6 +42,8 @@ pub struct Pass<T: Reconciled> {
     /// Carries the object's name and the id of the pass.
     pub log: Log,
     pub runtime: Runtime,
+    /// Secret values that this pass has read. What it logs, records and writes into conditions shows none of them.
+    pub secrets: KnownSecrets,
     pub started: Instant,
     pub(crate) component: &'static str,
     pub(crate) kind: Kind,
@@ -76,7 +79,7 @@ impl<T: Reconciled> Pass<T> {
     pub fn event_with(&self, kind: EventKind, reason: &str, message: &str, metadata: BTreeMap<&str, String>) {
         let metadata = metadata.into_iter().map(|(k, v)| (format!("{}/{k}", T::GROUP), v)).collect();
         let recorder = self.runtime.recorder().named(self.component);
-        recorder.event(&About::of(&self.object), kind, reason, message, metadata);
+        recorder.event(&About::of(&self.object), kind, reason, &self.secrets.mask(message), metadata);
     }
 
     /// Lets others see the state so far, when the pass takes long enough for that to matter. Cheap to call often.

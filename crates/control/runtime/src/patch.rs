@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conditions;
 use fl_client::Kind;
+use fl_client::KnownSecrets;
 use fl_client::{Client, Error as ClientError, Patch, Write};
 
 const TRIES: u32 = 5;
@@ -45,6 +46,8 @@ pub(crate) struct Writer {
     field_manager: &'static str,
     /// Conditions of other types belong to others.
     owned: &'static [&'static str],
+    /// Values that no condition shows.
+    secrets: KnownSecrets,
     /// Our last view of the object.
     before: Value,
     /// The server's last word on conditions and finalizers, which are lists and written as a whole.
@@ -64,6 +67,7 @@ impl Writer {
         kind: Kind,
         field_manager: &'static str,
         owned: &'static [&'static str],
+        secrets: KnownSecrets,
         object: Value,
         whole: impl FnOnce() -> Value,
     ) -> Self {
@@ -71,6 +75,7 @@ impl Writer {
             kind,
             field_manager,
             owned,
+            secrets,
             conditions: object["status"]["conditions"].clone(),
             finalizers: finalizers(&object["metadata"]),
             resource_version: object["metadata"]["resourceVersion"].clone(),
@@ -201,6 +206,7 @@ impl Writer {
     ) -> Result<Option<Value>, ClientError> {
         let (namespace, name) = self.place();
         let nothing = json!({});
+        self.secrets.mask_status(&mut ours);
         keep_times(&mut ours, &self.before["status"]);
         let Some(change) = merge_patch(self.before.get("status").unwrap_or(&nothing), &ours) else {
             return Ok(None);

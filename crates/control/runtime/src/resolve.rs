@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::graph::Edge;
 use crate::hub::{Live, News, Store, WatchSpec};
+use crate::lockdown::AccessDenied;
 use crate::runtime::Runtime;
 use fl_client::Error as ClientError;
 use fl_client::{Key, Kind};
@@ -29,8 +30,8 @@ const LATE: Duration = Duration::from_millis(50);
 #[non_exhaustive]
 pub enum ResolveError {
     /// Lock-down forbids it.
-    #[error("can't access '{kind}/{namespace}/{name}', cross-namespace references have been blocked")]
-    AccessDenied { kind: String, namespace: String, name: String },
+    #[error(transparent)]
+    AccessDenied(#[from] AccessDenied),
     /// The kind needs a feature gate.
     #[error("kind '{0}' is not supported: the feature gate ExternalArtifact is off")]
     GateClosed(String),
@@ -116,15 +117,9 @@ impl Resolver {
 
     /// Whether lock-down lets an object in `own` use a reference.
     pub fn allowed(&self, reference: &ObjectReference, own: &str) -> Result<(), ResolveError> {
+        let lockdown = self.runtime.options().lockdown();
         let namespace = reference.namespace_or(own);
-        if self.runtime.options().no_cross_namespace_refs && namespace != own {
-            return Err(ResolveError::AccessDenied {
-                kind: reference.kind.clone(),
-                namespace: namespace.to_owned(),
-                name: reference.name.clone(),
-            });
-        }
-        Ok(())
+        Ok(lockdown.check_reference(own, &reference.kind, namespace, &reference.name)?)
     }
 
     /// Ends when the source publishes something else than this artifact. Whoever fetches it stops then: the address may belong

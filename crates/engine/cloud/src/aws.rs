@@ -4,7 +4,7 @@ use fl_types::Secret;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Call, hex};
+use crate::{Call, Destination, Destinations, hex};
 
 /// Keys of an account.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct AwsKeys {
     pub secret_access_key: Secret<String>,
     /// For keys that end.
     pub session_token: Secret<String>,
+    /// Where requests may be signed for.
+    pub destinations: Destinations,
 }
 
 /// Where and when a signature is good.
@@ -26,13 +28,34 @@ pub struct Scope<'a> {
     pub now: i64,
 }
 
+/// Services that the engine signs requests for with its own keys.
+const SERVICES: [&str; 3] = ["kms", "s3", "sts"];
+
 impl AwsKeys {
+    /// The engine's own keys, from the variables of AWS' tools. They are good for hosts of AWS and for the endpoints that
+    /// `AWS_ENDPOINT_URL` and its forms for one service name.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let mut known: Vec<Destination> =
+            SERVICES.iter().map(|s| Destination::AwsService((*s).to_owned())).collect();
+        let names = SERVICES.iter().map(|s| format!("AWS_ENDPOINT_URL_{}", s.to_uppercase()));
+        let names = names.chain(["AWS_ENDPOINT_URL".to_owned()]);
+        known.extend(names.filter_map(|name| set(&name)).filter_map(|url| Destination::address(&url)));
+        Some(AwsKeys {
+            access_key_id: set("AWS_ACCESS_KEY_ID")?,
+            secret_access_key: Secret::new(set("AWS_SECRET_ACCESS_KEY")?),
+            session_token: Secret::new(set("AWS_SESSION_TOKEN").unwrap_or_default()),
+            destinations: Destinations::Only(known),
+        })
+    }
+
     /// Adds the headers of a signature. Path and query of the address must be percent-encoded already, the query in order of
     /// its names: they are signed as they stand.
     ///
     /// # Errors
-    /// When the key cannot sign.
+    /// When the key cannot sign, or must not sign for this address.
     pub fn sign(&self, call: &mut Call, scope: Scope<'_>) -> Result<(), String> {
+        self.destinations.check("the AWS identity", &call.url)?;
         let rest = call.url.split_once("://").map_or("", |(_, rest)| rest);
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (host, path) = address.split_once('/').unwrap_or((address, ""));
@@ -91,6 +114,7 @@ mod tests {
             access_key_id: id.to_owned(),
             secret_access_key: Secret::new(secret.to_owned()),
             session_token: Secret::default(),
+            destinations: Destinations::Any,
         }
     }
 

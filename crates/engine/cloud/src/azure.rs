@@ -8,7 +8,7 @@ use serde_json::json;
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
-use crate::{Call, Unusable, jwt, percent};
+use crate::{Call, Destination, Destinations, Unusable, jwt, percent};
 
 /// Where tokens are asked for when nobody says otherwise.
 pub const AUTHORITY: &str = "https://login.microsoftonline.com";
@@ -24,10 +24,37 @@ pub struct AzureIdentity {
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds keys")]
 pub enum AzureKind {
-    ClientSecret { tenant: String, client: String, secret: Secret<String> },
-    Certificate { tenant: String, client: String, certificate: AzureCertificate },
-    ManagedIdentity { client: String },
+    ClientSecret {
+        tenant: String,
+        client: String,
+        secret: Secret<String>,
+    },
+    Certificate {
+        tenant: String,
+        client: String,
+        certificate: AzureCertificate,
+    },
+    /// An identity of the machine the engine runs on, whoever names it.
+    ManagedIdentity {
+        client: String,
+    },
 }
+
+/// Domains of Azure's clouds that Microsoft alone serves.
+const DOMAINS: &[&str] = &[
+    "vault.azure.net",
+    "vault.azure.cn",
+    "vault.usgovcloudapi.net",
+    "vault.microsoftazure.de",
+    "managedhsm.azure.net",
+    "managedhsm.azure.cn",
+    "managedhsm.usgovcloudapi.net",
+    "blob.core.windows.net",
+    "blob.core.chinacloudapi.cn",
+    "blob.core.usgovcloudapi.net",
+    "blob.core.cloudapi.de",
+    "blob.storage.azure.net",
+];
 
 /// A certificate and its key.
 #[derive(Clone)]
@@ -66,6 +93,16 @@ impl AzureCertificate {
 }
 
 impl AzureIdentity {
+    /// Where tokens of this identity may be sent.
+    pub fn destinations(&self) -> Destinations {
+        match self.kind {
+            AzureKind::ClientSecret { .. } | AzureKind::Certificate { .. } => Destinations::Any,
+            AzureKind::ManagedIdentity { .. } => {
+                Destinations::Only(DOMAINS.iter().map(|d| Destination::Domain(d)).collect())
+            }
+        }
+    }
+
     /// The request for a token that is good for `resource`, at a time in seconds since 1970; `metadata` is where a managed
     /// identity asks.
     ///

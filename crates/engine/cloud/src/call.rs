@@ -3,6 +3,8 @@
 use fl_types::Secret;
 use serde_json::Value;
 
+use crate::{Destinations, Token};
+
 /// A request.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -36,10 +38,14 @@ impl Call {
         Self::post(url, "application/json", body.to_string())
     }
 
-    #[must_use]
-    pub fn bearer(mut self, token: &Secret<String>) -> Self {
+    /// Adds a bearer token.
+    ///
+    /// # Errors
+    /// When the token must not be sent to this address; `what` names it.
+    pub fn bearer(mut self, what: &str, token: &Token) -> Result<Self, String> {
+        let token = token.for_address(what, &self.url)?;
         self.headers.push(("authorization", Secret::new(format!("Bearer {}", token.expose()))));
-        self
+        Ok(self)
     }
 }
 
@@ -75,11 +81,13 @@ pub fn json_answer(status: u16, body: &Secret<Vec<u8>>, who: &str) -> Result<Val
     parsed.map_err(|_| format!("the answer of {who} is not JSON"))
 }
 
-/// The token in the answer of a token service.
+/// The token in the answer of a token service, for these destinations.
 ///
 /// # Errors
 /// There is none.
-pub fn access_token(answer: &Value, who: &str) -> Result<Secret<String>, String> {
+pub fn access_token(answer: &Value, who: &str, destinations: Destinations) -> Result<Token, String> {
     let token = answer["access_token"].as_str().filter(|t| !t.is_empty());
-    token.map(|t| Secret::new(t.to_owned())).ok_or_else(|| format!("the answer of {who} holds no token"))
+    token
+        .map(|t| Token::new(Secret::new(t.to_owned()), destinations))
+        .ok_or_else(|| format!("the answer of {who} holds no token"))
 }

@@ -6,10 +6,12 @@
 pub mod aws;
 pub mod azure;
 mod call;
+mod destinations;
 pub mod google;
 pub mod jwt;
 
 pub use call::{Call, access_token, json_answer, percent};
+pub use destinations::{Destination, Destinations, Origin, Token};
 
 /// Why credentials cannot be used. The text holds nothing of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

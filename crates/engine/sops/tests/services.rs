@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use fl_sops::service::{
-    AwsCredentials, AzureCredentials, Call, Endpoints, GcpCredentials, KeyServices, Network,
-    ServiceCredentials,
+    AwsCredentials, AzureCredentials, Call, Destinations, Endpoints, GcpCredentials, KeyServices, Network,
+    ServiceCredentials, Token,
 };
 use fl_sops::{KeyService, MasterKey};
 use fl_types::Secret;
@@ -75,8 +75,10 @@ fn vault_key() -> MasterKey {
 
 #[test]
 fn vault() {
-    let credentials =
-        ServiceCredentials { vault_token: Some(Secret::new("canary".to_owned())), ..Default::default() };
+    let credentials = ServiceCredentials {
+        vault_token: Some(Token::new(Secret::new("canary".to_owned()), Destinations::Any)),
+        ..Default::default()
+    };
     let good = json!({"data": {"plaintext": STANDARD.encode(DATA_KEY)}}).to_string();
     let fake = Fake::default().answer("/decrypt/web", 200, good);
     assert_eq!(ask(&fake, &credentials, &vault_key()).expect("opens"), DATA_KEY);
@@ -95,6 +97,64 @@ fn vault() {
     }
     let error = ask(&fake, &ServiceCredentials::default(), &vault_key()).expect_err("no token");
     assert!(error.contains("no Vault token"), "{error}");
+}
+
+/// The engine's own credentials: a file that names the address gets none of them.
+#[test]
+fn credentials_of_the_engine_go_to_configured_addresses_only() {
+    let environment = |pairs: &[(&str, &str)]| {
+        let pairs: BTreeMap<String, String> =
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        ServiceCredentials::from_variables(move |name| pairs.get(name).cloned())
+    };
+    let at = |address: &str, path: &str| MasterKey::Vault {
+        address: address.to_owned(),
+        engine_path: path.to_owned(),
+        key_name: "web".to_owned(),
+        encrypted: "vault:v1:abc".to_owned(),
+    };
+    let good = json!({"data": {"plaintext": STANDARD.encode(DATA_KEY)}}).to_string();
+    let fake = || Fake::default().answer("/decrypt/web", 200, good.clone());
+    let token = ("VAULT_TOKEN", "canary");
+    let configured = environment(&[token, ("VAULT_ADDR", "https://vault.example:8200/")]);
+    let sent = fake();
+    assert_eq!(
+        ask(&sent, &configured, &at("https://VAULT.example:8200", "transit")).expect("opens"),
+        DATA_KEY
+    );
+    assert_eq!(header(&sent.call(0), "x-vault-token"), "canary");
+    for (credentials, address) in [
+        (&configured, "http://vault.example:8200"),
+        (&configured, "https://vault.example"),
+        (&configured, "https://evil.example"),
+        (&configured, "https://vault.example:8200@evil.example"),
+        (&environment(&[token]), "https://vault.example:8200"),
+        (&environment(&[token, ("VAULT_ADDR", "vault.example")]), "https://vault.example"),
+    ] {
+        let network = fake();
+        let error = ask(&network, credentials, &at(address, "transit")).expect_err(address);
+        assert!(error.contains("the Vault token of the engine is not sent to"), "{error}");
+        assert!(network.calls.borrow().is_empty(), "{address}");
+    }
+    // The path of the file cannot make another request of it either.
+    for path in ["sys/seal?x=", "../../v1/sys", "transit/../sys", "auth/token/create#", "", "a//b", "a%2fb"] {
+        let network = fake();
+        let error = ask(&network, &configured, &at("https://vault.example:8200", path)).expect_err(path);
+        assert!(error.contains("is not valid") && network.calls.borrow().is_empty(), "{path}: {error}");
+    }
+    // The identity of the machine is not sent to a vault of somebody else.
+    let azure = AzureCredentials::from_yaml(b"clientId: c").expect("good");
+    let machine = ServiceCredentials { azure: Some(azure), ..Default::default() };
+    let network = Fake::default().answer("client_id=c", 200, plain("access_token", "canary".to_owned()));
+    let key = MasterKey::AzureKeyVault {
+        vault_url: "https://v.evil.example".to_owned(),
+        name: "sops".to_owned(),
+        version: "1a".to_owned(),
+        encrypted: "c2VhbGVk".to_owned(),
+    };
+    let error = ask(&network, &machine, &key).expect_err("refused");
+    assert!(error.contains("the Azure identity of the engine is not sent to"), "{error}");
+    assert!(network.calls.borrow().is_empty());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use fl_cloud::{Call, access_token, json_answer, percent};
+use fl_cloud::{Call, Token, access_token, json_answer, percent};
 use fl_types::Secret;
 use url::Url;
 
@@ -15,6 +15,7 @@ const RESOURCE: &str = "https://storage.azure.com";
 /// Where a managed identity asks for its token.
 const METADATA: &str = "http://169.254.169.254";
 const WHO: &str = "Azure's token service";
+const IDENTITY: &str = "the Azure identity";
 
 #[derive(Debug)]
 pub(crate) struct Azure {
@@ -23,7 +24,7 @@ pub(crate) struct Azure {
     base: String,
     /// Of the endpoint and the signature it may come with; decoded.
     query: Vec<(String, Secret<String>)>,
-    token: Mutex<Option<Secret<String>>>,
+    token: Mutex<Option<Token>>,
 }
 
 impl Azure {
@@ -89,17 +90,19 @@ impl Azure {
                 Ok(call)
             }
             Login::Azure(identity) => {
+                // Before a token is asked for: no request is made that could not be used.
+                identity.destinations().check(IDENTITY, &call.url).map_err(Error::Login)?;
                 let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if let Some(token) = known {
-                    return Ok(call.bearer(&token));
+                    return call.bearer(IDENTITY, &token).map_err(Error::Login);
                 }
                 let ask = identity.token_call(RESOURCE, METADATA, now()).map_err(Error::Login)?;
                 let (status, body) = answer(bucket.client(), &ask).await?;
                 let token = json_answer(status, &body, WHO)
-                    .and_then(|a| access_token(&a, WHO))
+                    .and_then(|a| access_token(&a, WHO, identity.destinations()))
                     .map_err(Error::Login)?;
                 *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-                Ok(call.bearer(&token))
+                call.bearer(IDENTITY, &token).map_err(Error::Login)
             }
             _ => Ok(call),
         }

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fl_cloud::{Call, access_token, json_answer, percent};
+use fl_cloud::{Call, Destinations, Token, access_token, json_answer, percent};
 use fl_objects::Key;
-use fl_types::Secret;
 
 use crate::Error;
 use crate::bucket::{Ask, Bucket, BucketOptions, Login, answer, now};
@@ -12,12 +11,13 @@ use crate::object::{self, Budget, Object};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 const WHO: &str = "Google's token service";
+const IDENTITY: &str = "the Google identity";
 
 #[derive(Debug)]
 pub(crate) struct Google {
     options: BucketOptions,
     /// Good for an hour, which is longer than a client lives.
-    token: Mutex<Option<Secret<String>>>,
+    token: Mutex<Option<Token>>,
 }
 
 impl Google {
@@ -50,14 +50,16 @@ impl Google {
         let Login::Google(credentials) = &self.options.login else { return Ok(call) };
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(token) = known {
-            return Ok(call.bearer(&token));
+            return call.bearer(IDENTITY, &token).map_err(Error::Login);
         }
         let ask = credentials.token_call(SCOPE, now()).map_err(Error::Login)?;
         let (status, body) = answer(bucket.client(), &ask).await?;
-        let token =
-            json_answer(status, &body, WHO).and_then(|a| access_token(&a, WHO)).map_err(Error::Login)?;
+        // Google's credentials always come from a Secret of the object.
+        let token = json_answer(status, &body, WHO)
+            .and_then(|a| access_token(&a, WHO, Destinations::Any))
+            .map_err(Error::Login)?;
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-        Ok(call.bearer(&token))
+        call.bearer(IDENTITY, &token).map_err(Error::Login)
     }
 
     /// First what the object is, then exactly that: its content has another etag than the object.

@@ -13,6 +13,7 @@ mod s3;
 
 pub use bucket::{Bucket, BucketOptions, Login, Provider};
 pub use error::Error;
+pub use fl_cloud::Destinations;
 pub use fl_cloud::aws::AwsKeys;
 pub use fl_cloud::azure::{AUTHORITY, AzureCertificate, AzureIdentity, AzureKind, SharedKey};
 pub use fl_cloud::google::GoogleCredentials;

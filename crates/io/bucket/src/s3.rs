@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use fl_cloud::aws::{AwsKeys, Scope};
-use fl_cloud::{Call, percent};
+use fl_cloud::{Call, Destinations, percent};
 use fl_http::{Client, Settings};
 use fl_objects::{Dialect, Refusal, S3Credentials};
 
@@ -186,6 +186,7 @@ impl S3 {
                     access_key_id: given.access_key,
                     secret_access_key: given.secret_key,
                     session_token: given.session_token,
+                    destinations: Destinations::Any,
                 };
                 *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
                 Ok(Some(keys))

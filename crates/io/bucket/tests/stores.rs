@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use fl_bucket::{
-    AwsKeys, AzureIdentity, AzureKind, Bucket, BucketOptions, Budget, Error, GoogleCredentials, Key, Login,
-    Provider, SharedKey,
+    AwsKeys, AzureIdentity, AzureKind, Bucket, BucketOptions, Budget, Destinations, Error, GoogleCredentials,
+    Key, Login, Provider, SharedKey,
 };
 use fl_types::Secret;
 use peer::{Answer, Asked, refusal, start, xml};
@@ -25,6 +25,7 @@ fn keys() -> Login {
         access_key_id: "me".to_owned(),
         secret_access_key: Secret::new("canary".to_owned()),
         session_token: Secret::default(),
+        destinations: Destinations::Any,
     })
 }
 
@@ -301,4 +302,28 @@ async fn azure_with_a_key_and_with_a_signature() {
         kind: AzureKind::ManagedIdentity { client: "c".to_owned() },
     };
     assert!(Bucket::new(options(Provider::Azure, &endpoint, Login::Azure(identity))).is_err());
+}
+
+/// The engine's own AWS keys are for AWS and for endpoints its operator configured, whatever a Bucket names.
+#[tokio::test]
+async fn keys_of_the_engine_are_not_sent_to_an_endpoint_of_the_bucket() {
+    let peer = start(true, s3).await;
+    let environment = |endpoint: Option<String>| {
+        AwsKeys::from_variables(move |name| match name {
+            "AWS_ACCESS_KEY_ID" => Some("engine".to_owned()),
+            "AWS_SECRET_ACCESS_KEY" | "AWS_SESSION_TOKEN" => Some("canary".to_owned()),
+            "AWS_ENDPOINT_URL_S3" => endpoint.clone(),
+            _ => None,
+        })
+        .unwrap()
+    };
+    let login = Login::Aws(environment(None));
+    let bucket = Bucket::new(options(Provider::S3, &peer.host, login)).unwrap();
+    let error = bucket.exists().await.unwrap_err().to_string();
+    assert!(error.contains("the AWS identity of the engine is not sent to"), "{error}");
+    assert!(peer.requests().is_empty(), "nothing was sent");
+    let login = Login::Aws(environment(Some(format!("http://{}", peer.host))));
+    let bucket = Bucket::new(options(Provider::S3, &peer.host, login)).unwrap();
+    assert!(bucket.exists().await.unwrap());
+    assert_eq!(peer.seen.lock().unwrap()[0].headers["x-amz-security-token"], "canary");
 }

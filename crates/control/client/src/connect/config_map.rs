@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::{ConnectError, Connection};
-use crate::{Client, Error, Kind};
+use crate::{Client, Error, Identity, Kind, KnownSecrets};
 
 /// Where a Pod finds the token of its own account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -16,8 +16,10 @@ const NO_DEFAULT_ACCOUNT: &str = "the specified default service account does not
 /// Who may act for an object on another cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoteAccounts<'a> {
-    /// `--default-kubeconfig-service-account`: for objects that name none. Empty: the engine's own account.
+    /// `--default-kubeconfig-service-account`: for objects that name none.
     pub default: &'a str,
+    /// Whether an object without an account may use the engine's own.
+    pub engine_allowed: bool,
     /// The gate `ObjectLevelWorkloadIdentity`: whether objects may name accounts at all.
     pub per_object: bool,
 }
@@ -81,13 +83,18 @@ impl Connection {
             audiences.push(address);
         }
         let asked = text("serviceAccountName");
-        let account = if asked.is_empty() { accounts.default } else { asked };
-        let token = if account.is_empty() {
-            own_token(client, &audiences)
-                .await
-                .map_err(|e| format!("failed to create provider access token for the controller: {e}").into())
-        } else {
-            account_token(client, namespace, account, asked.is_empty(), accounts.per_object, &audiences).await
+        let identity = Identity::of_object(namespace, Some(asked), accounts.default);
+        let token = match identity.account() {
+            Some(account) => {
+                let is_default = asked.is_empty();
+                account_token(client, namespace, account, is_default, accounts.per_object, &audiences).await
+            }
+            None => match check_engine_token(&accounts, address, &audiences) {
+                Err(why) => Err(why.into()),
+                Ok(()) => own_token(client, &audiences).await.map_err(|e| {
+                    format!("failed to create provider access token for the controller: {e}").into()
+                }),
+            },
         };
         let token = token.map_err(|e: RemoteError| e.behind("failed to get access token for cluster"))?;
         if address.is_empty() {
@@ -97,6 +104,24 @@ impl Connection {
         let ca = Some(text("ca.crt").as_bytes()).filter(|ca| !ca.is_empty());
         Connection::from_parts(&host, ca, &token).map_err(|e: ConnectError| e.to_string().into())
     }
+}
+
+/// Whether the engine's own token may be requested. Whoever writes the ConfigMap chooses who receives it, so it must be of no use to anybody
+/// but the receiver: its only audience is the address it is sent to.
+fn check_engine_token(
+    accounts: &RemoteAccounts<'_>,
+    address: &str,
+    audiences: &[&str],
+) -> Result<(), String> {
+    if !accounts.engine_allowed {
+        return Err("the ConfigMap names no serviceAccountName, and multi-tenancy lock-down forbids the token of the controller".to_owned());
+    }
+    if let Some(other) = audiences.iter().find(|audience| **audience != address) {
+        return Err(format!(
+            "the token of the controller is not issued for the audience '{other}', only for the address of the cluster; name a serviceAccountName to choose audiences"
+        ));
+    }
+    Ok(())
 }
 
 /// A token of an account in the namespace of the object.
@@ -162,7 +187,9 @@ async fn request(
         "spec": {"audiences": audiences, "expirationSeconds": 3600}});
     let kind = Kind::service_account();
     let answer = client.create_subresource(&kind, Some(namespace), account, "token", &request).await?;
-    Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
+    let token = answer["status"]["token"].as_str().unwrap_or_default();
+    KnownSecrets::current().learn_text(token);
+    Ok(token.to_owned())
 }
 
 /// Whose token it is. Nothing is trusted that is not checked by the server that reads it.
@@ -198,6 +225,20 @@ mod tests {
             host("http://example.com").unwrap_err(),
             "the Kubernetes API server address 'http://example.com' must use https scheme"
         );
+    }
+
+    #[test]
+    fn the_engines_token_is_for_the_address_only() {
+        let check = |engine_allowed: bool, audiences: &[&str]| {
+            let accounts = RemoteAccounts { engine_allowed, ..RemoteAccounts::default() };
+            check_engine_token(&accounts, "https://remote.example", audiences)
+        };
+        assert_eq!(check(true, &["https://remote.example"]), Ok(()));
+        for other in ["https://kubernetes.default.svc", "sts.amazonaws.com", "remote.example"] {
+            let error = check(true, &["https://remote.example", other]).unwrap_err();
+            assert!(error.contains(&format!("the audience '{other}'")), "{error}");
+        }
+        assert!(check(false, &["https://remote.example"]).unwrap_err().contains("lock-down"));
     }
 
     #[test]

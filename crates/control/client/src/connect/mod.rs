@@ -9,7 +9,7 @@ mod config_map;
 
 pub use config_map::{RemoteAccounts, RemoteError};
 
-use crate::{Client, Settings};
+use crate::{Client, Identity, Settings};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -43,15 +43,6 @@ pub struct RemoteOptions {
     pub allow_exec: bool,
     /// `--insecure-kubeconfig-tls`
     pub allow_insecure_tls: bool,
-}
-
-/// In whose name requests are made.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Identity {
-    /// The engine's own, or that of the kubeconfig.
-    Own,
-    /// `system:serviceaccount:<namespace>:<name>`
-    ServiceAccount { namespace: String, name: String },
 }
 
 const CONNECT: Duration = Duration::from_secs(30);
@@ -148,8 +139,8 @@ impl Connection {
     pub fn client(&self, identity: &Identity, settings: &Settings) -> Result<Client, ConnectError> {
         crypto();
         let mut config = self.config.clone();
-        if let Identity::ServiceAccount { namespace, name } = identity {
-            config.auth_info.impersonate = Some(format!("system:serviceaccount:{namespace}:{name}"));
+        if let Some(user) = identity.user() {
+            config.auth_info.impersonate = Some(user);
             config.auth_info.impersonate_groups = None;
         }
         let connection = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;

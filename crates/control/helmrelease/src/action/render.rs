@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fl_apply::{Cluster, Error as ClusterError, ObjectRef};
 use fl_gotemplate::{Limits, List, Map as Table, Value as Data};
 use fl_helm::{Capabilities, CompiledChart, Crd, Overrides, Release, ReleaseOptions, RenderOptions, Tree};
+use fl_runtime::KnownSecrets;
 use fl_sprig::Outside;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -39,18 +40,18 @@ fn overrides(values: &Map<String, Value>) -> Overrides {
 impl Render {
     /// Renders on a thread for blocking work.
     pub(crate) async fn run(self) -> Result<Release, ActionError> {
-        let handle = Handle::current();
-        let rendered = tokio::task::spawn_blocking(move || self.on_this_thread(handle)).await;
+        let (handle, secrets) = (Handle::current(), KnownSecrets::current());
+        let rendered = tokio::task::spawn_blocking(move || self.on_this_thread(handle, secrets)).await;
         rendered.unwrap_or_else(|error| Err(ActionError::failed(format!("rendering ended early: {error}"))))
     }
 
-    fn on_this_thread(self, handle: Handle) -> Result<Release, ActionError> {
+    fn on_this_thread(self, handle: Handle, secrets: KnownSecrets) -> Result<Release, ActionError> {
         let deadline = Instant::now() + LONGEST;
         let options = RenderOptions {
             release: self.release,
             capabilities: self.capabilities,
             limits: Limits { expired: Some(Rc::new(move || Instant::now() > deadline)), ..Limits::default() },
-            outside: Rc::new(World { cluster: self.cluster, handle }),
+            outside: Rc::new(World { cluster: self.cluster, handle, secrets }),
             skip_schema: self.skip_schema,
             subchart_notes: false,
         };
@@ -83,6 +84,8 @@ fn has_crds(chart: &fl_helm::Chart) -> bool {
 struct World {
     cluster: Cluster,
     handle: Handle,
+    /// Learns the Secrets that templates look up.
+    secrets: KnownSecrets,
 }
 
 impl Outside for World {
@@ -108,7 +111,16 @@ impl Outside for World {
             self.cluster.get(&reference).await
         });
         match found {
-            Ok(Some(object)) => Ok(data(&object)),
+            Ok(Some(object)) => {
+                if kind == "Secret" {
+                    let items = object["items"].as_array();
+                    match items {
+                        Some(items) => items.iter().for_each(|item| self.secrets.learn_secret(item)),
+                        None => self.secrets.learn_secret(&object),
+                    }
+                }
+                Ok(data(&object))
+            }
             Ok(None) => Ok(Data::dict()),
             Err(error) if error.is_not_found() => Ok(Data::dict()),
             Err(error @ ClusterError::Client(fl_client::Error::NoKind { .. })) => Err(format!(

@@ -24,6 +24,18 @@ const CHART: &[(&str, &str)] = &[
         "values.yaml",
         "color: red\nbad: false\nhook: false\nextra: false\nstay: false\ntypes: {enabled: false}\n",
     ),
+    (
+        "values.schema.json",
+        "{\"type\": \"object\", \"properties\": {\"code\": {\"type\": \"string\", \"pattern\": \"^[0-9]+$\"}}}",
+    ),
+    (
+        "templates/fail.yaml",
+        "{{- if .Values.boom }}{{ fail (printf \"no %s here\" .Values.boom) }}{{- end }}\n",
+    ),
+    (
+        "templates/label.yaml",
+        "{{- if .Values.label }}\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: label\n  labels: {a: {{ .Values.label | quote }}}\n{{- end }}\n",
+    ),
     ("charts/types/Chart.yaml", "apiVersion: v2\nname: types\nversion: 1.0.0\n"),
     (
         "charts/types/crds/mug.yaml",
@@ -113,6 +125,10 @@ async fn apply_when_served(cluster: &Cluster, object: &Value) {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    pub(crate) async fn with(options: Options) -> Self {
         let server = ApiServer::in_memory().await.expect("the server starts");
         let client = kube::Client::new(server.service(User::superuser("test")), "default");
         let cluster = Cluster::new(client.clone());
@@ -137,7 +153,7 @@ impl World {
         let write = Write { subresource: "status", force: false, ..MANAGER };
         cluster.patch(&reference, Patch::Merge, &status, &write).await.expect("a status");
         let (stop, log) = (Stop::default(), Log::default());
-        let options = Options { requeue_dependency: Duration::from_millis(200), ..Options::default() };
+        let options = Options { requeue_dependency: Duration::from_millis(200), ..options };
         let runtime = Runtime::new(fl_runtime::Client::new(client), None, options, stop.clone(), log);
         let fetcher = ArtifactFetcher::new(None, 1, None).expect("a fetcher");
         let controller =
@@ -196,6 +212,10 @@ impl World {
         let list = self.cluster.list("v1", "Secret", "default", &[]).await.expect("a list");
         let items: Vec<Value> = list["items"].as_array().cloned().unwrap_or_default();
         History::read("app", &items)
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        self.runtime.metrics().render()
     }
 
     pub(crate) fn end(&self) {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fl_runtime::KnownSecrets;
 use fl_sops::service::{
-    AwsCredentials, AzureCredentials, Endpoints, GcpCredentials, KeyServices, ServiceCredentials,
+    AwsCredentials, AzureCredentials, Destinations, Endpoints, GcpCredentials, KeyServices,
+    ServiceCredentials, Token,
 };
 use fl_sops::{AgeIdentities, Document, Format, Mac, PgpKeys};
 use fl_types::Secret;
@@ -14,7 +16,7 @@ use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::{Map, Value};
 
 use super::tree::{View, clean};
-use super::{generate, key_services};
+use super::{Request, generate, key_services};
 
 /// Larger files are not decrypted.
 const LARGEST: usize = 5 << 20;
@@ -54,7 +56,10 @@ impl KeyMaterial {
         let text = || String::from_utf8_lossy(bytes).into_owned();
         let services = &mut self.services;
         match name {
-            "sops.vault-token" => services.vault_token = Some(Secret::new(text().trim().to_owned())),
+            "sops.vault-token" => {
+                let token = Secret::new(text().trim().to_owned());
+                services.vault_token = Some(Token::new(token, Destinations::Any));
+            }
             "sops.aws-kms" => services.aws = Some(AwsCredentials::from_yaml(bytes)?),
             "sops.gcp-kms" => services.gcp = Some(GcpCredentials::from_json(bytes)?),
             "sops.azure-kv" => services.azure = Some(AzureCredentials::from_yaml(bytes)?),
@@ -76,26 +81,63 @@ impl KeyMaterial {
 pub(crate) struct Decryptor<'a> {
     keys: &'a KeyMaterial,
     credentials: ServiceCredentials,
-    endpoints: Endpoints,
+    endpoints: &'a Endpoints,
+    secrets: KnownSecrets,
 }
 
 impl<'a> Decryptor<'a> {
-    pub(crate) fn new(keys: &'a KeyMaterial) -> Self {
-        let credentials = key_services::with_environment(&keys.services);
-        Decryptor { keys, credentials, endpoints: key_services::endpoints() }
+    pub(crate) fn new(keys: &'a KeyMaterial, request: &Request<'a>) -> Self {
+        let engine = request.key_services;
+        let credentials = keys.services.clone().or(&engine.credentials);
+        Decryptor { keys, credentials, endpoints: &engine.endpoints, secrets: request.secrets.clone() }
     }
 
     fn open(&self, bytes: &[u8], input: Format, output: Format) -> Result<Vec<u8>, String> {
         let document = Document::parse(bytes, input).map_err(|e| e.to_string())?;
         let services = KeyServices {
             credentials: &self.credentials,
-            endpoints: &self.endpoints,
+            endpoints: self.endpoints,
             network: key_services::Http,
         };
         let key =
             document.data_key(&[&self.keys.age, &self.keys.pgp, &services]).map_err(|e| e.to_string())?;
         // kustomize has changed the object since it was encrypted, so the MAC over all of it cannot hold.
-        document.decrypt(&key, output, Mac::Ignore).map_err(|e| e.to_string())
+        let plain = document.decrypt(&key, output, Mac::Ignore).map_err(|e| e.to_string())?;
+        self.learn(bytes, &plain);
+        Ok(plain)
+    }
+
+    /// Makes the decrypted values known, so that no message of the pass shows them.
+    fn learn(&self, encrypted: &[u8], plain: &[u8]) {
+        let parse = |bytes: &[u8]| fl_yaml::parse_first(bytes, &fl_yaml::Options::sigs()).ok().flatten();
+        match (parse(encrypted), parse(plain)) {
+            (Some(encrypted), Some(plain)) if plain.as_map().is_some() && encrypted.as_map().is_some() => {
+                learn_values(&self.secrets, &encrypted, &plain);
+            }
+            _ => self.secrets.learn_bytes(plain),
+        }
+    }
+}
+
+/// Learns the values of a document that were encrypted; what stood there in the open is no secret.
+fn learn_values(secrets: &KnownSecrets, encrypted: &Node, plain: &Node) {
+    if let (Some(before), Some(after)) = (encrypted.as_map(), plain.as_map()) {
+        for entry in after.iter() {
+            let value = entry.key.as_text().and_then(|key| before.get(key));
+            if let Some(value) = value {
+                learn_values(secrets, value, &entry.value);
+            }
+        }
+    } else if let (Some(before), Some(after)) = (encrypted.as_seq(), plain.as_seq()) {
+        before.iter().zip(after).for_each(|(before, after)| learn_values(secrets, before, after));
+    } else if let Some(value) = plain.as_text()
+        && encrypted.as_text().is_some_and(|text| text.starts_with("ENC["))
+    {
+        secrets.learn_bytes(value.as_bytes());
+        // The data of a Secret.
+        if let Ok(decoded) = STANDARD.decode(value.trim()) {
+            secrets.learn_bytes(&decoded);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fl_http::{HeaderName, Method, Settings};
-use fl_sops::service::{AwsCredentials, Call, Endpoints, Network, ServiceCredentials};
+use fl_sops::service::{Call, Endpoints, Network, ServiceCredentials};
 use fl_types::Secret;
 
 /// An answer holds a key or a token.
@@ -38,28 +38,21 @@ impl Network for Http {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+/// The engine's own credentials for key services and the endpoints its operator configured. Used for keys that the decryption Secret has
+/// no credentials for; each credential knows which addresses it may be sent to.
+#[derive(Clone, Debug, Default)]
+pub struct EngineKeyServices {
+    pub(super) credentials: ServiceCredentials,
+    pub(super) endpoints: Endpoints,
 }
 
-/// What the Secret does not say, the environment of the process may.
-pub(super) fn with_environment(given: &ServiceCredentials) -> ServiceCredentials {
-    let mut all = given.clone();
-    all.vault_token = all.vault_token.or_else(|| variable("VAULT_TOKEN").map(Secret::new));
-    all.aws = all.aws.or_else(|| {
-        Some(AwsCredentials {
-            access_key_id: variable("AWS_ACCESS_KEY_ID")?,
-            secret_access_key: Secret::new(variable("AWS_SECRET_ACCESS_KEY")?),
-            session_token: Secret::new(variable("AWS_SESSION_TOKEN").unwrap_or_default()),
-        })
-    });
-    all
-}
-
-/// The variables of AWS' own tools.
-pub(super) fn endpoints() -> Endpoints {
-    let aws = |service: &str| {
-        variable(&format!("AWS_ENDPOINT_URL_{service}")).or_else(|| variable("AWS_ENDPOINT_URL"))
-    };
-    Endpoints { aws_kms: aws("KMS"), aws_sts: aws("STS"), ..Endpoints::default() }
+impl EngineKeyServices {
+    /// From the variables of an environment: `VAULT_TOKEN` and `VAULT_ADDR`, `AWS_ACCESS_KEY_ID` and its companions.
+    #[must_use]
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        EngineKeyServices {
+            credentials: ServiceCredentials::from_variables(&variable),
+            endpoints: Endpoints::from_variables(&variable),
+        }
+    }
 }

@@ -22,6 +22,14 @@ fn keys(entries: &[(&str, Vec<u8>)]) -> Result<KeyMaterial, String> {
 }
 
 fn run(files: Vec<(&str, Vec<u8>)>, keys: KeyMaterial) -> Result<Built, String> {
+    run_with(files, keys, &EngineKeyServices::default())
+}
+
+fn run_with(
+    files: Vec<(&str, Vec<u8>)>,
+    keys: KeyMaterial,
+    key_services: &EngineKeyServices,
+) -> Result<Built, String> {
     let files = files.into_iter().map(|(path, bytes)| (std::path::PathBuf::from(path), bytes));
     let tree = Arc::new(Tree::new("/artifact/app".into(), files));
     let object: Kustomization = serde_json::from_value(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1",
@@ -29,7 +37,10 @@ fn run(files: Vec<(&str, Vec<u8>)>, keys: KeyMaterial) -> Result<Built, String> 
         "sourceRef": {"kind": "GitRepository", "name": "app"}, "decryption": {"provider": "sops"}}}))
     .expect("a Kustomization");
     let variables = Ok(Secret::new(Default::default()));
-    let request = Request { object: &object, variables, strict: true, keys: Some(keys), remote: None };
+    let keys = Some(keys);
+    let secrets = KnownSecrets::default();
+    let request =
+        Request { object: &object, variables, strict: true, keys, key_services, secrets, remote: None };
     build(&tree, &check_path(&tree, "")?, &request)
 }
 
@@ -141,4 +152,61 @@ async fn a_vault_is_asked() {
             }
         }
     }
+}
+
+/// A peer on loopback that records what it is sent and answers nothing of use.
+fn recording_peer() -> (String, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let (sender, received) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut buffer = [0; 8192];
+            let count = stream.read(&mut buffer).unwrap_or_default();
+            let _ = sender.send(String::from_utf8_lossy(&buffer[..count]).into_owned());
+            let _ =
+                stream.write_all(b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    (address, received)
+}
+
+/// Hole: a SOPS file names `vault_address`, and the engine's `VAULT_TOKEN` was sent there.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_vault_token_of_the_engine_is_sent_to_vault_addr_only() {
+    let generator = "secretGenerator:\n- {name: s, files: [values.json]}\n";
+    let build = |address: String, variables: Vec<(&'static str, String)>, secret: Option<&'static str>| async move {
+        let sealed = String::from_utf8(golden("vault.all.values.json")).expect("text");
+        let sealed = sealed.replace("127.0.0.1:8200", &address).into_bytes();
+        let engine = EngineKeyServices::from_variables(|name| {
+            variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.clone())
+        });
+        let entries: Vec<_> =
+            secret.iter().map(|token| ("sops.vault-token", token.as_bytes().to_vec())).collect();
+        let keys = keys(&entries).expect("keys");
+        let run = move || {
+            let files = vec![("kustomization.yaml", generator.as_bytes().to_vec()), ("values.json", sealed)];
+            run_with(files, keys, &engine)
+        };
+        tokio::task::spawn_blocking(run).await.expect("no panic").expect_err("no key")
+    };
+    let (evil, at_evil) = recording_peer();
+    let (configured, at_configured) = recording_peer();
+    let token = || ("VAULT_TOKEN", "engine-canary".to_owned());
+    for variables in [vec![token()], vec![token(), ("VAULT_ADDR", format!("http://{configured}"))]] {
+        let error = build(evil.clone(), variables, None).await;
+        let flat: String = error.split_whitespace().filter(|w| *w != "|").collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("the Vault token of the engine is not sent to"), "{error}");
+        assert!(!error.contains("canary"), "{error}");
+    }
+    assert!(at_evil.try_recv().is_err(), "nothing was sent");
+    let variables = vec![token(), ("VAULT_ADDR", format!("http://{configured}"))];
+    build(configured.clone(), variables.clone(), None).await;
+    let request = at_configured.try_recv().expect("the configured Vault is asked");
+    assert!(request.contains("x-vault-token: engine-canary"), "{request}");
+    // The owner of a Secret and of the file may send that Secret anywhere; it takes the place of the engine's token.
+    build(evil.clone(), variables, Some("tenant-token")).await;
+    let request = at_evil.try_recv().expect("the address in the file is asked");
+    assert!(request.contains("x-vault-token: tenant-token") && !request.contains("canary"), "{request}");
 }

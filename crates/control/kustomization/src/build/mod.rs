@@ -17,12 +17,15 @@ use fl_api::kustomize::kustomization::SubstituteStrategy;
 use fl_bases::{Limits, RemoteBases, WithBases};
 use fl_http::AddressPolicy;
 use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
+use fl_runtime::KnownSecrets;
 use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use cache::{BuildCache, Built};
+pub use key_services::EngineKeyServices;
+
 pub(crate) use decrypt::{Decryptor, KeyMaterial, is_encrypted_secret};
 pub use generate::NAMES as KUSTOMIZATION_FILES;
 pub use known_fields::drop_unknown;
@@ -40,6 +43,10 @@ pub(crate) struct Request<'a> {
     pub(crate) variables: Result<Variables, String>,
     pub(crate) strict: bool,
     pub(crate) keys: Option<KeyMaterial>,
+    /// The engine's own credentials for key services.
+    pub(crate) key_services: &'a EngineKeyServices,
+    /// Learns what is decrypted.
+    pub(crate) secrets: KnownSecrets,
     /// Where remote bases may be fetched from; none where they are refused.
     pub(crate) remote: Option<AddressPolicy>,
 }
@@ -63,7 +70,7 @@ pub(crate) fn check_path(tree: &Tree, path: &str) -> Result<std::path::PathBuf, 
 pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -> Result<Built, String> {
     let mut view = View::new(tree.clone());
     let generated = generate::generate(&mut view, directory, &request.object.spec)?;
-    let decryptor = request.keys.as_ref().map(Decryptor::new);
+    let decryptor = request.keys.as_ref().map(|keys| Decryptor::new(keys, request));
     if let Some(decryptor) = &decryptor {
         decrypt::sources(&mut view, directory, decryptor)
             .map_err(|e| format!("error decrypting sources: {e}"))?;

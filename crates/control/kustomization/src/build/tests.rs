@@ -28,7 +28,15 @@ fn run_in(tree: &Arc<Tree>, path: &str, spec: serde_json::Value) -> Result<Built
     let object = object(spec);
     let variables = object.spec.post_build.as_ref().and_then(|p| p.substitute.clone()).unwrap_or_default();
     let variables = Ok(fl_types::Secret::new(variables));
-    let request = Request { object: &object, variables, strict: true, keys: None, remote: None };
+    let request = Request {
+        object: &object,
+        variables,
+        strict: true,
+        keys: None,
+        key_services: &EngineKeyServices::default(),
+        secrets: KnownSecrets::default(),
+        remote: None,
+    };
     let directory = check_path(tree, path)?;
     build(tree, &directory, &request)
 }

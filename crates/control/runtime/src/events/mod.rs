@@ -20,6 +20,7 @@ use crate::object::Reconciled;
 use crate::pressure::Pressure;
 use correlate::{Correlator, Decision};
 use fl_client::Kind;
+use fl_client::MaskedText;
 use fl_client::Stop;
 use fl_client::{Client, Patch, Write};
 
@@ -169,7 +170,7 @@ impl Recorder {
         about: &About,
         kind: EventKind,
         reason: &str,
-        message: &str,
+        message: &MaskedText,
         metadata: BTreeMap<String, String>,
     ) {
         let mut annotations = metadata;
@@ -180,7 +181,7 @@ impl Recorder {
             about: about.clone(),
             warning,
             reason: reason.to_owned(),
-            message: message.to_owned(),
+            message: message.to_string(),
             annotations: annotations.clone(),
             at: jiff::Timestamp::now(),
             since: Instant::now(),
@@ -201,7 +202,7 @@ impl Recorder {
                 involved_object: about.clone(),
                 severity: if warning { "error" } else { "info" },
                 timestamp: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-                message: message.to_owned(),
+                message: message.to_string(),
                 reason: reason.to_owned(),
                 metadata: annotations.clone(),
                 reporting_controller: self.component.to_owned(),

@@ -6,8 +6,8 @@ use fl_api::meta::references::LocalObjectReference;
 use fl_api::source::Bucket;
 use fl_api::source::bucket::{BucketSts, StsProvider};
 use fl_bucket::{
-    AUTHORITY, AwsKeys, AzureCertificate, AzureIdentity, AzureKind, BucketOptions, GoogleCredentials, Login,
-    Provider, SharedKey,
+    AUTHORITY, AwsKeys, AzureCertificate, AzureIdentity, AzureKind, BucketOptions, Destinations,
+    GoogleCredentials, Login, Provider, SharedKey,
 };
 use fl_runtime::{Failure, Pass, Reconciled};
 use fl_types::Secret;
@@ -17,7 +17,10 @@ use crate::secrets::{self, SecretData, Tls};
 const NO_IDENTITY: &str = "this engine cannot log in with a cloud identity yet; give the login in a Secret and name it in spec.secretRef";
 
 /// Everything about the connection that an object decides.
-pub(super) async fn options(pass: &Pass<Bucket>) -> Result<BucketOptions, Failure> {
+pub(super) async fn options(
+    pass: &Pass<Bucket>,
+    engine_keys: Option<&AwsKeys>,
+) -> Result<BucketOptions, Failure> {
     let spec = &pass.object.spec;
     let account = spec.service_account_name.as_ref().is_some_and(|n| !n.is_empty());
     if account
@@ -30,6 +33,13 @@ pub(super) async fn options(pass: &Pass<Bucket>) -> Result<BucketOptions, Failur
              ObjectLevelWorkloadIdentity feature gate in the controller",
         ));
     }
+    if account && spec.provider != CloudProvider::Generic {
+        return Err(Failure::stall(
+            reasons::source::AUTHENTICATION_FAILED,
+            "spec.serviceAccountName cannot be used: this engine exchanges no tokens of service accounts for cloud credentials; give the login in a Secret and name it in spec.secretRef",
+        ));
+    }
+    let engine_keys = engine_keys.filter(|_| pass.runtime.options().lockdown().engine_credentials_allowed());
     let secret = secret(pass, spec.secret_ref.as_ref(), "secret").await?;
     let sts = spec.sts.as_ref();
     let sts_secret = self::secret(pass, sts.and_then(|s| s.secret_ref.as_ref()), "STS secret").await?;
@@ -48,7 +58,13 @@ pub(super) async fn options(pass: &Pass<Bucket>) -> Result<BucketOptions, Failur
         CloudProvider::Azure => (Provider::Azure, azure(secret.as_ref(), &spec.endpoint)?),
         CloudProvider::Aws | CloudProvider::Generic => {
             let amazon = spec.provider == CloudProvider::Aws;
-            (Provider::S3, s3(secret.as_ref(), amazon, sts, sts_secret.as_ref(), sts_tls)?)
+            if amazon && secret.is_none() && (tls.ca.is_some() || tls.client_certificate.is_some()) {
+                // Who chooses the authority can stand in for AWS, and would read what the engine signs.
+                return Err(refuse(
+                    "spec.certSecretRef cannot be used with the engine's AWS identity; give the login in a Secret and name it in spec.secretRef".to_owned(),
+                ));
+            }
+            (Provider::S3, s3(secret.as_ref(), amazon, engine_keys, sts, sts_secret.as_ref(), sts_tls)?)
         }
     };
     // Only for what speaks S3; the clouds have certificates that everybody knows.
@@ -97,6 +113,7 @@ fn text(secret: &SecretData, key: &str) -> String {
 fn s3(
     secret: Option<&SecretData>,
     amazon: bool,
+    engine_keys: Option<&AwsKeys>,
     sts: Option<&BucketSts>,
     sts_secret: Option<&SecretData>,
     sts_tls: Tls,
@@ -122,9 +139,11 @@ fn s3(
                 access_key_id: id,
                 secret_access_key: Secret::new(key),
                 session_token: Secret::default(),
+                destinations: Destinations::Any,
             }))
         }
-        (None, _) if amazon => environment()
+        (None, _) if amazon => engine_keys
+            .cloned()
             .map(Login::Aws)
             .ok_or_else(|| refuse(format!("AWS authentication failed: {NO_IDENTITY}"))),
         (None, Some(sts)) => Ok(Login::Ldap {
@@ -136,16 +155,6 @@ fn s3(
         }),
         (None, None) => Ok(Login::Anonymous),
     }
-}
-
-/// Keys of the engine itself, as AWS' own tools take them.
-fn environment() -> Option<AwsKeys> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Some(AwsKeys {
-        access_key_id: variable("AWS_ACCESS_KEY_ID")?,
-        secret_access_key: Secret::new(variable("AWS_SECRET_ACCESS_KEY")?),
-        session_token: Secret::new(variable("AWS_SESSION_TOKEN").unwrap_or_default()),
-    })
 }
 
 /// What the CRD's rules say too, for servers that have others.

@@ -17,6 +17,8 @@ use fl_runtime::{
 use fl_store::Store;
 use tokio::time::Instant;
 
+pub use fl_bucket::AwsKeys;
+
 pub use client::{BucketClient, NetworkBucket, ObjectStore, Visit};
 
 use crate::conclude::{self, failed};
@@ -30,6 +32,7 @@ const LATEST: &str = "latest.tar.gz";
 pub struct Buckets {
     store: Store,
     client: Arc<dyn BucketClient>,
+    engine_keys: Option<AwsKeys>,
 }
 
 impl std::fmt::Debug for Buckets {
@@ -40,7 +43,13 @@ impl std::fmt::Debug for Buckets {
 
 impl Buckets {
     pub fn new(store: Store, client: Arc<dyn BucketClient>) -> Self {
-        Buckets { store, client }
+        Buckets { store, client, engine_keys: None }
+    }
+
+    /// The engine's own AWS keys, for Buckets of AWS without a Secret.
+    #[must_use]
+    pub fn with_engine_keys(self, keys: Option<AwsKeys>) -> Self {
+        Buckets { engine_keys: keys, ..self }
     }
 
     async fn run(&self, pass: &mut Pass<Bucket>) -> Result<(), Failure> {
@@ -64,7 +73,7 @@ impl Buckets {
 
     /// Brings the artifact up to date; answers how many objects it has.
     async fn fetch(&self, pass: &mut Pass<Bucket>) -> Result<u64, Failure> {
-        let options = match access::options(pass).await {
+        let options = match access::options(pass, self.engine_keys.as_ref()).await {
             Ok(options) => options,
             Err(failure) => return Err(failed(pass, types::FETCH_FAILED, failure)),
         };

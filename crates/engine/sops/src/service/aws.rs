@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use fl_cloud::aws::{AwsKeys, Scope};
+pub(super) use fl_cloud::aws::AwsKeys;
+use fl_cloud::aws::Scope;
 use fl_types::Secret;
 use serde_json::json;
 
-use super::{Call, Endpoints, Fields, Network, decoded, send};
+use super::{Call, Destinations, Endpoints, Fields, Network, decoded, send};
 use crate::Error;
 
 /// Keys of an account.
 #[derive(Clone, Debug)]
-pub struct AwsCredentials {
-    /// The public half.
-    pub access_key_id: String,
-    /// The other one.
-    pub secret_access_key: Secret<String>,
-    /// For keys that end.
-    pub session_token: Secret<String>,
+pub struct AwsCredentials(AwsKeys);
+
+impl From<AwsKeys> for AwsCredentials {
+    fn from(keys: AwsKeys) -> Self {
+        AwsCredentials(keys)
+    }
 }
 
 impl AwsCredentials {
@@ -30,17 +30,18 @@ impl AwsCredentials {
             bytes,
             "failed to unmarshal AWS credentials file: error unmarshaling JSON: it is no map of texts",
         )?;
-        let credentials = AwsCredentials {
+        let keys = AwsKeys {
             access_key_id: fields.text("aws_access_key_id"),
             secret_access_key: fields.secret("aws_secret_access_key"),
             session_token: fields.secret("aws_session_token"),
+            destinations: Destinations::Any,
         };
-        if credentials.access_key_id.is_empty() || credentials.secret_access_key.expose().is_empty() {
+        if keys.access_key_id.is_empty() || keys.secret_access_key.expose().is_empty() {
             return Err(Error::Key(
                 "the AWS credentials have no aws_access_key_id or no aws_secret_access_key",
             ));
         }
-        Ok(credentials)
+        Ok(AwsCredentials(keys))
     }
 
     pub(super) fn decrypt(
@@ -101,20 +102,17 @@ impl AwsCredentials {
             Some(inside.replace("&amp;", "&"))
         };
         let missing = || "the answer of AWS STS holds no credentials".to_owned();
-        Ok(AwsCredentials {
+        Ok(AwsCredentials(AwsKeys {
             access_key_id: field("AccessKeyId").ok_or_else(missing)?,
             secret_access_key: Secret::new(field("SecretAccessKey").ok_or_else(missing)?),
             session_token: Secret::new(field("SessionToken").ok_or_else(missing)?),
-        })
+            // A role that the engine took on is the engine's.
+            destinations: self.0.destinations.clone(),
+        }))
     }
 
     fn sign(&self, call: &mut Call, region: &str, service: &str, now: i64) -> Result<(), String> {
-        let keys = AwsKeys {
-            access_key_id: self.access_key_id.clone(),
-            secret_access_key: self.secret_access_key.clone(),
-            session_token: self.session_token.clone(),
-        };
-        keys.sign(call, Scope { region, service, now })
+        self.0.sign(call, Scope { region, service, now })
     }
 }
 
@@ -169,7 +167,7 @@ mod tests {
     fn credentials() {
         let good = AwsCredentials::from_yaml(b"aws_access_key_id: a\naws_secret_access_key: canary\n")
             .expect("good");
-        assert!(good.access_key_id == "a" && !format!("{good:?}").contains("canary"));
+        assert!(good.0.access_key_id == "a" && !format!("{good:?}").contains("canary"));
         for bad in ["", "- x", "aws_access_key_id: a", "{"] {
             assert!(AwsCredentials::from_yaml(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -6,8 +6,10 @@ use fl_cloud::azure::{AUTHORITY, AzureCertificate, AzureIdentity, AzureKind as K
 use fl_types::Secret;
 use serde_json::json;
 
-use super::{Call, Endpoints, Fields, Network, access_token, percent, send};
+use super::{Call, Endpoints, Fields, Network, Token, access_token, percent, send};
 use crate::Error;
+
+const IDENTITY: &str = "the Azure identity";
 
 /// Who we are to Azure.
 #[derive(Clone, Debug)]
@@ -47,15 +49,11 @@ impl AzureCredentials {
         Ok(Self(AzureIdentity { authority, kind: kind.ok_or(Error::Key(incomplete))? }))
     }
 
-    fn token(
-        &self,
-        network: &dyn Network,
-        endpoints: &Endpoints,
-        resource: &str,
-    ) -> Result<Secret<String>, String> {
+    fn token(&self, network: &dyn Network, endpoints: &Endpoints, resource: &str) -> Result<Token, String> {
         let metadata = endpoints.azure_metadata.as_deref().unwrap_or("http://169.254.169.254");
         let call = self.0.token_call(resource, metadata, network.now())?;
-        access_token(&send(network, &call, "Azure's token service")?, "Azure's token service")
+        let answer = send(network, &call, "Azure's token service")?;
+        access_token(&answer, "Azure's token service", self.0.destinations())
     }
 
     pub(super) fn decrypt(
@@ -69,10 +67,13 @@ impl AzureCredentials {
             Some(resource) => resource.clone(),
             None => resource(vault).ok_or("the address of the Key Vault is not valid")?,
         };
+        // Before a token is asked for: the file that names the vault must not choose what the machine's tokens are for.
+        self.0.destinations().check(IDENTITY, vault)?;
         let token = self.token(network, endpoints, &resource)?;
         let (vault, name, version) = (vault.trim_end_matches('/'), percent(name), percent(version));
         let url = format!("{vault}/keys/{name}/{version}/decrypt?api-version=7.4");
-        let call = Call::json(url, &json!({"alg": "RSA-OAEP-256", "value": encrypted})).bearer(&token);
+        let call = Call::json(url, &json!({"alg": "RSA-OAEP-256", "value": encrypted}));
+        let call = call.bearer(IDENTITY, &token)?;
         let answer = send(network, &call, "Azure Key Vault")?;
         let plain =
             answer["value"].as_str().and_then(|v| URL_SAFE_NO_PAD.decode(v.trim_end_matches('=')).ok());

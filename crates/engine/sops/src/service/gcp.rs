@@ -4,7 +4,7 @@ use fl_cloud::google::GoogleCredentials;
 use fl_types::Secret;
 use serde_json::json;
 
-use super::{Call, Endpoints, Network, access_token, decoded, send};
+use super::{Call, Destinations, Endpoints, Network, Token, access_token, decoded, send};
 use crate::Error;
 
 const SCOPES: &str =
@@ -23,9 +23,11 @@ impl GcpCredentials {
         GoogleCredentials::from_json(bytes).map(Self).map_err(|e| Error::Key(e.0))
     }
 
-    fn token(&self, network: &dyn Network) -> Result<Secret<String>, String> {
+    fn token(&self, network: &dyn Network) -> Result<Token, String> {
         let call = self.0.token_call(SCOPES, network.now())?;
-        access_token(&send(network, &call, "Google's token service")?, "Google's token service")
+        let answer = send(network, &call, "Google's token service")?;
+        // These credentials always come from a Secret of the object.
+        access_token(&answer, "Google's token service", Destinations::Any)
     }
 
     pub(super) fn decrypt(
@@ -45,7 +47,8 @@ impl GcpCredentials {
         let token = self.token(network)?;
         let base = endpoints.gcp_kms.as_deref().unwrap_or("https://cloudkms.googleapis.com");
         let url = format!("{}/v1/{resource}:decrypt", base.trim_end_matches('/'));
-        let call = Call::json(url, &json!({"ciphertext": encrypted})).bearer(&token);
+        let call =
+            Call::json(url, &json!({"ciphertext": encrypted})).bearer("the Google identity", &token)?;
         let answer = send(network, &call, "Google's KMS")?;
         decoded(answer["plaintext"].as_str(), "Google's KMS")
     }

@@ -9,6 +9,7 @@ mod gcp;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+pub use fl_cloud::{Destination, Destinations, Token};
 use fl_cloud::{access_token, json_answer, percent};
 use fl_types::Secret;
 use serde_json::{Value, json};
@@ -53,13 +54,49 @@ pub struct Endpoints {
 #[derive(Clone, Debug, Default)]
 pub struct ServiceCredentials {
     /// A token of Vault or OpenBao.
-    pub vault_token: Option<Secret<String>>,
+    pub vault_token: Option<Token>,
     /// AWS.
     pub aws: Option<AwsCredentials>,
     /// Google.
     pub gcp: Option<GcpCredentials>,
     /// Azure.
     pub azure: Option<AzureCredentials>,
+}
+
+impl ServiceCredentials {
+    /// The engine's own credentials, from its environment. The Vault token is for `VAULT_ADDR` only: without that variable it is used
+    /// nowhere, as the files that name a Vault belong to others.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let vault = set("VAULT_ADDR").and_then(|url| Destination::address(&url));
+        let vault = Destinations::Only(vault.into_iter().collect());
+        ServiceCredentials {
+            vault_token: set("VAULT_TOKEN").map(|token| Token::new(Secret::new(token), vault)),
+            aws: aws::AwsKeys::from_variables(set).map(AwsCredentials::from),
+            ..ServiceCredentials::default()
+        }
+    }
+
+    /// These credentials, and the other ones for services that these say nothing of.
+    #[must_use]
+    pub fn or(self, other: &ServiceCredentials) -> Self {
+        ServiceCredentials {
+            vault_token: self.vault_token.or_else(|| other.vault_token.clone()),
+            aws: self.aws.or_else(|| other.aws.clone()),
+            gcp: self.gcp.or_else(|| other.gcp.clone()),
+            azure: self.azure.or_else(|| other.azure.clone()),
+        }
+    }
+}
+
+impl Endpoints {
+    /// The variables of AWS' own tools.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let aws =
+            |service: &str| set(&format!("AWS_ENDPOINT_URL_{service}")).or_else(|| set("AWS_ENDPOINT_URL"));
+        Endpoints { aws_kms: aws("KMS"), aws_sts: aws("STS"), ..Endpoints::default() }
+    }
 }
 
 /// Asks key services.
@@ -112,13 +149,21 @@ impl<N: Network> KeyService for KeyServices<'_, N> {
 /// The transit engine of Vault and OpenBao.
 fn vault(
     network: &dyn Network,
-    token: &Secret<String>,
+    token: &Token,
     [address, engine, key]: [&String; 3],
     encrypted: &str,
 ) -> Result<Secret<Vec<u8>>, String> {
+    // The file chooses the path; with a `?` or `..` in it the request would be another one than a decryption.
+    let segments = engine.split('/').chain(key.split('/'));
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '@' | '+' | '=' | ':');
+    if segments.clone().any(|s| s.is_empty() || matches!(s, "." | "..") || !s.chars().all(plain)) {
+        return Err("the path or the name of the Vault key is not valid".to_owned());
+    }
     let address = address.trim_end_matches('/');
     let mut call =
         Call::json(format!("{address}/v1/{engine}/decrypt/{key}"), &json!({"ciphertext": encrypted}));
+    let token = token.for_address("the Vault token", &call.url)?;
     call.headers.push(("x-vault-token", token.clone()));
     let answer = send(network, &call, "the Vault")?;
     decoded(answer["data"]["plaintext"].as_str(), "the Vault")

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use fl_http::AddressPolicy;
+use fl_kustomization::EngineKeyServices;
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
-use fl_source::bucket::{Buckets, NetworkBucket};
+use fl_source::bucket::{AwsKeys, Buckets, NetworkBucket};
 use fl_source::git::{GitClient, GitRepositories};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use fl_source::oci::{NetworkOci, OciRepositories};
@@ -86,11 +87,18 @@ pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component
     Ok((chosen, missing))
 }
 
+/// A variable of the environment: where the operator puts the engine's own credentials and the addresses they are for.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 fn source(setup: &Setup<'_>) -> anyhow::Result<()> {
     let concurrent = setup.args.concurrent.unwrap_or(2);
     setup.runtime.add(GitRepositories::new(setup.store.clone(), setup.git.clone()), concurrent);
     setup.runtime.add(OciRepositories::new(setup.store.clone(), Arc::new(NetworkOci)), concurrent);
-    setup.runtime.add(Buckets::new(setup.store.clone(), Arc::new(NetworkBucket)), concurrent);
+    let buckets = Buckets::new(setup.store.clone(), Arc::new(NetworkBucket))
+        .with_engine_keys(AwsKeys::from_variables(variable));
+    setup.runtime.add(buckets, concurrent);
     let limits = HelmLimits {
         index: setup.args.helm_index_max_size,
         chart: setup.args.helm_chart_max_size,
@@ -113,6 +121,7 @@ fn kustomize(setup: &Setup<'_>) -> anyhow::Result<()> {
         custom_apply_stage_kinds: fl_kustomization::Options::stage_kinds(&args.custom_apply_stage_kinds),
         override_managers: args.override_manager.clone(),
         sops_age_secret: args.sops_age_secret.clone(),
+        key_services: EngineKeyServices::from_variables(variable),
         default_kubeconfig_service_account: args.default_kubeconfig_service_account.clone(),
         insecure_kubeconfig_tls: args.insecure_kubeconfig_tls,
         insecure_kubeconfig_exec: args.insecure_kubeconfig_exec,

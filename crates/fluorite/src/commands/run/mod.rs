@@ -71,7 +71,7 @@ impl Args {
         let connection = Connection::open(&connect).await?;
         let fence = self.enable_leader_election.then(Fence::default);
         let settings = Settings { fence, ..Settings::default() };
-        let mut cluster = connection.client(&Identity::Own, &settings)?;
+        let mut cluster = connection.client(&Identity::Engine, &settings)?;
         if !cluster.has_priority_and_fairness().await {
             cluster = cluster.reconfigured(|settings| settings.rate = Some(self.rate()));
         }

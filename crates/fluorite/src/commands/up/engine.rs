@@ -99,7 +99,7 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
         format!("the context `{context}` cannot be used; `kubectl config get-contexts` lists those there are")
     })?;
     let url = connection.address();
-    let cluster = connection.client(&fl_runtime::Identity::Own, &fl_client::Settings::default())?;
+    let cluster = connection.client(&fl_runtime::Identity::Engine, &fl_client::Settings::default())?;
     let kind = Kind::namespace();
     let asked = cluster.list(&kind, None, "");
     let answer = match tokio::time::timeout(Duration::from_secs(10), asked).await {
