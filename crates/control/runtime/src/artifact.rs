@@ -5,6 +5,7 @@ use std::io::Seek;
 use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
+use fl_http::Owner;
 use fl_store::{Check, DigestWriter, Store};
 use fl_types::Digest;
 
@@ -41,10 +42,6 @@ pub enum ArtifactError {
     Io(#[from] std::io::Error),
 }
 
-fn client(timeout: Duration) -> Result<fl_http::Client, fl_http::Error> {
-    fl_http::Client::new(fl_http::Settings { timeout, ..Default::default() })
-}
-
 /// A file that holds an artifact, checked. It is open and may have no name: nobody can put another one in its place.
 #[derive(Debug)]
 pub struct ArtifactFile(File);
@@ -61,7 +58,8 @@ impl ArtifactFile {
 pub struct ArtifactFetcher {
     /// The store of this process, when it has one.
     local: Option<Store>,
-    client: fl_http::Client,
+    /// For one download.
+    timeout: Duration,
     tries: u32,
     /// Replaces the host of URLs (`SOURCE_CONTROLLER_LOCALHOST`).
     host: Option<String>,
@@ -70,8 +68,17 @@ pub struct ArtifactFetcher {
 impl ArtifactFetcher {
     /// `retries` is `--http-retry`.
     pub fn new(local: Option<Store>, retries: u32, host: Option<String>) -> Result<Self, fl_http::Error> {
-        let client = client(Duration::from_secs(15 * 60))?;
-        Ok(ArtifactFetcher { local, client, tries: retries + 1, host })
+        let fetcher =
+            ArtifactFetcher { local, timeout: Duration::from_secs(15 * 60), tries: retries + 1, host };
+        fetcher.client(&Owner::engine())?;
+        Ok(fetcher)
+    }
+
+    fn client(&self, owner: &Owner) -> Result<fl_http::Client, fl_http::Error> {
+        fl_http::Client::new(fl_http::Settings {
+            timeout: self.timeout,
+            ..fl_http::Settings::new(owner.clone())
+        })
     }
 
     /// The same with another limit for the time of one download (`--http-timeout`).
@@ -79,16 +86,16 @@ impl ArtifactFetcher {
     /// # Errors
     /// The client cannot be set up.
     pub fn with_timeout(mut self, timeout: Duration) -> Result<Self, fl_http::Error> {
-        self.client = client(timeout)?;
+        self.timeout = timeout;
         Ok(self)
     }
 
-    /// The checked file of an artifact.
-    pub async fn open(&self, artifact: &Artifact) -> Result<ArtifactFile, ArtifactError> {
+    /// The checked file of an artifact. `owner` is the namespace of the source that published it.
+    pub async fn open(&self, artifact: &Artifact, owner: &Owner) -> Result<ArtifactFile, ArtifactError> {
         if let Some(file) = self.own(artifact).await? {
             return Ok(file);
         }
-        self.download(artifact).await
+        self.download(artifact, owner).await
     }
 
     /// The file in our own store, when the address is ours and the bytes are right.
@@ -130,13 +137,14 @@ impl ArtifactFetcher {
         }
     }
 
-    async fn download(&self, artifact: &Artifact) -> Result<ArtifactFile, ArtifactError> {
+    async fn download(&self, artifact: &Artifact, owner: &Owner) -> Result<ArtifactFile, ArtifactError> {
         let url = self.address(artifact);
+        let client = self.client(owner)?;
         let mut wait = FIRST_WAIT;
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let problem = match self.client.send(fl_http::Request::get(&url)?).await {
+            let problem = match client.send(fl_http::Request::get(&url)?).await {
                 Ok(answer) if answer.status().is_success() => {
                     return keep(answer, artifact.digest.clone()).await;
                 }
@@ -229,12 +237,12 @@ mod tests {
         };
         for local in [Some(store.clone()), None] {
             let fetcher = ArtifactFetcher::new(local, 0, None).expect("a client");
-            let good = fetcher.open(&artifact).await.expect("the right bytes");
+            let good = fetcher.open(&artifact, &Owner::namespace("default")).await.expect("the right bytes");
             // Replaced between the check and its use.
             publish(b"evil");
             assert_eq!(text(good), "good");
             for _ in 0..3 {
-                let refused = fetcher.open(&artifact).await;
+                let refused = fetcher.open(&artifact, &Owner::namespace("default")).await;
                 assert!(matches!(refused, Err(ArtifactError::Digest { .. })), "{refused:?}");
             }
             publish(b"good");

@@ -77,12 +77,14 @@ pub(crate) struct Decryptor<'a> {
     keys: &'a KeyMaterial,
     credentials: ServiceCredentials,
     endpoints: Endpoints,
+    owner: fl_http::Owner,
 }
 
 impl<'a> Decryptor<'a> {
-    pub(crate) fn new(keys: &'a KeyMaterial) -> Self {
+    /// `owner` is on whose behalf key services are asked.
+    pub(crate) fn new(keys: &'a KeyMaterial, owner: fl_http::Owner) -> Self {
         let credentials = key_services::with_environment(&keys.services);
-        Decryptor { keys, credentials, endpoints: key_services::endpoints() }
+        Decryptor { keys, credentials, endpoints: key_services::endpoints(), owner }
     }
 
     fn open(&self, bytes: &[u8], input: Format, output: Format) -> Result<Vec<u8>, String> {
@@ -90,7 +92,7 @@ impl<'a> Decryptor<'a> {
         let services = KeyServices {
             credentials: &self.credentials,
             endpoints: &self.endpoints,
-            network: key_services::Http,
+            network: key_services::Http(self.owner.clone()),
         };
         let key =
             document.data_key(&[&self.keys.age, &self.keys.pgp, &services]).map_err(|e| e.to_string())?;

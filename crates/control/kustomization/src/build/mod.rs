@@ -15,8 +15,9 @@ use std::sync::Arc;
 use fl_api::kustomize::Kustomization;
 use fl_api::kustomize::kustomization::SubstituteStrategy;
 use fl_bases::{Limits, RemoteBases, WithBases};
-use fl_http::AddressPolicy;
+use fl_http::{AddressPolicy, Owner};
 use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
+use fl_runtime::Reconciled as _;
 use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::Value;
@@ -63,7 +64,8 @@ pub(crate) fn check_path(tree: &Tree, path: &str) -> Result<std::path::PathBuf, 
 pub(crate) fn build(tree: &Arc<Tree>, directory: &Path, request: &Request<'_>) -> Result<Built, String> {
     let mut view = View::new(tree.clone());
     let generated = generate::generate(&mut view, directory, &request.object.spec)?;
-    let decryptor = request.keys.as_ref().map(Decryptor::new);
+    let decryptor =
+        request.keys.as_ref().map(|keys| Decryptor::new(keys, Owner::namespace(request.object.namespace())));
     if let Some(decryptor) = &decryptor {
         decrypt::sources(&mut view, directory, decryptor)
             .map_err(|e| format!("error decrypting sources: {e}"))?;
@@ -107,7 +109,8 @@ fn kustomize(
     generated: &generate::Generated,
 ) -> Result<(Made, bool), String> {
     let tree = view.tree();
-    let bases = request.remote.clone().map(|policy| RemoteBases::new(policy, Limits::default()));
+    let owner = Owner::namespace(request.object.namespace());
+    let bases = request.remote.clone().map(|policy| RemoteBases::new(owner, policy, Limits::default()));
     let options = fl_kustomize::Options {
         load_restrictor: LoadRestrictor::None,
         reorder: Reorder::None,
