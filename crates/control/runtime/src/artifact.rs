@@ -33,6 +33,9 @@ pub enum ArtifactError {
         "failed to verify archive: computed digest doesn't match provided '{expected}' (check whether file size exceeds max download size)"
     )]
     Digest { expected: String, found: String },
+    /// Nothing proves what the bytes should be. Flux's fetcher refuses such an artifact too.
+    #[error("failed to verify archive: the artifact has an empty digest; its source must publish one")]
+    NoDigest,
     /// For consumers that unpack it.
     #[error("failed to extract archive (check whether file size exceeds max download size): {0}")]
     Extract(String),
@@ -92,29 +95,29 @@ impl ArtifactFetcher {
 
     /// The checked file of an artifact. `owner` is the namespace of the source that published it.
     pub async fn open(&self, artifact: &Artifact, owner: &Owner) -> Result<ArtifactFile, ArtifactError> {
-        if let Some(file) = self.own(artifact).await? {
+        let digest = artifact.digest.as_ref().ok_or(ArtifactError::NoDigest)?;
+        if let Some(file) = self.own(artifact, digest).await? {
             return Ok(file);
         }
-        self.download(artifact, owner).await
+        self.download(artifact, digest, owner).await
     }
 
     /// The file in our own store, when the address is ours and the bytes are right.
-    async fn own(&self, artifact: &Artifact) -> Result<Option<ArtifactFile>, ArtifactError> {
-        let (Some(store), Some(digest)) = (&self.local, &artifact.digest) else { return Ok(None) };
+    async fn own(&self, artifact: &Artifact, digest: &Digest) -> Result<Option<ArtifactFile>, ArtifactError> {
+        let Some(store) = &self.local else { return Ok(None) };
         if artifact.path.is_empty() || artifact.url != store.url(&artifact.path) {
             return Ok(None);
         }
-        let (store, path, digest) = (store.clone(), artifact.path.clone(), digest.clone());
-        let checked = tokio::task::spawn_blocking(move || store.open_checked(&path, &digest))
+        let (store, path, expected) = (store.clone(), artifact.path.clone(), digest.clone());
+        let checked = tokio::task::spawn_blocking(move || store.open_checked(&path, &expected))
             .await
             .map_err(std::io::Error::other)??;
         match checked {
             (_, Some(file)) => Ok(Some(ArtifactFile(file))),
             (Check::Missing, None) => Err(ArtifactError::NotFound),
-            (_, None) => Err(ArtifactError::Digest {
-                expected: artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default(),
-                found: "another one".to_owned(),
-            }),
+            (_, None) => {
+                Err(ArtifactError::Digest { expected: digest.to_string(), found: "another one".to_owned() })
+            }
         }
     }
 
@@ -137,7 +140,12 @@ impl ArtifactFetcher {
         }
     }
 
-    async fn download(&self, artifact: &Artifact, owner: &Owner) -> Result<ArtifactFile, ArtifactError> {
+    async fn download(
+        &self,
+        artifact: &Artifact,
+        digest: &Digest,
+        owner: &Owner,
+    ) -> Result<ArtifactFile, ArtifactError> {
         let url = self.address(artifact);
         let client = self.client(owner)?;
         let mut wait = FIRST_WAIT;
@@ -146,7 +154,7 @@ impl ArtifactFetcher {
             attempt += 1;
             let problem = match client.send(fl_http::Request::get(&url)?).await {
                 Ok(answer) if answer.status().is_success() => {
-                    return keep(answer, artifact.digest.clone()).await;
+                    return keep(answer, digest.clone()).await;
                 }
                 Ok(answer) if answer.status() == fl_http::StatusCode::NOT_FOUND => {
                     return Err(ArtifactError::NotFound);
@@ -171,15 +179,14 @@ impl ArtifactFetcher {
 }
 
 /// Writes the body to a file while hashing it; nothing is kept that does not match.
-async fn keep(answer: fl_http::Response, digest: Option<Digest>) -> Result<ArtifactFile, ArtifactError> {
+async fn keep(answer: fl_http::Response, digest: Digest) -> Result<ArtifactFile, ArtifactError> {
     let mut reader = answer.reader(LARGEST);
     tokio::task::spawn_blocking(move || {
-        let algorithm = digest.as_ref().map_or(fl_types::Algorithm::Sha256, |d| d.algorithm().clone());
-        let mut out = DigestWriter::new(tempfile::tempfile()?, &algorithm)?;
+        let mut out = DigestWriter::new(tempfile::tempfile()?, digest.algorithm())?;
         std::io::copy(&mut reader, &mut out)?;
         let (mut file, found, _) = out.finish()?;
-        if let Some(expected) = digest.filter(|d| *d != found) {
-            return Err(ArtifactError::Digest { expected: expected.to_string(), found: found.to_string() });
+        if digest != found {
+            return Err(ArtifactError::Digest { expected: digest.to_string(), found: found.to_string() });
         }
         file.rewind()?;
         Ok(ArtifactFile(file))
@@ -215,7 +222,9 @@ mod tests {
         };
         let store = Store::open(options).expect("a store");
         let served = store.clone();
-        tokio::spawn(async move { fl_store::serve(&served, listener, fl_store::Hosts::Any, std::future::pending()).await });
+        tokio::spawn(async move {
+            fl_store::serve(&served, listener, fl_store::Hosts::Any, std::future::pending()).await
+        });
         let at = Location::new("GitRepository", "default", "app").expect("a place");
         let publish = |content: &'static [u8]| {
             let written = store.publish::<fl_store::Error>(&at, "a.tar.gz", |out| {
@@ -246,6 +255,9 @@ mod tests {
                 assert!(matches!(refused, Err(ArtifactError::Digest { .. })), "{refused:?}");
             }
             publish(b"good");
+            let unverified = Artifact { digest: None, ..artifact.clone() };
+            let refused = fetcher.open(&unverified, &Owner::namespace("default")).await;
+            assert!(matches!(refused, Err(ArtifactError::NoDigest)), "{refused:?}");
         }
     }
 }

@@ -265,9 +265,7 @@ impl Trees {
 
     /// The files of an artifact, checked by its digest.
     pub(crate) async fn open(&self, artifact: &Artifact, owner: &Owner) -> Result<Arc<Tree>, ArtifactError> {
-        let Some(digest) = artifact.digest.as_ref().map(ToString::to_string) else {
-            return self.read(artifact, owner, "").await;
-        };
+        let digest = artifact.digest.as_ref().ok_or(ArtifactError::NoDigest)?.to_string();
         // An address that does not answer must not hold up the same content from another one.
         let slot = self.slot(&format!("{digest} {}", artifact.url));
         let mut kept = slot.lock().await;
