@@ -141,7 +141,7 @@ impl Cluster {
         let limit = call.duration("timeout").to_std().unwrap_or_default();
         let config = connect::config(call).await?;
         let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = kube::Client::try_from(config)?;
+        let client = fl_runtime::client(config)?;
         Ok(Cluster { client, address, deadline: Instant::now() + limit })
     }
 

@@ -46,7 +46,7 @@ pub use artifact::{ArtifactError, ArtifactFetcher, ArtifactFile, STATUS_FOLLOWS}
 pub use backoff::Backoff;
 pub use cluster::{
     ApiError, Cluster, ConnectError, ConnectOptions, Connection, Delete, Fence, Identity, Known, Patch,
-    RemoteAccounts, RemoteError, RemoteOptions, Write,
+    ProxyError, RemoteAccounts, RemoteError, RemoteOptions, Write, client,
 };
 pub use conditions::Conditions;
 pub use controller::{End, Names, Reconciler};

@@ -52,7 +52,7 @@ pub enum Identity {
 
 const CONNECT: Duration = Duration::from_secs(30);
 
-fn crypto() {
+pub(super) fn crypto() {
     // The first call wins; later ones find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -148,7 +148,7 @@ impl Connection {
             config.auth_info.impersonate = Some(format!("system:serviceaccount:{namespace}:{name}"));
             config.auth_info.impersonate_groups = None;
         }
-        let client = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
+        let client = super::proxy::client(config).map_err(|e| ConnectError::Client(e.to_string()))?;
         Ok(Cluster::new(client))
     }
 }

@@ -7,6 +7,7 @@ mod config_map;
 mod connect;
 mod error;
 mod fence;
+mod proxy;
 mod throttle;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use config_map::{RemoteAccounts, RemoteError};
 pub use connect::{ConnectError, ConnectOptions, Connection, Identity, RemoteOptions};
 pub use error::{ApiError, Known};
 pub use fence::Fence;
+pub use proxy::{ProxyError, client};
 
 use crate::kind::Kind;
 use crate::metrics::Metrics;
