@@ -448,7 +448,8 @@ fn filter_entries(
 /// A build may wait for other machines, for which it needs a thread of its own.
 fn with_bases(files: &Overlay, folder: &Path) -> Result<fl_kustomize::Output, fl_kustomize::Error> {
     let work = || {
-        let bases = RemoteBases::new(fl_http::AddressPolicy::default(), Limits::default());
+        let bases =
+            RemoteBases::new(fl_http::Owner::engine(), fl_http::AddressPolicy::default(), Limits::default());
         let options = fl_kustomize::Options {
             load_restrictor: LoadRestrictor::None,
             reorder: Reorder::None,

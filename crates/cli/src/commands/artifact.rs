@@ -198,7 +198,11 @@ fn registry(call: &Call) -> anyhow::Result<Registry> {
         }
     };
     let insecure = call.has("insecure-registry") && call.on("insecure-registry");
-    Ok(Registry::new(RegistryOptions { keychain, insecure, ..RegistryOptions::default() })?)
+    Ok(Registry::new(RegistryOptions {
+        keychain,
+        insecure,
+        ..RegistryOptions::new(fl_http::Owner::engine())
+    })?)
 }
 
 /// The logins Docker keeps; none when there is no such file.

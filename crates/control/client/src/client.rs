@@ -88,7 +88,7 @@ impl Client {
     /// Certificates or credentials that cannot be used.
     pub fn from_config(config: kube::Config, settings: &Settings) -> Result<Self, ConnectError> {
         let address = config.cluster_url.to_string();
-        let connection = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
+        let connection = crate::connect::connect(config)?;
         Ok(Client::with(connection, settings).at(&address))
     }
 

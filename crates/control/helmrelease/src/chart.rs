@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fl_api::meta::artifact::Artifact;
 use fl_helm::{Chart, CompiledChart, Loader, Tree};
+use fl_http::Owner;
 use fl_release::ChartRecord;
 use fl_runtime::{ArtifactError, ArtifactFetcher};
 use fl_semver::Version;
@@ -41,12 +42,13 @@ impl Charts {
         &self,
         fetcher: &ArtifactFetcher,
         artifact: &Artifact,
+        owner: &Owner,
     ) -> Result<LoadedChart, ChartError> {
         let digest = artifact.digest.as_ref().map(ToString::to_string);
         if let Some(chart) = digest.as_deref().and_then(|digest| self.find(digest)) {
             return Ok(chart);
         }
-        let file = fetcher.open(artifact).await.map_err(|error| match error {
+        let file = fetcher.open(artifact, owner).await.map_err(|error| match error {
             ArtifactError::NotFound => ChartError::Missing,
             error @ ArtifactError::Digest { .. } => ChartError::Replaced(error.to_string()),
             other => ChartError::Unusable(other.to_string()),

@@ -6,6 +6,7 @@ use fl_api::condition::{reasons, types};
 use fl_api::helm::HelmRelease;
 use fl_api::helm::helm_release::ReleaseSnapshot;
 use fl_api::meta::artifact::Artifact;
+use fl_http::Owner;
 use fl_runtime::{
     ArtifactFetcher, Conditions, Edge, End as PassEnd, EventKind, Key, Kind, Names, Next, Outcome, Pass,
     Reconciled, Reconciler, RemoteOptions, Resolver, Runtime,
@@ -214,8 +215,9 @@ impl HelmReleaseController {
             Outcome::backoff(error.to_string())
         })?;
         settled(pass, &["ValuesError"]);
+        let owner = Owner::namespace(found.key.namespace());
         let loaded = tokio::select! {
-            loaded = self.load(&artifact) => loaded,
+            loaded = self.load(&artifact, &owner) => loaded,
             () = source::moved(pass, &self.resolver, &artifact) => return Err(Outcome::now()),
         };
         let chart = match loaded {
@@ -254,13 +256,13 @@ impl HelmReleaseController {
     }
 
     /// The chart of an artifact. A source that packs it anew replaces the file before its status says so; that is waited for.
-    async fn load(&self, artifact: &Artifact) -> Result<LoadedChart, ChartError> {
-        let first = self.charts.load(&self.fetcher, artifact).await;
+    async fn load(&self, artifact: &Artifact, owner: &Owner) -> Result<LoadedChart, ChartError> {
+        let first = self.charts.load(&self.fetcher, artifact, owner).await;
         if !matches!(first, Err(ChartError::Replaced(_))) {
             return first;
         }
         fl_runtime::idle(tokio::time::sleep(fl_runtime::STATUS_FOLLOWS)).await;
-        self.charts.load(&self.fetcher, artifact).await
+        self.charts.load(&self.fetcher, artifact, owner).await
     }
 
     /// Failures of other circumstances are forgotten; what is tried now is noted.

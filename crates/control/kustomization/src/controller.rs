@@ -8,6 +8,7 @@ use fl_api::condition::{reasons, types};
 use fl_api::kustomize::Kustomization;
 use fl_api::meta::artifact::Artifact;
 use fl_api::meta::references::ValuesKind;
+use fl_http::Owner;
 use fl_runtime::{
     ArtifactError, ArtifactFetcher, Conditions as _, Edge, End, EventKind, Key, Kind, Names, Outcome, Pass,
     Reconciled as _, Reconciler, Resolver, Runtime,
@@ -332,7 +333,8 @@ impl KustomizationController {
         own: &str,
     ) -> Result<Arc<Tree>, ArtifactError> {
         let mut news = self.resolver.news(source, own);
-        let first = self.trees.open(artifact).await;
+        let owner = Owner::namespace(source.namespace_or(own));
+        let first = self.trees.open(artifact, &owner).await;
         let until = match &first {
             Err(ArtifactError::NotFound) => self.started + SOURCES_RETURN,
             Err(ArtifactError::Digest { .. }) => Instant::now() + fl_runtime::STATUS_FOLLOWS,
@@ -345,7 +347,7 @@ impl KustomizationController {
             loop {
                 // Published again within the second in which it was published before, an artifact looks the same: no news of it comes.
                 let _ = tokio::time::timeout(SAME_SECOND, news.heard()).await;
-                let opened = self.trees.open(artifact).await;
+                let opened = self.trees.open(artifact, &owner).await;
                 let unsettled = matches!(opened, Err(ArtifactError::NotFound | ArtifactError::Digest { .. }));
                 if !unsettled || Instant::now() >= until {
                     return opened;

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use fl_http::AddressPolicy;
 use fl_kustomization::Options;
+use fl_runtime::Kind;
 use fl_sim::{World, condition};
 use lab::{kustomization, map, run, world_with};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A web server with files, redirects and repositories. It has threads of its own: the clock of a world does not move it.
 #[derive(Clone)]
@@ -29,6 +30,8 @@ struct State {
     files: HashMap<String, Result<String, String>>,
     repositories: Option<tempfile::TempDir>,
     away: bool,
+    /// Paths that begin with this are answered with 429.
+    throttled: Option<String>,
     requests: Vec<String>,
 }
 
@@ -118,11 +121,12 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) {
     let mut words = head.first().map(String::as_str).unwrap_or_default().split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let (file, root, away) = {
+    let (file, root, away, throttled) = {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.requests.push(format!("{method} {target}"));
         let root = state.repositories.as_ref().map(|r| r.path().to_owned());
-        (state.files.get(path).cloned(), root, state.away)
+        let throttled = state.throttled.as_ref().is_some_and(|prefix| path.starts_with(prefix));
+        (state.files.get(path).cloned(), root, state.away, throttled)
     };
     let say = |status: &str, more: &str, content: &[u8]| {
         let length = content.len();
@@ -132,6 +136,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) {
     };
     let text = match (file, root) {
         _ if away => say("503 Away", "", b""),
+        _ if throttled => say("429 Too Many Requests", "Retry-After: 3600\r\n", b""),
         (Some(Ok(content)), _) => say("200 OK", "", content.as_bytes()),
         (Some(Err(to)), _) => say("302 Found", &format!("Location: {to}\r\n"), b""),
         (None, Some(root)) => {
@@ -293,5 +298,51 @@ fn a_base_that_is_away_prunes_nothing() {
         elsewhere.put("/file.yaml", &map("file", "2"));
         world.until("ConfigMap", "file", |o| o["data"]["key"] == "2").await;
         world.ready("Kustomization", "app").await;
+    });
+}
+
+/// Two tenants on one host: the paths of tenant A are throttled, those of tenant B are not.
+#[test]
+fn remote_bases_are_not_throttled_by_another_tenants_bases() {
+    run(async {
+        let elsewhere = Elsewhere::start("127.0.0.1");
+        let served = |name: &str| {
+            let namespace = format!("  namespace: tenant-{name}\n");
+            let content = map("file", "1").replace("  namespace: default\n", &namespace);
+            elsewhere.put(&format!("/{name}/file.yaml"), &content)
+        };
+        let urls = [served("a"), served("b")];
+        elsewhere.with(|s| s.throttled = Some("/a/".to_owned()));
+        let world = world(86, &["own.yaml"], options("127.0.0.1")).await;
+        for (name, url) in ["a", "b"].iter().zip(urls) {
+            let repository = format!("https://git.example/{name}");
+            let kustomization = format!("resources: [\"{url}\"]\n");
+            world.git.push(&repository, "main", [("kustomization.yaml", kustomization.as_str())]);
+            let namespace = format!("tenant-{name}");
+            world
+                .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+                .await;
+            let object = |kind: &str, spec: Value| {
+                let group = if kind == "GitRepository" { "source" } else { "kustomize" };
+                json!({"apiVersion": format!("{group}.toolkit.fluxcd.io/v1"), "kind": kind,
+                    "metadata": {"name": "app", "namespace": namespace}, "spec": spec})
+            };
+            let source = json!({"url": repository, "interval": "1h", "ref": {"branch": "main"}});
+            world.apply(object("GitRepository", source)).await;
+            let source = json!({"kind": "GitRepository", "name": "app"});
+            let spec = json!({"interval": "10m", "prune": true, "path": "./", "sourceRef": source});
+            world.apply(object("Kustomization", spec)).await;
+            let ready = loop {
+                let kind = Kind::of::<fl_api::kustomize::Kustomization>();
+                let found = world.user.get(&kind, Some(&namespace), "app").await.expect("the object");
+                let ready = condition(&found, "Ready");
+                if ready["status"] == "True" || ready["reason"] == "BuildFailed" {
+                    break ready;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            };
+            let expected = if *name == "a" { "False" } else { "True" };
+            assert_eq!(ready["status"], expected, "{name}: {}", ready["message"]);
+        }
     });
 }

@@ -5,6 +5,7 @@ use std::io::Seek;
 use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
+use fl_http::Owner;
 use fl_store::{Check, DigestWriter, Store};
 use fl_types::Digest;
 
@@ -32,6 +33,9 @@ pub enum ArtifactError {
         "failed to verify archive: computed digest doesn't match provided '{expected}' (check whether file size exceeds max download size)"
     )]
     Digest { expected: String, found: String },
+    /// Nothing proves what the bytes should be. Flux's fetcher refuses such an artifact too.
+    #[error("failed to verify archive: the artifact has an empty digest; its source must publish one")]
+    NoDigest,
     /// For consumers that unpack it.
     #[error("failed to extract archive (check whether file size exceeds max download size): {0}")]
     Extract(String),
@@ -39,10 +43,6 @@ pub enum ArtifactError {
     Store(#[from] fl_store::Error),
     #[error("cannot keep the archive: {0}")]
     Io(#[from] std::io::Error),
-}
-
-fn client(timeout: Duration) -> Result<fl_http::Client, fl_http::Error> {
-    fl_http::Client::new(fl_http::Settings { timeout, ..Default::default() })
 }
 
 /// A file that holds an artifact, checked. It is open and may have no name: nobody can put another one in its place.
@@ -61,7 +61,8 @@ impl ArtifactFile {
 pub struct ArtifactFetcher {
     /// The store of this process, when it has one.
     local: Option<Store>,
-    client: fl_http::Client,
+    /// For one download.
+    timeout: Duration,
     tries: u32,
     /// Replaces the host of URLs (`SOURCE_CONTROLLER_LOCALHOST`).
     host: Option<String>,
@@ -70,8 +71,17 @@ pub struct ArtifactFetcher {
 impl ArtifactFetcher {
     /// `retries` is `--http-retry`.
     pub fn new(local: Option<Store>, retries: u32, host: Option<String>) -> Result<Self, fl_http::Error> {
-        let client = client(Duration::from_secs(15 * 60))?;
-        Ok(ArtifactFetcher { local, client, tries: retries + 1, host })
+        let fetcher =
+            ArtifactFetcher { local, timeout: Duration::from_secs(15 * 60), tries: retries + 1, host };
+        fetcher.client(&Owner::engine())?;
+        Ok(fetcher)
+    }
+
+    fn client(&self, owner: &Owner) -> Result<fl_http::Client, fl_http::Error> {
+        fl_http::Client::new(fl_http::Settings {
+            timeout: self.timeout,
+            ..fl_http::Settings::new(owner.clone())
+        })
     }
 
     /// The same with another limit for the time of one download (`--http-timeout`).
@@ -79,35 +89,35 @@ impl ArtifactFetcher {
     /// # Errors
     /// The client cannot be set up.
     pub fn with_timeout(mut self, timeout: Duration) -> Result<Self, fl_http::Error> {
-        self.client = client(timeout)?;
+        self.timeout = timeout;
         Ok(self)
     }
 
-    /// The checked file of an artifact.
-    pub async fn open(&self, artifact: &Artifact) -> Result<ArtifactFile, ArtifactError> {
-        if let Some(file) = self.own(artifact).await? {
+    /// The checked file of an artifact. `owner` is the namespace of the source that published it.
+    pub async fn open(&self, artifact: &Artifact, owner: &Owner) -> Result<ArtifactFile, ArtifactError> {
+        let digest = artifact.digest.as_ref().ok_or(ArtifactError::NoDigest)?;
+        if let Some(file) = self.own(artifact, digest).await? {
             return Ok(file);
         }
-        self.download(artifact).await
+        self.download(artifact, digest, owner).await
     }
 
     /// The file in our own store, when the address is ours and the bytes are right.
-    async fn own(&self, artifact: &Artifact) -> Result<Option<ArtifactFile>, ArtifactError> {
-        let (Some(store), Some(digest)) = (&self.local, &artifact.digest) else { return Ok(None) };
+    async fn own(&self, artifact: &Artifact, digest: &Digest) -> Result<Option<ArtifactFile>, ArtifactError> {
+        let Some(store) = &self.local else { return Ok(None) };
         if artifact.path.is_empty() || artifact.url != store.url(&artifact.path) {
             return Ok(None);
         }
-        let (store, path, digest) = (store.clone(), artifact.path.clone(), digest.clone());
-        let checked = tokio::task::spawn_blocking(move || store.open_checked(&path, &digest))
+        let (store, path, expected) = (store.clone(), artifact.path.clone(), digest.clone());
+        let checked = tokio::task::spawn_blocking(move || store.open_checked(&path, &expected))
             .await
             .map_err(std::io::Error::other)??;
         match checked {
             (_, Some(file)) => Ok(Some(ArtifactFile(file))),
             (Check::Missing, None) => Err(ArtifactError::NotFound),
-            (_, None) => Err(ArtifactError::Digest {
-                expected: artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default(),
-                found: "another one".to_owned(),
-            }),
+            (_, None) => {
+                Err(ArtifactError::Digest { expected: digest.to_string(), found: "another one".to_owned() })
+            }
         }
     }
 
@@ -130,15 +140,21 @@ impl ArtifactFetcher {
         }
     }
 
-    async fn download(&self, artifact: &Artifact) -> Result<ArtifactFile, ArtifactError> {
+    async fn download(
+        &self,
+        artifact: &Artifact,
+        digest: &Digest,
+        owner: &Owner,
+    ) -> Result<ArtifactFile, ArtifactError> {
         let url = self.address(artifact);
+        let client = self.client(owner)?;
         let mut wait = FIRST_WAIT;
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let problem = match self.client.send(fl_http::Request::get(&url)?).await {
+            let problem = match client.send(fl_http::Request::get(&url)?).await {
                 Ok(answer) if answer.status().is_success() => {
-                    return keep(answer, artifact.digest.clone()).await;
+                    return keep(answer, digest.clone()).await;
                 }
                 Ok(answer) if answer.status() == fl_http::StatusCode::NOT_FOUND => {
                     return Err(ArtifactError::NotFound);
@@ -163,15 +179,14 @@ impl ArtifactFetcher {
 }
 
 /// Writes the body to a file while hashing it; nothing is kept that does not match.
-async fn keep(answer: fl_http::Response, digest: Option<Digest>) -> Result<ArtifactFile, ArtifactError> {
+async fn keep(answer: fl_http::Response, digest: Digest) -> Result<ArtifactFile, ArtifactError> {
     let mut reader = answer.reader(LARGEST);
     tokio::task::spawn_blocking(move || {
-        let algorithm = digest.as_ref().map_or(fl_types::Algorithm::Sha256, |d| d.algorithm().clone());
-        let mut out = DigestWriter::new(tempfile::tempfile()?, &algorithm)?;
+        let mut out = DigestWriter::new(tempfile::tempfile()?, digest.algorithm())?;
         std::io::copy(&mut reader, &mut out)?;
         let (mut file, found, _) = out.finish()?;
-        if let Some(expected) = digest.filter(|d| *d != found) {
-            return Err(ArtifactError::Digest { expected: expected.to_string(), found: found.to_string() });
+        if digest != found {
+            return Err(ArtifactError::Digest { expected: digest.to_string(), found: found.to_string() });
         }
         file.rewind()?;
         Ok(ArtifactFile(file))
@@ -207,7 +222,9 @@ mod tests {
         };
         let store = Store::open(options).expect("a store");
         let served = store.clone();
-        tokio::spawn(async move { fl_store::serve(&served, listener, std::future::pending()).await });
+        tokio::spawn(async move {
+            fl_store::serve(&served, listener, fl_store::Hosts::Any, std::future::pending()).await
+        });
         let at = Location::new("GitRepository", "default", "app").expect("a place");
         let publish = |content: &'static [u8]| {
             let written = store.publish::<fl_store::Error>(&at, "a.tar.gz", |out| {
@@ -229,15 +246,18 @@ mod tests {
         };
         for local in [Some(store.clone()), None] {
             let fetcher = ArtifactFetcher::new(local, 0, None).expect("a client");
-            let good = fetcher.open(&artifact).await.expect("the right bytes");
+            let good = fetcher.open(&artifact, &Owner::namespace("default")).await.expect("the right bytes");
             // Replaced between the check and its use.
             publish(b"evil");
             assert_eq!(text(good), "good");
             for _ in 0..3 {
-                let refused = fetcher.open(&artifact).await;
+                let refused = fetcher.open(&artifact, &Owner::namespace("default")).await;
                 assert!(matches!(refused, Err(ArtifactError::Digest { .. })), "{refused:?}");
             }
             publish(b"good");
+            let unverified = Artifact { digest: None, ..artifact.clone() };
+            let refused = fetcher.open(&unverified, &Owner::namespace("default")).await;
+            assert!(matches!(refused, Err(ArtifactError::NoDigest)), "{refused:?}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! N10: a Git host or registry that answers 429 with Retry-After has one budget, whoever asks for whatever.
+//! N10: a Git host or registry that answers 429 with Retry-After gets no request of that tenant before the window ends, whichever
+//! object and kind asks for whatever. Tenants do not throttle each other: see the `isolation` tests of `fl-sim`.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
@@ -7,15 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fl_gitfetch::{Auth, Reference};
+use fl_http::Owner;
 use fl_oci::{RegistryOptions, Repository};
 use fl_source::git::{GitClient, GitRequest, NetworkGit};
 use fl_source::oci::{NetworkOci, OciClient};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+const OWNER: &str = "apps";
 const WINDOW: u64 = 120;
 
-/// A host that has had enough; counts who comes all the same.
+/// A host that answers 429 always; counts its requests.
 async fn busy_host() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -40,6 +43,7 @@ async fn busy_host() -> (String, Arc<AtomicUsize>) {
 async fn git(host: &str, name: usize, scratch: &std::path::Path) -> String {
     let git = NetworkGit { scratch: scratch.to_owned(), ssh: fl_gitfetch::SshAlgorithms::default() };
     let request = GitRequest {
+        owner: Owner::namespace(OWNER),
         url: format!("http://{host}/repository-{name}.git"),
         auth: Auth::Http { credentials: fl_http::Credentials::None, ca: None, client_certificate: None },
         proxy: None,
@@ -50,13 +54,15 @@ async fn git(host: &str, name: usize, scratch: &std::path::Path) -> String {
 }
 
 async fn oci(host: &str, name: usize) -> String {
-    let registry = NetworkOci.open(RegistryOptions { insecure: true, ..RegistryOptions::default() }).unwrap();
+    let registry = NetworkOci
+        .open(RegistryOptions { insecure: true, ..RegistryOptions::new(Owner::namespace(OWNER)) })
+        .unwrap();
     let repository: Repository = Repository::parse(&format!("{host}/image-{name}")).unwrap();
     registry.resolve(&repository.tag("v1").unwrap()).await.unwrap_err().to_string()
 }
 
 #[tokio::test]
-async fn all_objects_of_a_host_share_its_budget() {
+async fn all_objects_of_a_tenant_wait_for_a_throttled_host() {
     let scratch = tempfile::tempdir().unwrap();
     let (host, requests) = busy_host().await;
     git(&host, 0, scratch.path()).await;
@@ -67,7 +73,7 @@ async fn all_objects_of_a_host_share_its_budget() {
         for name in 0..10 {
             let (git, oci) = (git(&host, name, scratch.path()).await, oci(&host, name).await);
             for error in [git, oci] {
-                assert!(error.contains("asked to be left alone"), "{error}");
+                assert!(error.contains("is throttled"), "{error}");
             }
         }
         assert_eq!(requests.load(Ordering::SeqCst), first, "requests inside the forbidden window");
@@ -75,7 +81,7 @@ async fn all_objects_of_a_host_share_its_budget() {
         tokio::time::advance(Duration::from_secs(10)).await;
         tokio::time::resume();
     }
-    // The window is over; the first who asks learns of the next one, for all.
+    // The window is over; the next request starts another one.
     oci(&host, 0).await;
     for name in 0..10 {
         git(&host, name, scratch.path()).await;

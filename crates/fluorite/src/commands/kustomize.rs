@@ -98,7 +98,8 @@ impl Build {
             }
         }
         // Who starts the command may reach whatever this machine reaches.
-        let bases = RemoteBases::new(fl_http::AddressPolicy::default(), Limits::default());
+        let bases =
+            RemoteBases::new(fl_http::Owner::engine(), fl_http::AddressPolicy::default(), Limits::default());
         let inflator =
             Inflator { kube_version: self.helm_kube_version, api_versions: self.helm_api_versions };
         let options = Options {

@@ -26,7 +26,7 @@ impl Server {
         let options = Options { tokens, ..Options::default() };
         let server = ApiServer::new(Store::in_memory(), options).await.expect("a server");
         tokio::spawn(listener.serve(server));
-        let client = Client::new(Settings::default()).expect("a client");
+        let client = Client::new(Settings::new(fl_http::Owner::engine())).expect("a client");
         Server { url, client, served: Mutex::default() }
     }
 

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fl_http::AddressPolicy;
+use fl_gitfetch::RemoteOptions;
+use fl_http::{AddressPolicy, Owner};
 use fl_kustomize::{Fetcher, Repository};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -43,6 +44,7 @@ const FILE_TIME: Duration = Duration::from_secs(27);
 
 /// Fetches what the kustomizations of one build name. The build must be on a thread that may block.
 pub struct RemoteBases {
+    owner: Owner,
     addresses: AddressPolicy,
     limits: Limits,
     /// Made when something is to be fetched; most builds fetch nothing.
@@ -83,8 +85,9 @@ impl std::fmt::Debug for RemoteBases {
 impl RemoteBases {
     /// Nothing is fetched yet.
     #[must_use]
-    pub fn new(addresses: AddressPolicy, limits: Limits) -> Self {
+    pub fn new(owner: Owner, addresses: AddressPolicy, limits: Limits) -> Self {
         RemoteBases {
+            owner,
             addresses,
             limits,
             folder: OnceCell::new(),
@@ -149,7 +152,7 @@ impl RemoteBases {
         let settings = fl_http::Settings {
             timeout: FILE_TIME.min(left.time),
             addresses: self.addresses.clone(),
-            ..fl_http::Settings::default()
+            ..fl_http::Settings::new(self.owner.clone())
         };
         let client = fl_http::Client::new(settings).map_err(|e| e.to_string())?;
         let request = fl_http::Request::get(url).map_err(|e| e.to_string())?;
@@ -161,10 +164,18 @@ impl RemoteBases {
         Ok(bytes.to_vec())
     }
 
+    fn remote_options(&self, left: &Left) -> RemoteOptions {
+        RemoteOptions {
+            pack_bytes: left.bytes,
+            addresses: self.addresses.clone(),
+            ..RemoteOptions::new(self.owner.clone())
+        }
+    }
+
     fn clone_into_folder(&self, repository: &Repository) -> Result<PathBuf, String> {
         let left = self.left()?;
         let place = self.folder()?.join(self.done.borrow().checkouts.len().to_string());
-        let written = self.wait(check_out(repository, &self.addresses, &left, &place));
+        let written = self.wait(check_out(repository, self.remote_options(&left), &left, &place));
         let (bytes, entries) = written.inspect_err(|_| {
             // What was written before it failed is of no use.
             let _ = std::fs::remove_dir_all(&place);

@@ -9,7 +9,6 @@ use fl_gitfetch::{
     Address, Auth, Checkout, Error, Failure, FetchOptions, Kind, Reference, Remote, RemoteOptions, Resolved,
     Scheme,
 };
-use fl_http::AddressPolicy;
 use fl_kustomize::Repository;
 
 use crate::bases::Left;
@@ -17,7 +16,7 @@ use crate::bases::Left;
 /// Fetches a repository and writes it to `place`; answers how many bytes and entries that were.
 pub(crate) async fn check_out(
     repository: &Repository,
-    addresses: &AddressPolicy,
+    options: RemoteOptions,
     left: &Left,
     place: &Path,
 ) -> Result<(u64, usize), String> {
@@ -32,12 +31,7 @@ pub(crate) async fn check_out(
     }
     let auth = Auth::from_secret(&address, &BTreeMap::new()).map_err(|e| e.to_string())?;
     let timeout = repository.timeout.min(left.time);
-    let options = RemoteOptions {
-        timeout,
-        pack_bytes: left.bytes,
-        addresses: addresses.clone(),
-        ..RemoteOptions::default()
-    };
+    let options = RemoteOptions { timeout, ..options };
     let remote = Remote::new(&repository.url, auth, options).map_err(|e| e.to_string())?;
     let fetched = tokio::time::timeout(timeout, fetch(&remote, repository)).await;
     let checkout = fetched.map_err(|_| format!("it took longer than {timeout:?}"))??;

@@ -20,7 +20,7 @@ async fn built(kustomization: String, policy: AddressPolicy, limits: Limits) -> 
     let work = move || {
         let mut own = Memory::new();
         own.add("/artifact/kustomization.yaml", kustomization);
-        let bases = RemoteBases::new(policy, limits);
+        let bases = RemoteBases::new(fl_http::Owner::engine(), policy, limits);
         let options = Options {
             load_restrictor: LoadRestrictor::None,
             boundary: Some("/artifact".into()),
@@ -215,7 +215,7 @@ fn without_a_runtime_and_without_a_trace() {
     let (all, _tree, _) = base();
     let server = tokio::runtime::Runtime::new().unwrap();
     let web = server.block_on(Web::serve(all.root.path(), None, true));
-    let bases = RemoteBases::new(AddressPolicy::default(), Limits::default());
+    let bases = RemoteBases::new(fl_http::Owner::engine(), AddressPolicy::default(), Limits::default());
     let url = format!("{}/base.git//dir?ref=v1", web.address);
     let place = bases.checkout(&Repository::parse(&url).unwrap()).unwrap();
     assert!(place.join("dir/m.yaml").is_file());

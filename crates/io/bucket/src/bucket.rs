@@ -8,7 +8,7 @@ use fl_cloud::Call;
 use fl_cloud::aws::AwsKeys;
 use fl_cloud::azure::{AzureIdentity, SharedKey};
 use fl_cloud::google::GoogleCredentials;
-use fl_http::{Client, ClientCertificate, HeaderName, Method, Proxy, Request, Response, Settings};
+use fl_http::{Client, ClientCertificate, HeaderName, Method, Owner, Proxy, Request, Response, Settings};
 use fl_objects::{IndexError, Key, Page};
 use fl_types::Secret;
 
@@ -62,6 +62,8 @@ pub enum Login {
 /// How a bucket is reached.
 #[derive(Clone, Debug)]
 pub struct BucketOptions {
+    /// On whose behalf it is read.
+    pub owner: Owner,
     pub provider: Provider,
     pub bucket: String,
     /// Host and port; for Azure an address.
@@ -78,8 +80,9 @@ pub struct BucketOptions {
 }
 
 impl BucketOptions {
-    pub fn new(provider: Provider, endpoint: &str, bucket: &str) -> Self {
+    pub fn new(owner: Owner, provider: Provider, endpoint: &str, bucket: &str) -> Self {
         Self {
+            owner,
             provider,
             bucket: bucket.to_owned(),
             endpoint: endpoint.to_owned(),
@@ -127,7 +130,7 @@ impl Bucket {
             client_certificate: options.client_certificate.clone(),
             proxy: options.proxy.clone(),
             timeout: options.timeout,
-            ..Settings::default()
+            ..Settings::new(options.owner.clone())
         })?;
         let store = match options.provider {
             Provider::S3 => Store::S3(S3::new(options)?),

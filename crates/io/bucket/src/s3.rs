@@ -168,7 +168,7 @@ impl S3 {
                     client_certificate: client_certificate.clone(),
                     proxy: self.options.proxy.clone(),
                     timeout: self.options.timeout,
-                    ..Settings::default()
+                    ..Settings::new(self.options.owner.clone())
                 })?;
                 let call = Call::form(
                     endpoint.clone(),
@@ -265,7 +265,10 @@ mod tests {
     use crate::bucket::Provider;
 
     fn s3(endpoint: &str, bucket: &str, insecure: bool) -> Result<S3, Error> {
-        S3::new(BucketOptions { insecure, ..BucketOptions::new(Provider::S3, endpoint, bucket) })
+        S3::new(BucketOptions {
+            insecure,
+            ..BucketOptions::new(fl_http::Owner::engine(), Provider::S3, endpoint, bucket)
+        })
     }
 
     #[test]

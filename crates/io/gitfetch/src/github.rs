@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fl_http::{Client, ClientCertificate, Credentials, Method, Proxy, Request, Settings, header};
+use fl_http::{Client, ClientCertificate, Credentials, Method, Owner, Proxy, Request, Settings, header};
 use fl_types::Secret;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
@@ -97,6 +97,7 @@ impl GithubApp {
     /// Credentials for cloning, good for about an hour.
     pub async fn credentials(
         &self,
+        owner: Owner,
         proxy: Option<Proxy>,
         timeout: Duration,
     ) -> Result<Credentials, GithubAppError> {
@@ -107,7 +108,7 @@ impl GithubApp {
             proxy,
             credentials: Credentials::Bearer(Secret::new(self.statement(now)?)),
             timeout,
-            ..Settings::default()
+            ..Settings::new(owner)
         })?;
         let installation = match &self.installation {
             Installation::Id(id) => *id,

@@ -1,12 +1,14 @@
 //! Git over HTTP: one GET for what the server can do, then a POST for each question.
 //!
-//! What a server can do is remembered, so that an unchanged repository costs one request.
+//! The capabilities of a server are cached, so that an unchanged repository costs one request.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use fl_git::Advertisement;
-use fl_http::{BodyReader, Client, HeaderName, Method, Request, Response, Settings, StatusCode, header};
+use fl_http::{
+    BodyReader, Client, HeaderName, Method, PeerKey, Request, Response, Settings, StatusCode, header,
+};
 
 use crate::session::blocking;
 use crate::{Address, Auth, Failure, RemoteOptions, Scheme};
@@ -16,42 +18,37 @@ const GIT_PROTOCOL: HeaderName = HeaderName::from_static("git-protocol");
 const ERROR_PAGE: u64 = 4096;
 /// Bytes of a listing or of capabilities; packs have their own limit.
 const ANSWER: u64 = 1 << 40;
-const REMEMBERED: usize = 10_000;
+/// Servers whose capabilities are cached.
+const CACHED: usize = 10_000;
 
-/// Where requests for an address go and what its server can do.
-#[derive(Clone)]
-struct Known {
-    base: String,
-    server: Advertisement,
+/// Capabilities of protocol v2 servers, by everything that decides who answers. A server that was reached through a redirect is
+/// not among them: where a redirect leads is asked each time.
+static CAPABILITIES: LazyLock<Mutex<HashMap<PeerKey, Advertisement>>> = LazyLock::new(Mutex::default);
+
+fn cached(peer: &PeerKey) -> Option<Advertisement> {
+    CAPABILITIES.lock().unwrap_or_else(PoisonError::into_inner).get(peer).cloned()
 }
 
-static KNOWN: LazyLock<Mutex<HashMap<String, Known>>> = LazyLock::new(Mutex::default);
-
-fn remembered(base: &str) -> Option<Known> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(base).cloned()
-}
-
-fn remember(base: &str, known: Option<&Known>) {
-    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    match known {
-        Some(known) if all.len() < REMEMBERED || all.contains_key(base) => {
-            all.insert(base.to_owned(), known.clone());
-        }
-        Some(_) => {}
-        None => {
-            all.remove(base);
-        }
+fn cache(peer: PeerKey, server: Advertisement) {
+    let mut all = CAPABILITIES.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= CACHED && !all.contains_key(&peer) {
+        all.clear();
     }
+    all.insert(peer, server);
+}
+
+fn forget(peer: &PeerKey) {
+    CAPABILITIES.lock().unwrap_or_else(PoisonError::into_inner).remove(peer);
 }
 
 pub(crate) struct HttpSession {
     client: Client,
-    /// The address as given; `base` may be another after a redirect.
+    /// The URL of the repository in the spec; `base` is another one after a redirect.
     given: String,
     base: String,
     pub(crate) server: Advertisement,
-    /// Whether `server` is from memory and may be stale.
-    from_memory: bool,
+    /// Whether `server` is from the cache and may be stale.
+    from_cache: bool,
     settings: Settings,
 }
 
@@ -63,10 +60,10 @@ impl HttpSession {
     ) -> Result<Self, Failure> {
         let given = address.http_base().unwrap_or_default();
         let settings = settings(address, auth, options);
-        if let Some(known) = remembered(&given) {
-            let client = client_for(&given, &known.base, &settings)?;
-            let Known { base, server } = known;
-            return Ok(Self { client, given, base, server, from_memory: true, settings });
+        let client = Client::new(settings.clone())?;
+        if let Some(server) = cached(&client.peer(&given)) {
+            let base = given.clone();
+            return Ok(Self { client, given, base, server, from_cache: true, settings });
         }
         Self::discover(given, settings).await
     }
@@ -83,25 +80,25 @@ impl HttpSession {
         let base = reached.split("/info/refs").next().unwrap_or(&given).to_owned();
         let reader = response.reader(ANSWER);
         let server = blocking(move || Ok(Advertisement::read(reader)?)).await?;
-        let client = client_for(&given, &base, &settings)?;
-        // References of the old protocol are news each time; they are not remembered.
-        if server.refs().is_none() {
-            remember(&given, Some(&Known { base: base.clone(), server: server.clone() }));
+        // The advertisement of the old protocol has the references in it, which change.
+        if server.refs().is_none() && base == given {
+            cache(client.peer(&given), server.clone());
         }
-        Ok(Self { client, given, base, server, from_memory: false, settings })
+        let client = client_for(&given, &base, &settings)?;
+        Ok(Self { client, given, base, server, from_cache: false, settings })
     }
 
     pub(crate) async fn ask(&mut self, body: Vec<u8>) -> Result<BodyReader, Failure> {
         let response = match self.post(&body).await {
-            Ok(response) if self.from_memory && !response.status().is_success() => {
-                // The server may have moved or changed since; its own answer to the first question is what counts.
-                remember(&self.given, None);
+            Ok(response) if self.from_cache && !response.status().is_success() => {
+                // The server may have moved or changed since: discover it again.
+                forget(&self.client.peer(&self.given));
                 *self = Self::discover(self.given.clone(), self.settings.clone()).await?;
                 self.post(&body).await?
             }
             other => other?,
         };
-        self.from_memory = false;
+        self.from_cache = false;
         if !response.status().is_success() {
             return Err(refused(response).await);
         }
@@ -124,7 +121,7 @@ fn settings(address: &Address, auth: &Auth, options: &RemoteOptions) -> Settings
         proxy: options.proxy.clone(),
         timeout: options.timeout,
         addresses: options.addresses.clone(),
-        ..Settings::default()
+        ..Settings::new(options.owner.clone())
     };
     if let Auth::Http { credentials, ca, client_certificate } = auth {
         settings.credentials = credentials.clone();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fl_git::{FetchRequest, Limits, ObjectId, ObjectKind};
-use fl_http::{AddressPolicy, Proxy};
+use fl_http::{AddressPolicy, Owner, Proxy};
 
 use crate::http::HttpSession;
 use crate::resolve::{Wording, check_commit, resolve};
@@ -16,6 +16,8 @@ use crate::{Address, Auth, Error, Failure, Reference, Resolved, Scheme, SshAlgor
 /// How a repository is reached.
 #[derive(Clone, Debug)]
 pub struct RemoteOptions {
+    /// On whose behalf it is fetched.
+    pub owner: Owner,
     pub proxy: Option<Proxy>,
     /// For a resolve or a fetch as a whole.
     pub timeout: Duration,
@@ -30,9 +32,11 @@ pub struct RemoteOptions {
     pub addresses: AddressPolicy,
 }
 
-impl Default for RemoteOptions {
-    fn default() -> Self {
+impl RemoteOptions {
+    #[must_use]
+    pub fn new(owner: Owner) -> Self {
         Self {
+            owner,
             proxy: None,
             timeout: Duration::from_secs(60),
             scratch: std::env::temp_dir(),

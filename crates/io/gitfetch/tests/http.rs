@@ -15,7 +15,7 @@ fn remote(url: &str, secret: &[(&str, &str)]) -> Remote {
     let data: BTreeMap<String, Vec<u8>> =
         secret.iter().map(|(k, v)| ((*k).to_owned(), v.as_bytes().to_vec())).collect();
     let auth = Auth::from_secret(&Address::parse(url).unwrap(), &data).unwrap();
-    Remote::new(url, auth, RemoteOptions::default()).unwrap()
+    Remote::new(url, auth, RemoteOptions::new(fl_http::Owner::engine())).unwrap()
 }
 
 async fn fetch(

@@ -157,7 +157,7 @@ fn remote(peer: &Peer, path: &str, identity: &str, known_hosts: &str, password: 
         data.insert("password".into(), password.as_bytes().to_vec());
     }
     let auth = Auth::from_secret(&Address::parse(&url).unwrap(), &data).unwrap();
-    Remote::new(&url, auth, RemoteOptions::default()).unwrap()
+    Remote::new(&url, auth, RemoteOptions::new(fl_http::Owner::engine())).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

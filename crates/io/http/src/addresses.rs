@@ -16,7 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 /// The addresses that a client may connect to. The default is all of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddressPolicy {
     guarded: bool,
     allowed: Vec<Network>,
@@ -24,7 +24,7 @@ pub struct AddressPolicy {
 }
 
 /// An address and how many bits of it count: `10.0.0.0/8`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
     bits: u8,

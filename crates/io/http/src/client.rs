@@ -14,7 +14,9 @@ use url::Url;
 
 use crate::addresses::{self, Guard, Lookup};
 use crate::error::{cause, problem, shown, verb};
-use crate::{AddressPolicy, BodyReader, Credentials, Error, Settings, calm, shared, tls};
+use crate::{
+    AddressPolicy, BodyReader, Credentials, Error, PeerKey, Route, Settings, retry_after, shared, tls,
+};
 
 const USER_AGENT: &str = concat!("fluorite/", env!("CARGO_PKG_VERSION"));
 const REDIRECTS: usize = 10;
@@ -23,6 +25,7 @@ const REDIRECTS: usize = 10;
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: reqwest::Client,
+    route: Route,
     credentials: Credentials,
     timeout: Duration,
     addresses: AddressPolicy,
@@ -77,15 +80,23 @@ impl Request {
 }
 
 impl Client {
-    /// Clients with the same certificates and proxy share their connections, whatever their credentials.
+    /// Clients with the same owner, certificates and proxy share their connections, whatever their credentials.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let inner = shared::connections(&settings, |settings| Self::build(settings, addresses::system))?;
+        let route = Route::of(&settings);
+        let inner = shared::pool(&route, &settings, |settings| Self::build(settings, addresses::system))?;
         Ok(Self::over(inner, settings))
     }
 
     fn over(inner: reqwest::Client, settings: Settings) -> Self {
+        let route = Route::of(&settings);
         let Settings { credentials, timeout, addresses, proxy, .. } = settings;
-        Self { inner, credentials, timeout, addresses, proxy: proxy.map(|p| p.address) }
+        Self { inner, route, credentials, timeout, addresses, proxy: proxy.map(|p| p.address) }
+    }
+
+    /// The key under which something about the server at `url` may be kept beyond a request.
+    #[must_use]
+    pub fn peer(&self, url: &str) -> PeerKey {
+        PeerKey::new(&self.route, &self.credentials, url)
     }
 
     fn build(settings: &Settings, lookup: Lookup) -> Result<reqwest::Client, Error> {
@@ -115,12 +126,12 @@ impl Client {
         let origin = request.url.clone();
         let mut request = request;
         for _ in 0..=REDIRECTS {
-            if let Some(wait) = calm::wait(&request.url) {
-                return Err(Error::Calm { url: shown(&request.url), wait });
+            if let Some(wait) = retry_after::wait(&self.route, &request.url) {
+                return Err(Error::RetryAfter { url: shown(&request.url), wait });
             }
             let at_home = same_host(&request.url, &origin);
             let response = self.send_once(&request, at_home).await?;
-            calm::note(&request.url, response.status(), response.headers());
+            retry_after::note(&self.route, &request.url, response.status(), response.headers());
             let Some(next) = redirect(&request, &response)? else {
                 return Ok(Response { inner: response, url: request.url });
             };
@@ -139,11 +150,11 @@ impl Client {
     /// Sends a request to its host and to nobody a redirect names; a redirect is an answer like any other. For requests whose
     /// headers or body are secrets.
     pub async fn send_direct(&self, request: Request) -> Result<Response, Error> {
-        if let Some(wait) = calm::wait(&request.url) {
-            return Err(Error::Calm { url: shown(&request.url), wait });
+        if let Some(wait) = retry_after::wait(&self.route, &request.url) {
+            return Err(Error::RetryAfter { url: shown(&request.url), wait });
         }
         let response = self.send_once(&request, true).await?;
-        calm::note(&request.url, response.status(), response.headers());
+        retry_after::note(&self.route, &request.url, response.status(), response.headers());
         Ok(Response { inner: response, url: request.url })
     }
 
@@ -301,6 +312,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::Owner;
 
     const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
@@ -336,7 +348,7 @@ mod tests {
 
     fn guarded() -> Settings {
         let allowed = [ALLOWED.to_string().parse().expect("a network")];
-        Settings { addresses: AddressPolicy::cluster().allow(allowed), ..Settings::default() }
+        Settings { addresses: AddressPolicy::cluster().allow(allowed), ..Settings::new(Owner::engine()) }
     }
 
     /// C03: a name that resolves to something else the second time leads nowhere.
@@ -373,7 +385,7 @@ mod tests {
         }
         assert_eq!(forbidden.load(Ordering::SeqCst), 0);
         // Connections of clients that may go anywhere are not lent to those that may not.
-        let open = Client::new(Settings::default()).expect("a client");
+        let open = Client::new(Settings::new(Owner::engine())).expect("a client");
         let _ =
             open.send_direct(Request::get(&format!("http://127.0.0.1:{port}/")).expect("an address")).await;
         assert_eq!(forbidden.load(Ordering::SeqCst), 1);

@@ -15,8 +15,9 @@ pub enum Error {
     /// The words are those of Go's client, which users of Flux know: `Get "https://…": dial tcp …`.
     #[error("{method} \"{url}\": {problem}")]
     Request { method: String, url: String, problem: String },
-    #[error("{url} asked to be left alone for another {wait:?}")]
-    Calm { url: String, wait: Duration },
+    /// The host answered an earlier request with `Retry-After`; nothing was sent.
+    #[error("{url} is throttled: its Retry-After ends in {wait:?}")]
+    RetryAfter { url: String, wait: Duration },
     #[error("the answer of {url} is larger than {limit} bytes")]
     TooLarge { url: String, limit: u64 },
     #[error("{url} redirects {problem}")]

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use fl_types::Secret;
 
-use crate::AddressPolicy;
+use crate::{AddressPolicy, Owner};
 
-/// Settings of a client. The default trusts the system's certificates, uses no proxy and says nothing about itself.
+/// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// On whose behalf requests are made. There is no default: a client belongs to somebody.
+    pub owner: Owner,
     /// PEM certificates to trust beside the system's.
     pub ca: Option<Vec<u8>>,
     pub client_certificate: Option<ClientCertificate>,
@@ -22,9 +24,12 @@ pub struct Settings {
     pub addresses: AddressPolicy,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
+impl Settings {
+    /// The system's certificates are trusted; no proxy and no credentials are used.
+    #[must_use]
+    pub fn new(owner: Owner) -> Self {
         Self {
+            owner,
             ca: None,
             client_certificate: None,
             insecure_tls: false,

@@ -10,10 +10,15 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use crate::{ClientCertificate, Error, Settings};
 
-/// The system's certificates are read once; a container may have none, and then only given ones are trusted.
-fn system_roots() -> &'static [CertificateDer<'static>] {
-    static ROOTS: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
-    ROOTS.get_or_init(|| rustls_native_certs::load_native_certs().certs)
+/// The system's certificates are read once; a container may have none, and then only given ones are trusted. Clients without
+/// a CA bundle share one copy.
+fn system_roots() -> &'static Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    })
 }
 
 /// Whether a text has a certificate that can be trusted, whatever else is in it.
@@ -29,9 +34,9 @@ fn holds_key(pem: &[u8]) -> bool {
 
 pub(crate) fn config(settings: &Settings) -> Result<ClientConfig, Error> {
     let bad = |what, problem: String| Error::Settings { what, problem };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(system_roots().iter().cloned());
+    let mut roots = system_roots().clone();
     if let Some(pem) = &settings.ca {
+        let roots = Arc::make_mut(&mut roots);
         let before = roots.len();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|e| bad("CA bundle", e.to_string()))?;

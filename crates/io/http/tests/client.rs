@@ -6,7 +6,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use fl_http::{Client, Credentials, Error, Request, Settings};
+use fl_http::{Client, Credentials, Error, Owner, Request, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -42,7 +42,7 @@ fn to(location: &str) -> String {
 }
 
 fn client(credentials: Credentials) -> Client {
-    Client::new(Settings { credentials, ..Settings::default() }).unwrap()
+    Client::new(Settings { credentials, ..Settings::new(Owner::namespace("tenant")) }).unwrap()
 }
 
 fn basic() -> Credentials {
@@ -105,9 +105,10 @@ async fn bodies_are_bounded_both_ways_of_reading() {
     }
 }
 
-/// N10: one budget for the host, whatever the client, the path and the credentials: no request inside the forbidden window.
+/// N10: for one owner and proxy, whatever the client, the path and the credentials: no request inside the forbidden window. Other
+/// owners, and requests over another proxy, are not held back by it.
 #[tokio::test]
-async fn a_host_that_says_429_is_left_alone_by_everybody() {
+async fn retry_after_holds_for_all_clients_of_one_owner_and_route() {
     let (home, seen) = server(|_| {
         "HTTP/1.1 429 No\r\nRetry-After: 30\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned()
     })
@@ -122,14 +123,26 @@ async fn a_host_that_says_429_is_left_alone_by_everybody() {
     for second in 0..29 {
         let request = Request::get(&format!("{url}{second}")).unwrap();
         let error = client(basic()).send(request.clone()).await.unwrap_err();
-        assert!(matches!(error, Error::Calm { .. }), "{error}");
-        assert!(matches!(client(basic()).send_direct(request).await, Err(Error::Calm { .. })));
+        assert!(matches!(error, Error::RetryAfter { .. }), "{error}");
+        assert!(matches!(client(basic()).send_direct(request).await, Err(Error::RetryAfter { .. })));
         forward(1).await;
     }
     assert_eq!(seen.lock().unwrap().len(), 1);
+    let other_owner = Client::new(Settings::new(Owner::namespace("other"))).unwrap();
+    assert_eq!(other_owner.send(Request::get(&url).unwrap()).await.unwrap().status(), 429);
+    let (proxy, _) = server(|_| ok("through the proxy")).await;
+    let proxy = fl_http::Proxy {
+        address: format!("http://{proxy}"),
+        username: String::new(),
+        password: String::new().into(),
+    };
+    let settings = Settings { proxy: Some(proxy), ..Settings::new(Owner::namespace("tenant")) };
+    let other_route = Client::new(settings).unwrap();
+    assert_eq!(other_route.send(Request::get(&url).unwrap()).await.unwrap().status(), 200);
+    assert_eq!(seen.lock().unwrap().len(), 2);
     forward(2).await;
     assert_eq!(client(basic()).send(Request::get(&url).unwrap()).await.unwrap().status(), 429);
-    assert_eq!(seen.lock().unwrap().len(), 2);
+    assert_eq!(seen.lock().unwrap().len(), 3);
 }
 
 /// E06: credentials in addresses.
@@ -188,7 +201,7 @@ async fn own_authorities_and_client_certificates() {
         }
     });
     let (client_cert, client_key) = leaf("client");
-    let trusted = Settings { ca: Some(ca.pem().into_bytes()), ..Settings::default() };
+    let trusted = Settings { ca: Some(ca.pem().into_bytes()), ..Settings::new(Owner::namespace("tenant")) };
     let with_certificate = Settings {
         client_certificate: Some(fl_http::ClientCertificate {
             chain: client_cert.pem().into_bytes(),
@@ -200,9 +213,9 @@ async fn own_authorities_and_client_certificates() {
         let request = Request::get(&url).unwrap();
         async move { Client::new(settings).unwrap().send(request).await?.bytes(100).await }
     };
-    assert!(get(Settings::default()).await.is_err(), "an unknown authority is refused");
+    assert!(get(Settings::new(Owner::namespace("tenant"))).await.is_err(), "an unknown authority is refused");
     assert!(get(trusted).await.is_err(), "the server wants a certificate");
     assert_eq!(&get(with_certificate).await.unwrap()[..], b"inside");
-    let broken = Settings { ca: Some(b"nonsense".to_vec()), ..Settings::default() };
+    let broken = Settings { ca: Some(b"nonsense".to_vec()), ..Settings::new(Owner::namespace("tenant")) };
     assert!(matches!(Client::new(broken), Err(Error::Settings { what: "CA bundle", .. })));
 }

@@ -1,14 +1,14 @@
 //! Requests to a registry: which scheme it speaks, which token it wants.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fl_http::{
-    Client, ClientCertificate, Credentials, HeaderMap, HeaderValue, Method, Proxy, Request, Response,
+    Client, ClientCertificate, Credentials, HeaderMap, HeaderValue, Method, Owner, Proxy, Request, Response,
     Settings, StatusCode, header,
 };
 use fl_types::Secret;
@@ -24,6 +24,8 @@ const ERROR_PAGE: u64 = 16 << 10;
 /// How registries are reached.
 #[derive(Clone, Debug)]
 pub struct RegistryOptions {
+    /// On whose behalf registries are used.
+    pub owner: Owner,
     pub keychain: Keychain,
     /// Speak plain HTTP.
     pub insecure: bool,
@@ -33,9 +35,11 @@ pub struct RegistryOptions {
     pub timeout: Duration,
 }
 
-impl Default for RegistryOptions {
-    fn default() -> Self {
+impl RegistryOptions {
+    #[must_use]
+    pub fn new(owner: Owner) -> Self {
         Self {
+            owner,
             keychain: Keychain::anonymous(),
             insecure: false,
             ca: None,
@@ -54,10 +58,10 @@ pub struct Registry {
     insecure: bool,
     /// What a registry wants to see, by host and scope.
     access: Arc<Mutex<HashMap<String, Secret<String>>>>,
+    /// Scheme of hosts that may be without TLS. Kept for this client only: another one may have a proxy or certificates with
+    /// which the answer differs.
+    schemes: Arc<Mutex<HashMap<String, &'static str>>>,
 }
-
-/// Whether a host offers TLS, where it need not; found out once.
-static SCHEMES: LazyLock<Mutex<HashMap<String, &'static str>>> = LazyLock::new(Mutex::default);
 
 impl Registry {
     pub fn new(options: RegistryOptions) -> Result<Self, Error> {
@@ -66,9 +70,15 @@ impl Registry {
             client_certificate: options.client_certificate,
             proxy: options.proxy,
             timeout: options.timeout,
-            ..Settings::default()
+            ..Settings::new(options.owner)
         })?;
-        Ok(Self { client, keychain: options.keychain, insecure: options.insecure, access: Arc::default() })
+        Ok(Self {
+            client,
+            keychain: options.keychain,
+            insecure: options.insecure,
+            access: Arc::default(),
+            schemes: Arc::default(),
+        })
     }
 
     /// Sends a request for a path below `/v2/<repository>/`, with a token when one is asked for.
@@ -210,7 +220,7 @@ impl Registry {
             return Ok("https");
         }
         let name = repository.registry().to_owned();
-        let known = SCHEMES.lock().unwrap_or_else(PoisonError::into_inner).get(&name).copied();
+        let known = self.schemes.lock().unwrap_or_else(PoisonError::into_inner).get(&name).copied();
         if let Some(scheme) = known {
             return Ok(scheme);
         }
@@ -222,7 +232,7 @@ impl Registry {
                 "http"
             }
         };
-        SCHEMES.lock().unwrap_or_else(PoisonError::into_inner).insert(name, scheme);
+        self.schemes.lock().unwrap_or_else(PoisonError::into_inner).insert(name, scheme);
         Ok(scheme)
     }
 }

@@ -159,8 +159,12 @@ impl Fake {
     }
 
     fn registry(&self, keychain: Keychain) -> Registry {
-        Registry::new(RegistryOptions { keychain, insecure: true, ..RegistryOptions::default() })
-            .expect("a client")
+        Registry::new(RegistryOptions {
+            keychain,
+            insecure: true,
+            ..RegistryOptions::new(fl_http::Owner::engine())
+        })
+        .expect("a client")
     }
 
     fn repository(&self) -> Repository {

@@ -20,4 +20,4 @@ pub use error::Error;
 pub use location::Location;
 pub use publish::{Artifact, Check, Store, StoreOptions, TarGz};
 pub use retention::Retention;
-pub use server::serve;
+pub use server::{Hosts, serve};

@@ -10,7 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use bytes::Bytes;
 use futures::stream;
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, RANGE,
+    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, LOCATION,
+    RANGE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
@@ -28,8 +29,40 @@ type Body = BoxBody<Bytes, io::Error>;
 /// A client that sends its request slower than this is cut off.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Which `Host` headers are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// All: the server of a cluster is reached by the names of its Service.
+    Any,
+    /// Only `localhost` and loopback addresses. A web page whose own name resolves to this machine (DNS rebinding) is refused.
+    Loopback,
+}
+
+impl Hosts {
+    fn allow(self, request: &Request<Incoming>) -> bool {
+        match self {
+            Hosts::Any => true,
+            Hosts::Loopback => {
+                let header = request.headers().get(HOST).and_then(|value| value.to_str().ok());
+                // A request target may name a host, too; then it counts.
+                let host = request.uri().authority().map(http::uri::Authority::as_str).or(header);
+                host.is_some_and(is_loopback)
+            }
+        }
+    }
+}
+
+/// Whether the host of `host:port` is this machine.
+fn is_loopback(authority: &str) -> bool {
+    let Ok(authority) = authority.parse::<http::uri::Authority>() else { return false };
+    let host = authority.host();
+    let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    host.eq_ignore_ascii_case("localhost")
+        || address.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 /// Serves the store until `stop` resolves. Running answers end with their connections.
-pub async fn serve(store: &Store, listener: TcpListener, stop: impl Future<Output = ()>) {
+pub async fn serve(store: &Store, listener: TcpListener, hosts: Hosts, stop: impl Future<Output = ()>) {
     let root: Arc<Path> = store.root().into();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -48,7 +81,7 @@ pub async fn serve(store: &Store, listener: TcpListener, stop: impl Future<Outpu
         tokio::spawn(async move {
             let service = hyper::service::service_fn(move |request| {
                 let root = root.clone();
-                async move { Ok::<_, Infallible>(answer(&root, &request).await) }
+                async move { Ok::<_, Infallible>(answer(&root, hosts, &request).await) }
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
@@ -57,7 +90,10 @@ pub async fn serve(store: &Store, listener: TcpListener, stop: impl Future<Outpu
     }
 }
 
-async fn answer(root: &Path, request: &Request<Incoming>) -> Response<Body> {
+async fn answer(root: &Path, hosts: Hosts, request: &Request<Incoming>) -> Response<Body> {
+    if !hosts.allow(request) {
+        return plain(StatusCode::FORBIDDEN, "the Host header does not name this machine\n");
+    }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));

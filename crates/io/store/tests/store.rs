@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 use fl_archive::Mode;
-use fl_store::{Check, Error, Location, Retention, Store, StoreOptions, serve};
+use fl_store::{Check, Error, Hosts, Location, Retention, Store, StoreOptions, serve};
 use fl_types::Algorithm;
 
 fn store(root: &std::path::Path) -> Store {
@@ -154,7 +154,8 @@ async fn the_store_is_served_with_tags_and_ranges_and_nothing_else() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(async move { serve(&store, listener, async { drop(stopped.await) }).await });
+    let server =
+        tokio::spawn(async move { serve(&store, listener, Hosts::Any, async { drop(stopped.await) }).await });
     let checks = tokio::task::spawn_blocking(move || {
         let path = format!("/{}", artifact.path);
         let whole = get(address, &format!("GET {path} HTTP/1.1"));
@@ -190,4 +191,50 @@ async fn the_store_is_served_with_tags_and_ranges_and_nothing_else() {
     checks.await.unwrap();
     stop.send(()).unwrap();
     server.await.unwrap();
+}
+
+/// I04: a page of another name that resolves to this machine reads nothing (DNS rebinding).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loopback_server_refuses_foreign_host_headers() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let artifact = text(&store, "a.tar.gz", "content");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { serve(&store, listener, Hosts::Loopback, std::future::pending()).await });
+    let checks = tokio::task::spawn_blocking(move || {
+        let status = |request: String| {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            write!(stream, "{request}Connection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.ends_with("\r\n\r\ncontent") == answer.starts_with("HTTP/1.1 200"), "{answer}");
+            answer.split(' ').nth(1).unwrap().to_owned()
+        };
+        let path = format!("/{}", artifact.path);
+        let port = address.port();
+        for host in [
+            format!("127.0.0.1:{port}"),
+            "localhost".to_owned(),
+            format!("LOCALHOST:{port}"),
+            "[::1]:80".to_owned(),
+        ] {
+            assert_eq!(status(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n")), "200", "{host}");
+        }
+        let foreign = [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:80",
+            "10.0.0.1",
+            "",
+            "a@localhost.example",
+        ];
+        for host in foreign {
+            assert_eq!(status(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n")), "403", "{host}");
+        }
+        assert_eq!(status(format!("GET {path} HTTP/1.0\r\n")), "403", "no Host header");
+        let absolute = format!("GET http://evil.example{path} HTTP/1.1\r\nHost: localhost\r\n");
+        assert_eq!(status(absolute), "403", "a foreign host in the request target");
+    });
+    checks.await.unwrap();
 }

@@ -9,9 +9,9 @@ use fl_apiserver::{ApiServer, User};
 use fl_client::Settings;
 use fl_runtime::log::{Encoding, Level, Log, configure};
 use fl_runtime::{Client, ClientError, Kind, Options, Patch, Runtime, Stop, Write};
-use fl_source::bucket::Buckets;
-use fl_source::git::GitRepositories;
-use fl_source::oci::OciRepositories;
+use fl_source::bucket::{BucketClient, Buckets, NetworkBucket};
+use fl_source::git::{GitClient, GitRepositories, NetworkGit};
+use fl_source::oci::{NetworkOci, OciClient, OciRepositories};
 use fl_store::{Retention, Store, StoreOptions};
 use serde_json::{Value, json};
 
@@ -37,6 +37,15 @@ pub struct World {
     _directory: Option<tempfile::TempDir>,
 }
 
+/// How the source controllers of a world reach Git servers, registries and object stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fetchers {
+    /// The fakes of the world, in memory.
+    Fake,
+    /// The real clients, for tests with servers on loopback.
+    Network,
+}
+
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("World").finish_non_exhaustive()
@@ -60,6 +69,15 @@ impl World {
 
     /// The same with other options, and with further controllers added by `add`.
     pub async fn with(seed: u64, options: Options, add: impl FnOnce(&World)) -> Self {
+        World::begin(seed, options, Fetchers::Fake, add).await
+    }
+
+    /// The same with the real network clients in place of the fakes. Needs the real clock.
+    pub async fn on_network(seed: u64, options: Options, add: impl FnOnce(&World)) -> Self {
+        World::begin(seed, options, Fetchers::Network, add).await
+    }
+
+    async fn begin(seed: u64, options: Options, fetchers: Fetchers, add: impl FnOnce(&World)) -> Self {
         let server = ApiServer::in_memory().await.expect("the server starts");
         let user = client(&server, None);
         for crd in definitions() {
@@ -73,9 +91,8 @@ impl World {
             user.create(&kind, None, crd, &Write::by("test")).await.expect("a CRD is taken");
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let (git, oci) = (TwinGit::default(), TwinOci::default());
         let root = directory.path().to_owned();
-        let mut world = World::on(server, seed, options, &root, git, oci, add).await;
+        let mut world = World::beside(server, seed, options, &root, Default::default(), fetchers, add).await;
         world._directory = Some(directory);
         world
     }
@@ -90,7 +107,8 @@ impl World {
         oci: TwinOci,
         add: impl FnOnce(&World),
     ) -> Self {
-        World::beside(server, seed, options, root, (git, oci, TwinBucket::default()), add).await
+        let fakes = (git, oci, TwinBucket::default());
+        World::beside(server, seed, options, root, fakes, Fetchers::Fake, add).await
     }
 
     async fn beside(
@@ -99,6 +117,7 @@ impl World {
         options: Options,
         root: &Path,
         (git, oci, bucket): (TwinGit, TwinOci, TwinBucket),
+        fetchers: Fetchers,
         add: impl FnOnce(&World),
     ) -> Self {
         configure(Level::Error, Encoding::Console);
@@ -116,9 +135,20 @@ impl World {
             Runtime::new(client(&server, Some(&faults)), None, options, stop.clone(), Log::default());
         let user = client(&server, None);
         let world = World { server, faults, git, oci, bucket, store, runtime, user, stop, _directory: None };
-        world.runtime.add(GitRepositories::new(world.store.clone(), Arc::new(world.git.clone())), 4);
-        world.runtime.add(OciRepositories::new(world.store.clone(), Arc::new(world.oci.clone())), 4);
-        world.runtime.add(Buckets::new(world.store.clone(), Arc::new(world.bucket.clone())), 4);
+        let (git, oci, bucket): (Arc<dyn GitClient>, Arc<dyn OciClient>, Arc<dyn BucketClient>) =
+            match fetchers {
+                Fetchers::Fake => {
+                    (Arc::new(world.git.clone()), Arc::new(world.oci.clone()), Arc::new(world.bucket.clone()))
+                }
+                Fetchers::Network => {
+                    let git =
+                        NetworkGit { scratch: root.to_owned(), ssh: fl_gitfetch::SshAlgorithms::default() };
+                    (Arc::new(git), Arc::new(NetworkOci), Arc::new(NetworkBucket))
+                }
+            };
+        world.runtime.add(GitRepositories::new(world.store.clone(), git), 4);
+        world.runtime.add(OciRepositories::new(world.store.clone(), oci), 4);
+        world.runtime.add(Buckets::new(world.store.clone(), bucket), 4);
         add(&world);
         world.runtime.watch_configs();
         let runtime = world.runtime.clone();
@@ -134,7 +164,8 @@ impl World {
         let server = self.server.clone();
         let outside = (self.git.clone(), self.oci.clone(), self.bucket.clone());
         drop(self);
-        let mut world = World::beside(server, seed, Options::default(), &root, outside, add).await;
+        let mut world =
+            World::beside(server, seed, Options::default(), &root, outside, Fetchers::Fake, add).await;
         world._directory = directory;
         world
     }

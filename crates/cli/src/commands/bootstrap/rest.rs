@@ -21,7 +21,8 @@ impl Rest {
         login: (HeaderName, String),
         authority: Option<&[u8]>,
     ) -> anyhow::Result<Rest> {
-        let settings = Settings { ca: authority.map(<[u8]>::to_vec), ..Settings::default() };
+        let settings =
+            Settings { ca: authority.map(<[u8]>::to_vec), ..Settings::new(fl_http::Owner::engine()) };
         Ok(Rest { client: Client::new(settings)?, base, login: (login.0, Secret::new(login.1)) })
     }
 

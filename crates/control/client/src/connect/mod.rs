@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 mod config_map;
+mod proxy;
 
 pub use config_map::{RemoteAccounts, RemoteError};
 
@@ -47,7 +48,7 @@ pub struct RemoteOptions {
 
 const CONNECT: Duration = Duration::from_secs(30);
 
-fn crypto() {
+pub(super) fn crypto() {
     // The first call wins; later ones find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
@@ -143,9 +144,13 @@ impl Connection {
             config.auth_info.impersonate = Some(user);
             config.auth_info.impersonate_groups = None;
         }
-        let connection = kube::Client::try_from(config).map_err(|e| ConnectError::Client(e.to_string()))?;
-        Ok(Client::with(connection, settings))
+        Ok(Client::with(connect(config)?, settings))
     }
+}
+
+/// A connection, through a proxy where the configuration or the environment names one.
+pub(crate) fn connect(config: kube::Config) -> Result<kube::Client, ConnectError> {
+    proxy::client(config).map_err(|e| ConnectError::Client(e.to_string()))
 }
 
 fn tuned(mut config: kube::Config) -> kube::Config {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fl_runtime::KnownSecrets;
+use fl_runtime::{KnownSecrets, Reconciled as _};
 use fl_sops::service::{
     AwsCredentials, AzureCredentials, Destinations, Endpoints, GcpCredentials, KeyServices,
     ServiceCredentials, Token,
@@ -83,13 +83,16 @@ pub(crate) struct Decryptor<'a> {
     credentials: ServiceCredentials,
     endpoints: &'a Endpoints,
     secrets: KnownSecrets,
+    /// On whose behalf key services are asked.
+    owner: fl_http::Owner,
 }
 
 impl<'a> Decryptor<'a> {
     pub(crate) fn new(keys: &'a KeyMaterial, request: &Request<'a>) -> Self {
         let engine = request.key_services;
         let credentials = keys.services.clone().or(&engine.credentials);
-        Decryptor { keys, credentials, endpoints: &engine.endpoints, secrets: request.secrets.clone() }
+        let owner = fl_http::Owner::namespace(request.object.namespace());
+        Decryptor { keys, credentials, endpoints: &engine.endpoints, secrets: request.secrets.clone(), owner }
     }
 
     fn open(&self, bytes: &[u8], input: Format, output: Format) -> Result<Vec<u8>, String> {
@@ -97,7 +100,7 @@ impl<'a> Decryptor<'a> {
         let services = KeyServices {
             credentials: &self.credentials,
             endpoints: self.endpoints,
-            network: key_services::Http,
+            network: key_services::Http(self.owner.clone()),
         };
         let key =
             document.data_key(&[&self.keys.age, &self.keys.pgp, &services]).map_err(|e| e.to_string())?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fl_http::{HeaderName, Method, Settings};
+use fl_http::{HeaderName, Method, Owner, Settings};
 use fl_sops::service::{Call, Endpoints, Network, ServiceCredentials};
 use fl_types::Secret;
 
@@ -12,13 +12,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Requests over HTTP, from a thread that may block.
 #[derive(Debug)]
-pub(super) struct Http;
+pub(super) struct Http(pub(super) Owner);
 
 impl Network for Http {
     fn send(&self, call: &Call) -> Result<(u16, Secret<Vec<u8>>), String> {
         let handle = tokio::runtime::Handle::try_current().map_err(|e| e.to_string())?;
         let answer = handle.block_on(async {
-            let client = fl_http::Client::new(Settings { timeout: PATIENCE, ..Settings::default() })?;
+            let settings = Settings { timeout: PATIENCE, ..Settings::new(self.0.clone()) };
+            let client = fl_http::Client::new(settings)?;
             let method = if call.method == "GET" { Method::GET } else { Method::POST };
             let mut request = fl_http::Request::new(method, &call.url)?.body(call.body.expose().clone());
             for (name, value) in &call.headers {

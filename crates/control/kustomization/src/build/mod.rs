@@ -15,9 +15,9 @@ use std::sync::Arc;
 use fl_api::kustomize::Kustomization;
 use fl_api::kustomize::kustomization::SubstituteStrategy;
 use fl_bases::{Limits, RemoteBases, WithBases};
-use fl_http::AddressPolicy;
+use fl_http::{AddressPolicy, Owner};
 use fl_kustomize::{ErrorKind, LoadRestrictor, Reorder};
-use fl_runtime::KnownSecrets;
+use fl_runtime::{KnownSecrets, Reconciled as _};
 use fl_types::Secret;
 use fl_yaml::{Dialect, JsonStyle, Node};
 use serde_json::Value;
@@ -114,7 +114,8 @@ fn kustomize(
     generated: &generate::Generated,
 ) -> Result<(Made, bool), String> {
     let tree = view.tree();
-    let bases = request.remote.clone().map(|policy| RemoteBases::new(policy, Limits::default()));
+    let owner = Owner::namespace(request.object.namespace());
+    let bases = request.remote.clone().map(|policy| RemoteBases::new(owner, policy, Limits::default()));
     let options = fl_kustomize::Options {
         load_restrictor: LoadRestrictor::None,
         reorder: Reorder::None,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fl_api::meta::artifact::Artifact;
 use fl_archive::{EntryKind, Listing, ReadError, ReadLimits, read_tar_gz};
+use fl_http::Owner;
 use fl_kustomize::Files;
 use fl_runtime::{ArtifactError, ArtifactFetcher};
 use fl_yaml::Node;
@@ -263,17 +264,15 @@ impl Trees {
     }
 
     /// The files of an artifact, checked by its digest.
-    pub(crate) async fn open(&self, artifact: &Artifact) -> Result<Arc<Tree>, ArtifactError> {
-        let Some(digest) = artifact.digest.as_ref().map(ToString::to_string) else {
-            return self.read(artifact, "").await;
-        };
+    pub(crate) async fn open(&self, artifact: &Artifact, owner: &Owner) -> Result<Arc<Tree>, ArtifactError> {
+        let digest = artifact.digest.as_ref().ok_or(ArtifactError::NoDigest)?.to_string();
         // An address that does not answer must not hold up the same content from another one.
         let slot = self.slot(&format!("{digest} {}", artifact.url));
         let mut kept = slot.lock().await;
         if let Some(tree) = &*kept {
             return Ok(tree.clone());
         }
-        let tree = self.read(artifact, &digest).await?;
+        let tree = self.read(artifact, owner, &digest).await?;
         if tree.size <= KEPT_SIZE {
             *kept = Some(tree.clone());
         }
@@ -295,8 +294,13 @@ impl Trees {
         slot
     }
 
-    async fn read(&self, artifact: &Artifact, digest: &str) -> Result<Arc<Tree>, ArtifactError> {
-        let file = self.fetcher.open(artifact).await?;
+    async fn read(
+        &self,
+        artifact: &Artifact,
+        owner: &Owner,
+        digest: &str,
+    ) -> Result<Arc<Tree>, ArtifactError> {
+        let file = self.fetcher.open(artifact, owner).await?;
         let name = blake3::hash(format!("{digest} {}", artifact.revision).as_bytes()).to_hex();
         let root = std::env::temp_dir().join(format!("kustomization-{}", &name[..10]));
         let tree = tokio::task::spawn_blocking(move || Tree::read(root, file.into_file()))

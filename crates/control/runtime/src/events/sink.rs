@@ -25,7 +25,10 @@ impl HttpSink {
     pub fn start(address: &str, log: Log) -> Result<Self, fl_http::Error> {
         // Refused now rather than at the first event.
         fl_http::Request::new(fl_http::Method::POST, address)?;
-        let client = fl_http::Client::new(fl_http::Settings { timeout: TIMEOUT, ..Default::default() })?;
+        let client = fl_http::Client::new(fl_http::Settings {
+            timeout: TIMEOUT,
+            ..fl_http::Settings::new(fl_http::Owner::engine())
+        })?;
         let (queue, mut receiver) = mpsc::channel::<Notification>(BACKLOG);
         let (address, task_log) = (address.to_owned(), log.clone());
         tokio::spawn(async move {

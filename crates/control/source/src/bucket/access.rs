@@ -77,7 +77,12 @@ pub(super) async fn options(
         client_certificate: tls.client_certificate,
         proxy,
         timeout: spec.timeout.to_std().unwrap_or_default(),
-        ..BucketOptions::new(provider, &spec.endpoint, &spec.bucket_name)
+        ..BucketOptions::new(
+            fl_http::Owner::namespace(pass.object.namespace()),
+            provider,
+            &spec.endpoint,
+            &spec.bucket_name,
+        )
     })
 }
 

@@ -8,8 +8,9 @@ use fl_api::condition::reasons;
 use fl_api::source::GitRepository;
 use fl_api::source::git_repository::GitProvider;
 use fl_gitfetch::{Address, Auth, GithubApp};
-use fl_http::{Credentials, Proxy};
+use fl_http::{Credentials, Owner, Proxy};
 use fl_runtime::{Failure, Pass, Reconciled};
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::secrets;
@@ -20,9 +21,35 @@ const NEED_APP: &str = "secretRef with github app data must be specified when pr
 const TOKEN_LIFETIME: Duration = Duration::from_secs(48 * 60);
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Tokens that were exchanged for something, until they expire.
+/// Installation tokens of GitHub Apps, until they expire.
 #[derive(Default)]
-pub(super) struct TokenCache(Mutex<HashMap<String, (Credentials, Instant)>>);
+pub(super) struct TokenCache(Mutex<HashMap<TokenKey, (Credentials, Instant)>>);
+
+/// A Secret with its content, and the proxy that the token was asked for through: a new key or another proxy asks again.
+#[derive(PartialEq, Eq, Hash)]
+struct TokenKey {
+    namespace: String,
+    secret: String,
+    data: [u8; 32],
+    proxy: Option<(String, String, [u8; 32])>,
+}
+
+impl TokenKey {
+    fn new(namespace: &str, secret: &str, data: &BTreeMap<String, Vec<u8>>, proxy: Option<&Proxy>) -> Self {
+        let mut hash = Sha256::new();
+        for part in data.iter().flat_map(|(key, value)| [key.as_bytes(), value]) {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let password = |p: &Proxy| Sha256::digest(p.password.expose().as_bytes()).into();
+        Self {
+            namespace: namespace.to_owned(),
+            secret: secret.to_owned(),
+            data: hash.finalize().into(),
+            proxy: proxy.map(|p| (p.address.clone(), p.username.clone(), password(p))),
+        }
+    }
+}
 
 /// Credentials and proxy of an object.
 pub(super) async fn read(
@@ -75,7 +102,9 @@ pub(super) async fn read(
         }
         GitProvider::Github if !GithubApp::is_in(&data) => return Err(configuration(NEED_APP.to_owned())),
         GitProvider::Github => {
-            let credentials = github(&data, proxy.as_ref(), &place, tokens).await;
+            let secret = spec.secret_ref.as_ref().map(|r| r.name.as_str()).unwrap_or_default();
+            let key = TokenKey::new(namespace, secret, &data, proxy.as_ref());
+            let credentials = github(&data, proxy.as_ref(), key, tokens).await;
             let credentials = credentials
                 .map_err(|e| refuse(format!("failed to configure authentication options: {e}")))?;
             auth.with_credentials(credentials)
@@ -104,25 +133,21 @@ pub(super) async fn read(
 async fn github(
     data: &BTreeMap<String, Vec<u8>>,
     proxy: Option<&Proxy>,
-    place: &str,
+    key: TokenKey,
     tokens: &TokenCache,
 ) -> Result<Credentials, String> {
+    let owner = Owner::namespace(&key.namespace);
     let app = GithubApp::from_secret(data).map_err(|e| e.to_string())?;
-    // The Secret's content is part of the key: a new key asks for a new token.
-    let mark = {
-        let mut hasher = std::hash::DefaultHasher::new();
-        std::hash::Hash::hash(data, &mut hasher);
-        format!("{place} {:x}", std::hash::Hasher::finish(&hasher))
-    };
     if let Some((credentials, until)) =
-        tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(&mark)
+        tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key)
         && *until > Instant::now()
     {
         return Ok(credentials.clone());
     }
-    let credentials = app.credentials(proxy.cloned(), TOKEN_TIMEOUT).await.map_err(|e| e.to_string())?;
+    let credentials =
+        app.credentials(owner, proxy.cloned(), TOKEN_TIMEOUT).await.map_err(|e| e.to_string())?;
     let mut all = tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     all.retain(|_, (_, until)| *until > Instant::now());
-    all.insert(mark, (credentials.clone(), Instant::now() + TOKEN_LIFETIME));
+    all.insert(key, (credentials.clone(), Instant::now() + TOKEN_LIFETIME));
     Ok(credentials)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fl_gitfetch::{
     Auth, Commit, FetchOptions, Reference, Remote, RemoteOptions, Resolved, Snapshot, SshAlgorithms,
 };
-use fl_http::Proxy;
+use fl_http::{Owner, Proxy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -16,6 +16,8 @@ use crate::tree::{Node, Tree};
 /// One repository as one object asks for it.
 #[derive(Clone, Debug)]
 pub struct GitRequest {
+    /// On whose behalf it is fetched.
+    pub owner: Owner,
     pub url: String,
     pub auth: Auth,
     pub proxy: Option<Proxy>,
@@ -73,7 +75,7 @@ impl GitClient for NetworkGit {
             timeout: request.timeout,
             scratch: self.scratch.clone(),
             ssh: self.ssh.clone(),
-            ..RemoteOptions::default()
+            ..RemoteOptions::new(request.owner.clone())
         };
         let remote = Remote::new(&request.url, request.auth.clone(), options).map_err(|e| e.to_string())?;
         Ok(Box::new(Opened { remote, reference: request.reference.clone(), resolved: None }))

@@ -87,6 +87,7 @@ impl GitRepositories {
 
         let reference = reference(&pass.object);
         let request = GitRequest {
+            owner: fl_http::Owner::namespace(pass.object.namespace()),
             url: pass.object.spec.url.clone(),
             auth,
             proxy,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fl_api::source::HelmRepository;
 use fl_api::source::helm_repository::HelmRepositoryType;
-use fl_http::{Client, Credentials, Request, Response, Settings, StatusCode};
+use fl_http::{Client, Credentials, Owner, Request, Response, Settings, StatusCode};
 use fl_oci::{Keychain, RegistryOptions};
 use fl_runtime::Reconciled;
 use fl_types::Secret;
@@ -15,6 +15,7 @@ use crate::secrets::{self, SecretData, Tls};
 /// Certificates and login of a repository.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
+    owner: Owner,
     pub(super) url: String,
     tls: Tls,
     basic: Option<(String, Secret<String>)>,
@@ -76,6 +77,7 @@ pub(super) async fn read(
         login = Some(secret);
     }
     Ok(Access {
+        owner: Owner::namespace(namespace),
         url: normalized(&spec.url),
         tls: tls.unwrap_or_default(),
         basic,
@@ -101,9 +103,10 @@ fn basic_login(secret: &SecretData) -> Result<Option<(String, Secret<String>)>, 
 }
 
 impl Access {
-    /// Nobody's, for a repository that no object describes.
-    pub(super) fn anonymous(url: &str) -> Self {
+    /// Without a login, for a repository that no object describes.
+    pub(super) fn anonymous(owner: Owner, url: &str) -> Self {
         Self {
+            owner,
             url: normalized(url),
             tls: Tls::default(),
             basic: None,
@@ -127,7 +130,7 @@ impl Access {
                 _ => Credentials::None,
             },
             timeout: self.timeout,
-            ..Settings::default()
+            ..Settings::new(self.owner.clone())
         })
         .map_err(|e| e.to_string())?;
         let response =
@@ -157,6 +160,7 @@ impl Access {
                 .map_err(|e| format!("failed to configure OCI registry authentication: {e}"))?,
         };
         Ok(RegistryOptions {
+            owner: self.owner.clone(),
             keychain,
             insecure: self.insecure,
             ca: self.tls.ca.clone(),
@@ -220,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_login_stays_at_home() {
-        let mut access = Access::anonymous("https://h/charts");
+        let mut access = Access::anonymous(Owner::engine(), "https://h/charts");
         access.basic = Some(("u".into(), Secret::new("p".into())));
         assert!(access.at_home("https://h/charts/app.tgz") && access.at_home("https://h:443/x"));
         for away in ["http://h/charts/app.tgz", "https://h:8443/x", "https://evil/x", "https://h.evil/x"] {

@@ -230,7 +230,9 @@ impl HelmCharts {
             let message = format!("failed to open source artifact: {e}");
             BuildError::before(reasons::source::READ_OPERATION_FAILED, message)
         };
-        let kept = self.artifacts.open(&artifact).await.map_err(|e| unreadable(e.to_string()))?;
+        // The source of a chart is in the chart's own namespace.
+        let owner = fl_http::Owner::namespace(pass.object.namespace());
+        let kept = self.artifacts.open(&artifact, &owner).await.map_err(|e| unreadable(e.to_string()))?;
         let name = format!("helmchart-{}-{}", pass.object.namespace(), pass.object.name());
         let shown = format!("{}/source", std::env::temp_dir().join(name).display());
         let opened = blocking(move || -> Result<SourceTree, BuildError> {

@@ -111,7 +111,7 @@ impl Dependencies<'_> {
             .find(|repository| access::normalized(&repository.spec.url) == normal);
         let access = match &ours {
             Some(repository) => access::read(self.cluster, repository).await.map_err(failed)?,
-            None => Access::anonymous(url),
+            None => Access::anonymous(fl_http::Owner::namespace(self.namespace), url),
         };
         if normal.starts_with("oci://") {
             let charts = OciCharts::new(&access, self.limits);

@@ -122,7 +122,7 @@ pub async fn fetch_chart(
     version: &str,
     limits: HelmLimits,
 ) -> Result<Vec<u8>, String> {
-    let access = Access::anonymous(repository);
+    let access = Access::anonymous(fl_http::Owner::engine(), repository);
     super::dependencies::check_address(&access.url)?;
     let charts = if access.url.starts_with("oci://") {
         Charts::Oci(OciCharts::new(&access, limits)?)

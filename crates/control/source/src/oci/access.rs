@@ -43,7 +43,7 @@ pub(super) async fn options(pass: &Pass<OCIRepository>) -> Result<RegistryOption
         insecure: spec.insecure.unwrap_or_default(),
         proxy,
         timeout: spec.timeout.to_std().unwrap_or_default(),
-        ..RegistryOptions::default()
+        ..RegistryOptions::new(fl_http::Owner::namespace(namespace))
     };
     if let Some(reference) = spec.cert_secret_ref.as_ref().filter(|r| !r.name.is_empty()) {
         let secret = secrets::read_named(pass.cluster(), namespace, &reference.name).await;

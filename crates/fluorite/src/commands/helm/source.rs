@@ -50,7 +50,7 @@ const ARCHIVE: u64 = 100 << 20;
 
 fn download(url: &str) -> anyhow::Result<Vec<u8>> {
     block_on(async {
-        let client = fl_http::Client::new(fl_http::Settings::default())?;
+        let client = fl_http::Client::new(fl_http::Settings::new(fl_http::Owner::engine()))?;
         let response = client.send(fl_http::Request::get(url)?).await?;
         if !response.status().is_success() {
             bail!("cannot fetch {url}: the server answered {}", response.status());

@@ -102,7 +102,9 @@ impl Args {
             format!("cannot listen on {} for artifacts", self.storage_listen().unwrap_or_default())
         })?;
         let (served, store_stop) = (store.clone(), stop.clone());
-        tokio::spawn(async move { fl_store::serve(&served, listener, store_stop.stopped()).await });
+        tokio::spawn(async move {
+            fl_store::serve(&served, listener, fl_store::Hosts::Any, store_stop.stopped()).await
+        });
 
         let localhost = std::env::var("SOURCE_CONTROLLER_LOCALHOST").ok().filter(|h| !h.is_empty());
         let ssh = SshAlgorithms::new(&self.ssh_kex_algos, &self.ssh_hostkey_algos)?;

@@ -100,6 +100,7 @@ impl Source {
         let reference =
             branch.map_or_else(|| Reference::Name("HEAD".to_owned()), |b| Reference::Branch(b.to_owned()));
         let request = GitRequest {
+            owner: fl_http::Owner::engine(),
             url: url.clone(),
             auth: Auth::none(),
             proxy: None,

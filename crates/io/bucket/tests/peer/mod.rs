@@ -114,7 +114,7 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<Asked> {
 
 /// A bucket of S3 that this host serves; with a region, so that nothing but listings is asked for.
 pub(crate) fn open(host: &str) -> Bucket {
-    let options = BucketOptions::new(Provider::S3, host, "apps");
+    let options = BucketOptions::new(fl_http::Owner::engine(), Provider::S3, host, "apps");
     Bucket::new(BucketOptions { insecure: true, region: "one".to_owned(), ..options }).unwrap()
 }
 

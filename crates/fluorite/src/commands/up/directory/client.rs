@@ -269,6 +269,7 @@ mod tests {
 
     fn request(url: &str) -> GitRequest {
         GitRequest {
+            owner: fl_http::Owner::engine(),
             url: url.to_owned(),
             auth: fl_gitfetch::Auth::none(),
             proxy: None,
