@@ -136,6 +136,7 @@ impl KustomizationController {
             applier.accepted_alike = template.is_some_and(|template| self.accepted.has(template));
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
+            self.warn_of_dropped_metadata(pass, built, &prepared);
             let result = applier.apply(&prepared).await;
             if let Some(template) = template {
                 let all_new = result.as_ref().is_ok_and(|a| a.changes().are_all(Action::Created));
@@ -159,10 +160,24 @@ impl KustomizationController {
         self.check_health(pass, plan, revision, target, applied, jobs, !changed.is_empty()).await
     }
 
+    /// Emits one Warning event per build for labels and annotations that are not applied because a value is no string.
+    fn warn_of_dropped_metadata(
+        &self,
+        pass: &Pass<Kustomization>,
+        built: &Built,
+        prepared: &fl_apply::Prepared,
+    ) {
+        if is_known_build(&pass.object, built) {
+            return;
+        }
+        if let Some(text) = annotations::dropped(prepared.dropped_metadata()) {
+            pass.event(EventKind::Warning, "MetadataDropped", &text);
+        }
+    }
+
     /// Says once per build which labels and annotations mean nothing.
     fn tell_ignored(&self, pass: &Pass<Kustomization>, built: &Built, prepared: &fl_apply::Prepared) {
-        let history = pass.object.status.as_ref().and_then(|s| s.history.as_deref()).unwrap_or_default();
-        if history.iter().any(|known| known.digest == built.digest) {
+        if is_known_build(&pass.object, built) {
             return;
         }
         if let Some(text) = annotations::ignored(prepared.objects()) {
@@ -359,6 +374,12 @@ pub(crate) fn inventory(object: &Kustomization) -> Result<Inventory, String> {
         Some(stored) => Inventory::read(stored),
         None => Ok(Inventory::default()),
     }
+}
+
+/// Whether the history has an attempt to apply the same build.
+fn is_known_build(object: &Kustomization, built: &Built) -> bool {
+    let history = object.status.as_ref().and_then(|s| s.history.as_deref()).unwrap_or_default();
+    history.iter().any(|known| known.digest == built.digest)
 }
 
 fn prepare(applier: &Applier, object: &Kustomization, built: &Built) -> Result<fl_apply::Prepared, Failure> {
