@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::call::Call;
 use crate::connect;
+use crate::throttle::Throttle;
 
 /// The name writes are recorded under, as flux's.
 pub(crate) const FIELD_MANAGER: &str = "flux";
@@ -130,6 +131,8 @@ pub(crate) struct Cluster {
     /// The address of the server, as messages name it.
     address: String,
     pub(crate) deadline: Instant,
+    /// How long to wait between two looks.
+    poll_interval: std::time::Duration,
 }
 
 impl Cluster {
@@ -141,13 +144,21 @@ impl Cluster {
         let limit = call.duration("timeout").to_std().unwrap_or_default();
         let config = connect::config(call).await?;
         let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let client = kube::Client::try_from(config)?;
-        Ok(Cluster { client, address, deadline: Instant::now() + limit })
+        let throttle = Throttle::new(call.decimal("kube-api-qps"), call.number("kube-api-burst"));
+        let client = kube::client::ClientBuilder::try_from(config)?.with_layer(&throttle).build();
+        let poll_interval = std::time::Duration::from_secs(2);
+        Ok(Cluster { client, address, deadline: Instant::now() + limit, poll_interval })
     }
 
     /// The same connection with a time of its own, which begins now.
     pub(crate) fn within(&self, limit: std::time::Duration) -> Cluster {
         Cluster { deadline: Instant::now() + limit, ..self.clone() }
+    }
+
+    /// The same connection with another time between two looks.
+    pub(crate) fn polling(mut self, every: std::time::Duration) -> Cluster {
+        self.poll_interval = every.max(std::time::Duration::from_millis(100));
+        self
     }
 
     /// The client underneath, for engines that bring requests of their own.
@@ -432,7 +443,7 @@ impl Cluster {
             if let Some(done) = check().await? {
                 return Ok(done);
             }
-            let next = Instant::now() + std::time::Duration::from_secs(2);
+            let next = Instant::now() + self.poll_interval;
             tokio::time::sleep_until(next.min(self.deadline)).await;
             if Instant::now() >= self.deadline {
                 return Err(ApiError::Deadline.into());

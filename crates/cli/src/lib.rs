@@ -33,6 +33,7 @@ mod say;
 mod ssh;
 mod table;
 mod text;
+mod throttle;
 
 /// The flux release whose behaviour this is.
 pub const VERSION: &str = "v2.9.5";
