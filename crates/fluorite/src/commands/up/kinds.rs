@@ -22,6 +22,11 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// How often the objects are looked at while a kind is missing.
 const AGAIN: Duration = Duration::from_millis(500);
 
+/// The applying side believes for a moment that a kind is not served; a retry within it fails again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How often the objects that need a kind are retried once it is served.
+const RETRIES: u32 = 5;
+
 /// Serves missing kinds until it is aborted.
 pub(super) fn start(server: &ApiServer, runtime: &Runtime, notes: Notes) -> JoinHandle<()> {
     let (server, runtime) = (server.clone(), runtime.clone());
@@ -30,13 +35,20 @@ pub(super) fn start(server: &ApiServer, runtime: &Runtime, notes: Notes) -> Join
     runtime.hub().listen(Arc::new(move |_| told.notify_one()));
     tokio::spawn(async move {
         let mut missing: BTreeMap<ProvisionalKind, Instant> = BTreeMap::new();
+        let mut served: BTreeMap<ProvisionalKind, (Instant, u32)> = BTreeMap::new();
         loop {
             let (found, is_busy) = look(&runtime);
             missing.retain(|kind, _| found.contains_key(kind));
             for (kind, objects) in &found {
                 let since = *missing.entry(kind.clone()).or_insert_with(Instant::now);
                 let patience = if is_busy { LONGEST } else { QUIET };
-                if since.elapsed() >= patience && serve(&server, kind, &notes).await {
+                let is_due = match served.get(kind) {
+                    Some((last, tries)) => last.elapsed() >= RETRY_AFTER && *tries < RETRIES,
+                    None => since.elapsed() >= patience && serve(&server, kind, &notes).await,
+                };
+                if is_due {
+                    let (last, tries) = served.entry(kind.clone()).or_insert((Instant::now(), 0));
+                    (*last, *tries) = (Instant::now(), *tries + 1);
                     for object in objects {
                         retry(&runtime, object).await;
                     }
@@ -125,7 +137,9 @@ fn missing_kinds(message: &str) -> Vec<ProvisionalKind> {
         let Some((api_version, _)) = rest.split_once('"') else { continue };
         let Some((group, version)) = api_version.split_once('/') else { continue };
         let line_start = message[..at].rfind('\n').map_or(0, |end| end + 1);
-        let namespaced = is_namespaced(kind, &message[line_start..at]);
+        // Where other objects lack a namespace too, its absence says nothing about the kind.
+        let is_told = !message.contains("namespace not specified");
+        let namespaced = is_namespaced(kind, &message[line_start..at], is_told);
         kinds.insert(ProvisionalKind {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -145,11 +159,11 @@ fn missing_kinds(message: &str) -> Vec<ProvisionalKind> {
 
 /// Guesses the scope of a kind from how its object is named in front of the error (`Kind/namespace/name` or `Kind/name` by
 /// Kustomizations, `namespace: ""` by Helm, which may mean either).
-fn is_namespaced(kind: &str, before: &str) -> bool {
+fn is_namespaced(kind: &str, before: &str, is_told: bool) -> bool {
     let subject = before.split_whitespace().find_map(|word| word.strip_prefix(kind)?.strip_prefix('/'));
     match subject {
-        Some(subject) => subject.contains('/'),
-        None => !is_known_cluster_scoped(kind),
+        Some(subject) if is_told || subject.contains('/') => subject.contains('/'),
+        _ => !is_known_cluster_scoped(kind),
     }
 }
 
@@ -210,5 +224,8 @@ mod tests {
         let message = "Foo/a dry-run failed: no matches for kind \"Foo\" in version \"x.io/v1\"\n\
             Foo/ns/b dry-run failed: no matches for kind \"Foo\" in version \"x.io/v1\"";
         assert_eq!(found(message), [("x.io/v1/Foo".to_owned(), true)]);
+        let message = "Service/web namespace not specified: the server could not find the requested resource\n\
+            Rollout/web dry-run failed: no matches for kind \"Rollout\" in version \"argoproj.io/v1alpha1\"";
+        assert_eq!(found(message), [("argoproj.io/v1alpha1/Rollout".to_owned(), true)]);
     }
 }
