@@ -210,9 +210,10 @@ impl Screen {
         let width = size.map(|s| usize::from(s.ws_col)).filter(|w| *w > 0).unwrap_or(100);
         let height = size.map(|s| usize::from(s.ws_row)).filter(|h| *h > 0).unwrap_or(40);
         let columns = width.saturating_sub(1);
-        let room = tree::Room { lines: height.saturating_sub(3).max(6), columns };
+        let verdict = tree::verdict(rows, columns);
+        let room = tree::Room { lines: height.saturating_sub(1 + verdict.len()).max(6), columns };
         let mut lines = tree::lines(rows, &|row| watched.place(row), room);
-        lines.extend(tree::verdict(rows, columns));
+        lines.extend(verdict);
         let mut out = String::new();
         if self.drawn > 0 {
             out.push_str(&format!("\x1b[{}F\x1b[0J", self.drawn));
