@@ -155,7 +155,7 @@ fn labels_that_are_no_strings_are_dropped_with_one_event() {
             ("a.yaml", with("a", "labels: {l: 1, m: x}")),
             ("b.yaml", with("b", "labels: {l: \"1\"}")),
             ("c.yaml", with("c", "labels: {l: \"${number}\", m: x}")),
-            ("d.yaml", with("d", "annotations: {n: [1]}")),
+            ("d.yaml", with("d", "annotations: {n: \"${number}\"}")),
         ];
         let world = world(48, &files).await;
         let spec = json!({"interval": "10m", "prune": true, "postBuild": {"substitute": {"number": "7"}},
