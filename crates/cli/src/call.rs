@@ -114,6 +114,11 @@ impl Call {
         self.text(name).parse().unwrap_or(Duration::ZERO)
     }
 
+    /// The value of a flag that takes a decimal number.
+    pub(crate) fn decimal(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap_or_default()
+    }
+
     /// A whole number; zero when empty.
     pub(crate) fn number(&self, name: &str) -> i64 {
         self.text(name).parse().unwrap_or(0)

@@ -124,6 +124,8 @@ impl Select {
 pub(crate) struct Cluster {
     client: Client,
     pub(crate) deadline: Instant,
+    /// How long to wait between two looks.
+    poll_interval: std::time::Duration,
 }
 
 impl Cluster {
@@ -135,12 +137,22 @@ impl Cluster {
         let limit = call.duration("timeout").to_std().unwrap_or_default();
         let config = connect::config(call).await?;
         let client = Client::from_config(config, &settings(call))?;
-        Ok(Cluster { client, deadline: Instant::now() + limit })
+        Ok(Cluster {
+            client,
+            deadline: Instant::now() + limit,
+            poll_interval: std::time::Duration::from_secs(2),
+        })
     }
 
     /// The same connection with a time of its own, which begins now.
     pub(crate) fn within(&self, limit: std::time::Duration) -> Cluster {
         Cluster { deadline: Instant::now() + limit, ..self.clone() }
+    }
+
+    /// The same connection with another time between two looks.
+    pub(crate) fn polling(mut self, every: std::time::Duration) -> Cluster {
+        self.poll_interval = every.max(std::time::Duration::from_millis(100));
+        self
     }
 
     /// The client underneath, for engines that bring requests of their own.
@@ -374,7 +386,7 @@ impl Cluster {
             if let Some(done) = check().await? {
                 return Ok(done);
             }
-            let next = Instant::now() + std::time::Duration::from_secs(2);
+            let next = Instant::now() + self.poll_interval;
             tokio::time::sleep_until(next.min(self.deadline)).await;
             if Instant::now() >= self.deadline {
                 return Err(ApiError::Deadline.into());
@@ -395,9 +407,8 @@ fn bytes(value: &Value) -> Vec<u8> {
 
 /// How requests are treated: `--kube-api-qps` and `--kube-api-burst` limit them.
 fn settings(call: &Call) -> Settings {
-    let qps = call.text("kube-api-qps").parse().unwrap_or_default();
-    let burst = call.text("kube-api-burst").parse().unwrap_or(300);
-    Settings { rate: Some((qps, burst)), ..Settings::default() }
+    let burst = u32::try_from(call.number("kube-api-burst")).unwrap_or_default();
+    Settings { rate: Some((call.decimal("kube-api-qps") as f32, burst)), ..Settings::default() }
 }
 
 pub(crate) fn name_of(object: &Value) -> &str {

@@ -33,15 +33,16 @@ pub(crate) const GLOBAL_FLAGS: &[Flag] = &[
     repeated("as-group", "Group to act as; may be repeated"),
     text("as-uid", "UID to act as"),
     repeated("as-user-extra", "Extra values of the user to act as, key=value; may be repeated"),
-    text("cache-dir", "Accepted for compatibility: nothing is cached"),
+    text("cache-dir", "Accepted for compatibility: nothing is cached")
+        .constant("the API server is asked every time"),
     text("certificate-authority", "Certificate authority file of the API server"),
     text("client-certificate", "Certificate file of the client"),
     text("client-key", "Key file of the client"),
     switch("disable-compression", "Ask for answers without compression"),
     switch("insecure-skip-tls-verify", "Do not check the API server's certificate"),
     text("tls-server-name", "Name to expect in the API server's certificate"),
-    decimal("kube-api-qps", "50", "Requests per second to the API server"),
-    number("kube-api-burst", "300", "Requests at once to the API server"),
+    decimal("kube-api-qps", "50", "Requests per second to the API server; negative for any number"),
+    number("kube-api-burst", "300", "Requests that may come at once before that"),
 ];
 
 /// The kubeconfig the flags and the environment name, merged; empty when there is none.

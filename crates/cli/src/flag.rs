@@ -26,6 +26,17 @@ pub(crate) enum Kind {
     Checked(fn(&str) -> Result<String, String>),
 }
 
+/// What becomes of a value that is given. A test holds every flag to what it says here.
+#[derive(Clone, Copy)]
+pub(crate) enum Effect {
+    /// The command reads it.
+    Read,
+    /// The command would ignore it, so a value is refused with this reason.
+    Refused(&'static str),
+    /// Nothing changes whatever the value: flux ignores it too, or what it asks for is always so.
+    Constant,
+}
+
 /// One flag of a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Flag {
@@ -36,10 +47,11 @@ pub(crate) struct Flag {
     pub(crate) help: &'static str,
     pub(crate) hidden: bool,
     pub(crate) deprecated: Option<&'static str>,
+    pub(crate) effect: Effect,
 }
 
 const fn flag(name: &'static str, kind: Kind, help: &'static str) -> Flag {
-    Flag { name, short: None, kind, default: "", help, hidden: false, deprecated: None }
+    Flag { name, short: None, kind, default: "", help, hidden: false, deprecated: None, effect: Effect::Read }
 }
 
 pub(crate) const fn text(name: &'static str, help: &'static str) -> Flag {
@@ -106,6 +118,18 @@ impl Flag {
         self
     }
 
+    /// A flag of flux that is refused when it is given.
+    pub(crate) const fn refused(mut self, why: &'static str) -> Flag {
+        self.effect = Effect::Refused(why);
+        self
+    }
+
+    /// A flag of flux that changes nothing here; the reason is for readers of the declaration.
+    pub(crate) const fn constant(mut self, _why: &'static str) -> Flag {
+        self.effect = Effect::Constant;
+        self
+    }
+
     /// How messages name the flag.
     fn title(&self) -> String {
         match self.short {
@@ -119,6 +143,9 @@ impl Flag {
     /// # Errors
     /// The value is not what the flag takes; the sentence names both.
     pub(crate) fn read(&self, value: &str) -> Result<Vec<String>, String> {
+        if let Effect::Refused(why) = self.effect {
+            return Err(format!("--{} cannot be used: {why}", self.name));
+        }
         self.parse(value).map_err(|why| {
             format!("invalid argument {} for {:?} flag: {why}", fl_golang::quote(value), self.title())
         })

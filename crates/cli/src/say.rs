@@ -58,3 +58,27 @@ pub(crate) fn bytes(bytes: &[u8]) {
 pub(crate) fn data_line(text: &str) {
     data(&format!("{text}\n"));
 }
+
+/// A line on a terminal that says what is going on, until it is dropped.
+pub(crate) struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn start(text: &str) -> Self {
+        use std::io::{IsTerminal as _, Write as _};
+        let mut out = std::io::stderr();
+        let shown = out.is_terminal() && write!(out, "◎ {text}").and_then(|()| out.flush()).is_ok();
+        Progress { shown }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        use std::io::Write as _;
+        if self.shown {
+            // Back to the first column, and nothing left of the line.
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}

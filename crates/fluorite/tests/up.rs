@@ -302,3 +302,52 @@ fn killed_in_the_middle_it_goes_on() {
         assert_eq!(object(&summary, "Kustomization", name)["state"], "ready", "{said}");
     }
 }
+
+/// A repository like those on a cluster that `flux install` prepared: it acts as an account of Flux, and has objects of kinds whose
+/// definitions come from elsewhere.
+#[test]
+fn accounts_of_flux_and_kinds_without_a_definition_stop_nothing() {
+    let (dir, repo) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let state = dir.path().join("state");
+    let secret = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata:\n  name: db\n  namespace: default\nspec:\n  anything: [goes]\n";
+    write(repo.path(), "cluster/kustomization.yaml", "resources: [apps.yaml]\n");
+    write(
+        repo.path(),
+        "cluster/apps.yaml",
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\nspec:\n  interval: 1h\n  prune: true\n  path: ./apps\n  serviceAccountName: kustomize-controller\n  sourceRef: {kind: GitRepository, name: flux-system}\n",
+    );
+    write(repo.path(), "apps/secret.yaml", secret);
+    write(
+        repo.path(),
+        "apps/issuer.yaml",
+        "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: le}\n",
+    );
+    let source = repo.path().to_str().unwrap();
+    let (ok, summary, said) = delivered(&state, &[source, "--dirty", "--path", "cluster"]);
+    assert!(ok, "{said}\n{summary:#}");
+    assert_eq!(object(&summary, "Kustomization", "apps")["objects"]["ready"], 2, "{summary:#}");
+    for (kind, scope) in [("ExternalSecret", "namespaced"), ("ClusterIssuer", "cluster-scoped")] {
+        let told: Vec<&str> = said.lines().filter(|l| l.starts_with("► ") && l.contains(kind)).collect();
+        assert_eq!(told.len(), 1, "{said}");
+        assert!(told[0].contains(scope) && told[0].contains("--strict-kinds"), "{}", told[0]);
+    }
+
+    // The definition comes: the object stays, and is checked from now on.
+    write(
+        repo.path(),
+        "cluster/crd.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: externalsecrets.external-secrets.io}\nspec:\n  group: external-secrets.io\n  scope: Namespaced\n  names: {plural: externalsecrets, kind: ExternalSecret}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n",
+    );
+    write(repo.path(), "cluster/kustomization.yaml", "resources: [apps.yaml, crd.yaml]\n");
+    let (ok, summary, said) = delivered(&state, &[source, "--dirty", "--path", "cluster"]);
+    assert!(ok, "{said}\n{summary:#}");
+    assert!(!said.contains("► ExternalSecret"), "{said}");
+    assert_eq!(object(&summary, "Kustomization", "apps")["objects"]["ready"], 2, "{summary:#}");
+
+    let strict = dir.path().join("strict");
+    write(repo.path(), "cluster/kustomization.yaml", "resources: [apps.yaml]\n");
+    let (ok, summary, said) = delivered(&strict, &[source, "--dirty", "--path", "cluster", "--strict-kinds"]);
+    assert!(!ok, "{said}");
+    let message = object(&summary, "Kustomization", "apps")["message"].to_string();
+    assert!(message.contains("no matches for kind"), "{message}");
+}

@@ -58,7 +58,8 @@ pub(crate) fn push_node() -> Node {
             text("revision", "Its revision, branch@sha1:commit"),
             repeated("annotations", "Further annotations, key=value").short('a'),
             text("output", "Print the digest as json or yaml").short('o'),
-            switch("debug", "Say more about the requests"),
+            switch("debug", "Accepted for compatibility: there is no library with logs of its own")
+                .constant("flux prints the logs of its registry library with it"),
             switch("reproducible", "The same content gives the same digest"),
             IGNORE,
             LINKS,

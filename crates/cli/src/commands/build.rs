@@ -27,7 +27,8 @@ const SHARED: &[Flag] = &[
     switch("strict-substitute", "Fail when a variable without default is not set"),
     switch("recursive", "Also the Kustomizations that are delivered").short('r'),
     list("local-sources", "Folders of sources, kind/namespace/name=path"),
-    switch("in-memory-build", "Accepted for compatibility: folders are never written to"),
+    switch("in-memory-build", "Accepted for compatibility: folders are never written to")
+        .constant("every build is done in memory"),
 ];
 
 pub(crate) fn build_node() -> Node {
@@ -178,7 +179,10 @@ async fn diff(call: &Call) -> Outcome {
         let cluster = Cluster::connect(call).await?;
         compare(&builder(call, Some(cluster), Path::new(path))?, 0).await
     };
-    let report = found.await.map_err(|error| failed(format!("{error:#}")))?;
+    let progress = call.on("progress-bar").then(|| say::Progress::start("Kustomization diffing..."));
+    let report = found.await;
+    drop(progress);
+    let report = report.map_err(|error| failed(format!("{error:#}")))?;
     say::data(&report.text);
     if report.changed {
         let message = "identified at least one change, exiting with non-zero exit code".to_owned();

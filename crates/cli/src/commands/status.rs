@@ -28,9 +28,11 @@ pub(crate) fn check_node() -> Node {
     .plain(Plain::None)
     .flags(&[
         switch("pre", "Only what an installation needs"),
-        list("components", "Controllers to expect")
-            .or("source-controller,kustomize-controller,helm-controller,notification-controller"),
-        list("components-extra", "Further controllers to expect"),
+        list("components", "Accepted for compatibility: every controller that is found is checked")
+            .or("source-controller,kustomize-controller,helm-controller,notification-controller")
+            .constant("flux checks every controller it finds, whatever the flag says"),
+        list("components-extra", "Accepted for compatibility: every controller that is found is checked")
+            .constant("flux checks every controller it finds, whatever the flag says"),
         duration("poll-interval", "5s", "How often to look while waiting"),
     ])
     .example("Before an installation", "check --pre")
@@ -173,7 +175,8 @@ async fn check_controllers(call: &Call, cluster: &Cluster, beside: bool) -> bool
     for deployment in &found {
         // Each has the whole time: one that never gets ready must not count against the others.
         let limit = call.duration("timeout").to_std().unwrap_or_default();
-        good &= wait_for(&cluster.within(limit), deployment).await;
+        let every = call.duration("poll-interval").to_std().unwrap_or_default();
+        good &= wait_for(&cluster.within(limit).polling(every), deployment).await;
         for container in containers(deployment) {
             say::action(text_at(container, "/image"));
         }

@@ -33,7 +33,7 @@ mod remember;
 mod sight;
 mod wait;
 
-pub use apply::{Applied, Applier, ApplyFailure, Force, Options, Owner, Prepared};
+pub use apply::{Applied, Applier, ApplyFailure, DroppedMetadata, Force, Options, Owner, Prepared};
 pub use changes::{Action, Change, ChangeSet};
 pub use cluster::{Cluster, Delete, Observer, Propagation};
 pub use drift::has_drifted;
@@ -43,7 +43,9 @@ pub use ignore::{IgnoreError, IgnoreRules};
 pub use inventory::Inventory;
 pub use managers::{FieldManager, Operation, take_over};
 pub use mask::{Masked, mask_secret};
-pub use metadata::{annotation, annotations, any_in_metadata, label, labels, merge_metadata};
+pub use metadata::{
+    annotation, annotations, any_in_metadata, drop_invalid_metadata, label, labels, merge_metadata,
+};
 pub use normalize::normalize;
 pub use object::{ObjectId, ObjectRef};
 pub use order::{Stage, compare, is_custom_resource_definition, sort, stage};

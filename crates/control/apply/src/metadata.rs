@@ -45,6 +45,25 @@ pub fn any_in_metadata(object: &Value, wanted: &[(String, String)]) -> bool {
     })
 }
 
+/// Removes `metadata.labels` and `metadata.annotations` where they are not maps of strings, and returns the names of the removed
+/// fields. Flux reads such a map as if it were absent, so all of its entries are lost, the valid ones too.
+pub fn drop_invalid_metadata(object: &mut Value) -> Vec<&'static str> {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return Vec::new() };
+    let mut dropped = Vec::new();
+    for field in ["labels", "annotations"] {
+        let valid = match metadata.get(field) {
+            None | Some(Value::Null) => true,
+            Some(Value::Object(map)) => map.values().all(Value::is_string),
+            Some(_) => false,
+        };
+        if !valid {
+            metadata.remove(field);
+            dropped.push(field);
+        }
+    }
+    dropped
+}
+
 /// Sets labels and annotations; what is given wins.
 pub fn merge_metadata(
     object: &mut Value,
@@ -89,6 +108,23 @@ mod tests {
         assert!(any_in_metadata(&json!({"metadata": {"annotations": {"x/ssa": "IGNORE"}}}), &wanted));
         assert!(!any_in_metadata(&json!({"metadata": {"annotations": {"x/ssa": "merge"}}}), &wanted));
         assert!(!any_in_metadata(&json!(null), &wanted));
+    }
+
+    #[test]
+    fn maps_with_values_that_are_no_strings_are_dropped_whole() {
+        let mut object =
+            json!({"metadata": {"name": "a", "labels": {"l": 1, "m": "x"}, "annotations": {"a": "b"}}});
+        assert_eq!(drop_invalid_metadata(&mut object), ["labels"]);
+        assert_eq!(object, json!({"metadata": {"name": "a", "annotations": {"a": "b"}}}));
+        for invalid in [json!({"a": null}), json!({"a": true}), json!({"a": {}}), json!([]), json!("x")] {
+            let mut object = json!({"metadata": {"annotations": invalid}});
+            assert_eq!(drop_invalid_metadata(&mut object), ["annotations"], "{invalid}");
+        }
+        for valid in [json!(null), json!({}), json!({"a": ""})] {
+            let mut object = json!({"metadata": {"labels": valid}});
+            assert!(drop_invalid_metadata(&mut object).is_empty(), "{valid}");
+        }
+        assert!(drop_invalid_metadata(&mut json!("x")).is_empty());
     }
 
     #[test]

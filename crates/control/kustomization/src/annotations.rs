@@ -1,6 +1,6 @@
 //! Labels and annotations by which an object asks to be treated differently, and values of them that mean nothing.
 
-use fl_apply::{ObjectRef, annotation, label};
+use fl_apply::{DroppedMetadata, ObjectRef, annotation, label};
 use serde_json::Value;
 
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
@@ -31,11 +31,22 @@ pub(crate) fn ignored<'a>(objects: impl Iterator<Item = &'a Value>) -> Option<St
             }
         }
     }
-    let more = found.len().saturating_sub(SHOWN);
-    found.truncate(SHOWN);
+    summarize("ignored what no label or annotation may say:", found)
+}
+
+/// The message about labels and annotations that were not applied; none when all were.
+pub(crate) fn dropped(all: &[DroppedMetadata]) -> Option<String> {
+    // Values are not shown: a variable may have put a secret there.
+    let lines = all.iter().map(|d| format!("{}: metadata.{}", d.target, d.field)).collect();
+    summarize("not applied, because at least one value is not a string (put it in quotes):", lines)
+}
+
+/// A heading and the first lines below it; none without lines.
+fn summarize(heading: &str, mut lines: Vec<String>) -> Option<String> {
+    let more = lines.len().saturating_sub(SHOWN);
+    lines.truncate(SHOWN);
     let rest = if more == 0 { String::new() } else { format!("\nand {more} more") };
-    (!found.is_empty())
-        .then(|| format!("ignored what no label or annotation may say:\n{}{rest}", found.join("\n")))
+    (!lines.is_empty()).then(|| format!("{heading}\n{}{rest}", lines.join("\n")))
 }
 
 #[cfg(test)]

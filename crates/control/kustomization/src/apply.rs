@@ -134,6 +134,7 @@ impl KustomizationController {
             let applier = self.applier(pass, plan, target);
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
+            self.warn_of_dropped_metadata(pass, built, &prepared);
             self.write_ahead(pass, &old, applier.inventory_names(&prepared).await).await?;
             // The deadline of the whole apply: a server that is slow at every request must not hold the pass for longer.
             let deadline = Instant::now() + plan.timeout;
@@ -186,10 +187,24 @@ impl KustomizationController {
         })
     }
 
+    /// Emits one Warning event per build for labels and annotations that are not applied because a value is no string.
+    fn warn_of_dropped_metadata(
+        &self,
+        pass: &Pass<Kustomization>,
+        built: &Built,
+        prepared: &fl_apply::Prepared,
+    ) {
+        if is_known_build(&pass.object, built) {
+            return;
+        }
+        if let Some(text) = annotations::dropped(prepared.dropped_metadata()) {
+            pass.event(EventKind::Warning, "MetadataDropped", &text);
+        }
+    }
+
     /// Says once per build which labels and annotations mean nothing.
     fn tell_ignored(&self, pass: &Pass<Kustomization>, built: &Built, prepared: &fl_apply::Prepared) {
-        let history = pass.object.status.as_ref().and_then(|s| s.history.as_deref()).unwrap_or_default();
-        if history.iter().any(|known| known.digest == built.digest) {
+        if is_known_build(&pass.object, built) {
             return;
         }
         if let Some(text) = annotations::ignored(prepared.objects()) {
@@ -390,6 +405,12 @@ pub(crate) fn inventory(object: &Kustomization) -> Result<Inventory, String> {
         Some(stored) => Inventory::read(stored),
         None => Ok(Inventory::default()),
     }
+}
+
+/// Whether the history has an attempt to apply the same build.
+fn is_known_build(object: &Kustomization, built: &Built) -> bool {
+    let history = object.status.as_ref().and_then(|s| s.history.as_deref()).unwrap_or_default();
+    history.iter().any(|known| known.digest == built.digest)
 }
 
 fn prepare(applier: &Applier, object: &Kustomization, built: &Built) -> Result<fl_apply::Prepared, Failure> {

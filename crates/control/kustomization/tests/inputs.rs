@@ -144,6 +144,45 @@ fn annotations_that_mean_nothing_are_ignored_with_one_event() {
     });
 }
 
+/// A label whose value is no string: Flux reads the whole map as absent and applies the object without it. So do we, and one
+/// Warning event names the object.
+#[test]
+fn labels_that_are_no_strings_are_dropped_with_one_event() {
+    run(async {
+        let with =
+            |name: &str, line: &str| map(name, "1").replace("\ndata:\n", &format!("\n  {line}\ndata:\n"));
+        let files = [
+            ("a.yaml", with("a", "labels: {l: 1, m: x}")),
+            ("b.yaml", with("b", "labels: {l: \"1\"}")),
+            ("c.yaml", with("c", "labels: {l: \"${number}\", m: x}")),
+            ("d.yaml", with("d", "annotations: {n: \"${number}\"}")),
+        ];
+        let world = world(48, &files).await;
+        let spec = json!({"interval": "10m", "prune": true, "postBuild": {"substitute": {"number": "7"}},
+            "sourceRef": {"kind": "GitRepository", "name": "app"}});
+        world.source("Kustomization", "app", spec).await;
+        world.ready("Kustomization", "app").await;
+        let get = async |name: &str| world.get("ConfigMap", name).await.expect("applied")["metadata"].clone();
+        for name in ["a", "c"] {
+            let labels = get(name).await["labels"].clone();
+            assert!(labels["l"].is_null() && labels["m"].is_null(), "{labels}");
+            assert_eq!(labels["kustomize.toolkit.fluxcd.io/name"], "app", "{labels}");
+        }
+        assert_eq!(get("b").await["labels"]["l"], "1");
+        assert!(get("d").await["annotations"]["n"].is_null());
+        world.request("Kustomization", "app", "again").await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let events = world.events().await;
+        let told: Vec<_> = events.iter().filter(|e| e.starts_with("MetadataDropped: ")).collect();
+        assert_eq!(told.len(), 1, "{events:#?}");
+        for (name, field) in [("a", "labels"), ("c", "labels"), ("d", "annotations")] {
+            let line = format!("ConfigMap/{NAMESPACE}/{name}: metadata.{field}");
+            assert!(told[0].contains(&line), "{}", told[0]);
+        }
+        assert!(!told[0].contains("/b: "), "{}", told[0]);
+    });
+}
+
 /// J02: requests for a pass are any text; whatever it is, it is handled once and nothing breaks.
 #[test]
 fn requests_may_be_any_text() {

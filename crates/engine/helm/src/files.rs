@@ -42,18 +42,34 @@ pub trait Files {
 #[derive(Debug, Clone)]
 pub struct DiskFiles {
     root: PathBuf,
+    links: Links,
+}
+
+/// Which symbolic links may lead out of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// None.
+    Inside,
+    /// Those in `charts/` that lead to another chart, as people link a library beside several charts. What is inside of the
+    /// other chart must not lead out of that one.
+    Subcharts,
 }
 
 impl DiskFiles {
-    /// Opens a directory.
+    /// Opens a directory; no link may lead out of it.
     pub fn open(root: &Path) -> io::Result<Self> {
-        Ok(Self { root: root.canonicalize()? })
+        Self::with_links(root, Links::Inside)
     }
 
-    /// The real place of a path, which must be inside the root.
+    /// Opens a directory.
+    pub fn with_links(root: &Path, links: Links) -> io::Result<Self> {
+        Ok(Self { root: root.canonicalize()?, links })
+    }
+
+    /// The real place of a path, which must be inside the root or inside a subchart that may be linked.
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         let real = self.root.join(path).canonicalize()?;
-        if real.starts_with(&self.root) {
+        if real.starts_with(&self.root) || self.is_in_linked_subchart(path, &real) {
             return Ok(real);
         }
         let shown = self.shown(path);
@@ -62,6 +78,25 @@ impl DiskFiles {
             format!("{shown} is a link to {} outside the chart", real.display()),
         ))
     }
+}
+
+impl DiskFiles {
+    fn is_in_linked_subchart(&self, path: &str, real: &Path) -> bool {
+        let steps: Vec<&str> = path.split('/').collect();
+        self.links == Links::Subcharts
+            && steps
+                .chunks_exact(2)
+                .take_while(|pair| pair[0] == "charts")
+                .enumerate()
+                .map(|(depth, _)| self.root.join(steps[..2 * (depth + 1)].join("/")))
+                .filter_map(|subchart| subchart.canonicalize().ok())
+                .any(|subchart| real.starts_with(&subchart) && is_chart(&subchart))
+    }
+}
+
+/// Whether a path looks like a chart: a directory with a `Chart.yaml`, or an archive.
+fn is_chart(path: &Path) -> bool {
+    path.join("Chart.yaml").is_file() || (path.is_file() && path.extension().is_some_and(|e| e == "tgz"))
 }
 
 impl Files for DiskFiles {

@@ -26,7 +26,7 @@ pub use chart::{
     Pattern, Source,
 };
 pub use error::{Error, LoadError};
-pub use files::{DiskFiles, Entry, Files, Kind, MemoryFiles};
+pub use files::{DiskFiles, Entry, Files, Kind, Links, MemoryFiles};
 pub use index::{IndexError, ListedVersion, RepositoryIndex, find_versions};
 pub use package::{
     PackageError, archive_metadata, chart_metadata, merge_values, metadata_json, package, values_from_yaml,

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, Value, on_deep_stack};
 use fl_helm::{
-    ArchiveLimits, Capabilities, CompiledChart, DiskFiles, Loader, MemoryFiles, Overrides, Release,
+    ArchiveLimits, Capabilities, CompiledChart, DiskFiles, Links, Loader, MemoryFiles, Overrides, Release,
     ReleaseOptions, RenderOptions, SetKind,
 };
 
@@ -175,6 +175,52 @@ fn d02_links_out_of_the_chart_are_refused() {
     // A loop of folders ends.
     std::os::unix::fs::symlink(".", chart.join("templates/again")).expect("a link");
     assert!(Loader::new().directory(&DiskFiles::open(&chart).expect("the folder")).is_err());
+}
+
+/// `helm template` follows a link in `charts/` to a chart beside this one, and says so; the controllers do not.
+#[cfg(unix)]
+#[test]
+fn subcharts_may_be_linked_where_the_caller_allows_it() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |path: &str| folder.path().join(path);
+    for (path, text) in [
+        ("chart/Chart.yaml", CHART),
+        ("chart/charts/_README.md", "x"),
+        ("library/Chart.yaml", "apiVersion: v2\nname: library\nversion: 1.0.0\n"),
+        ("library/templates/a.yaml", "a: 1"),
+        ("deeper/Chart.yaml", "apiVersion: v2\nname: deeper\nversion: 1.0.0\n"),
+        ("other/secret", "a: 1"),
+    ] {
+        std::fs::create_dir_all(place(path).parent().expect("a parent")).expect("folders");
+        std::fs::write(place(path), text).expect("a file");
+    }
+    let load = |links: Links| {
+        let mut loader = Loader::new();
+        let chart = loader.directory(&DiskFiles::with_links(&place("chart"), links).expect("the folder"));
+        chart.map(|chart| (chart, loader.notices().to_vec()))
+    };
+    std::fs::create_dir_all(place("library/charts")).expect("a folder");
+    symlink("../../deeper", place("library/charts/deeper")).expect("a link");
+    symlink("../../library", place("chart/charts/library")).expect("a link");
+    assert!(load(Links::Inside).is_err());
+    let (chart, notices) = load(Links::Subcharts).expect("a chart");
+    assert_eq!(chart.dependencies.len(), 1);
+    assert_eq!(chart.dependencies[0].dependencies.len(), 1);
+    let notice = notices.iter().find(|n| n.contains("charts/library resolves to")).expect("a notice");
+    assert!(notice.starts_with("found symbolic link in path: "), "{notice}");
+    // What lies in the other chart must not lead out of that one, and only charts are followed.
+    symlink(place("other/secret"), place("library/values.yaml")).expect("a link");
+    assert!(load(Links::Subcharts).is_err());
+    std::fs::remove_file(place("library/values.yaml")).expect("the link");
+    load(Links::Subcharts).expect("whole again");
+    for (link, target) in
+        [("chart/charts/other", "../../other"), ("chart/charts/x.yaml", "../../other/secret")]
+    {
+        symlink(target, place(link)).expect("a link");
+        assert!(load(Links::Subcharts).is_err(), "{link}");
+        std::fs::remove_file(place(link)).expect("the link");
+    }
 }
 
 #[test]

@@ -83,6 +83,13 @@ impl Component {
         }
     }
 
+    /// Whether this release has its controller. Of the others only the definitions, the account and its rights are installed, so
+    /// that objects can be delivered and bindings find the account; nothing runs or listens for them.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        matches!(self, Component::Source | Component::Kustomize | Component::Helm)
+    }
+
     /// The CRDs it works on.
     #[must_use]
     pub fn crds(self) -> CrdSet {

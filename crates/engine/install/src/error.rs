@@ -15,6 +15,9 @@ pub enum Error {
     /// An empty list of components.
     #[error("no components are chosen, name at least one")]
     NoComponents,
+    /// Only components without a controller in this release.
+    #[error("none of the chosen components ({0}) has a controller in this release")]
+    NothingRuns(String),
     /// A value that Kubernetes would refuse.
     #[error("{field} {value:?} is not valid")]
     Invalid {

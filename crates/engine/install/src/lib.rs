@@ -19,4 +19,4 @@ mod workload;
 pub use component::Component;
 pub use error::Error;
 pub use options::{Layout, LogLevel, NetworkPolicy, Options, Watch};
-pub use render::{crds, labelled_crds, manifests, to_yaml};
+pub use render::{accounts, crds, labelled_crds, manifests, to_yaml};

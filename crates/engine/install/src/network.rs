@@ -15,7 +15,8 @@ fn policy(options: &Options, name: &str, spec: &Value) -> Value {
     })
 }
 
-/// Flux's three policies: pods of the namespace talk to each other and out, anybody may scrape metrics and call hooks.
+/// Flux's policies: pods of the namespace talk to each other and out, anybody may scrape metrics, and call hooks where something
+/// receives them.
 pub(crate) fn policies(options: &Options) -> Vec<Value> {
     let from_anywhere = |port: u16| json!([{"from": [{"namespaceSelector": {}}], "ports": [{"port": port, "protocol": "TCP"}]}]);
     let mut policies = vec![
@@ -35,7 +36,7 @@ pub(crate) fn policies(options: &Options) -> Vec<Value> {
             &json!({"podSelector": {}, "policyTypes": ["Ingress"], "ingress": from_anywhere(8080)}),
         ),
     ];
-    if options.has(Component::Notification) {
+    if options.runs(Component::Notification) {
         let app = match options.layout {
             Layout::Single => ENGINE,
             Layout::Split => Component::Notification.name(),

@@ -100,6 +100,20 @@ impl Options {
         }
     }
 
+    /// The components whose controllers this release has.
+    pub fn running(&self) -> impl Iterator<Item = Component> {
+        self.components.iter().copied().filter(|c| c.is_available())
+    }
+
+    /// The components that are chosen and have no controller in this release.
+    pub fn absent(&self) -> impl Iterator<Item = Component> {
+        self.components.iter().copied().filter(|c| !c.is_available())
+    }
+
+    pub(crate) fn runs(&self, component: Component) -> bool {
+        self.running().any(|c| c == component)
+    }
+
     pub(crate) fn has(&self, component: Component) -> bool {
         self.components.contains(&component)
     }
@@ -108,6 +122,10 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.components.is_empty() {
             return Err(Error::NoComponents);
+        }
+        if self.running().next().is_none() {
+            let names = self.components.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ");
+            return Err(Error::NothingRuns(names));
         }
         let invalid = |field: &'static str, value: &str| {
             let value = value.to_owned();

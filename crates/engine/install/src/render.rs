@@ -32,6 +32,14 @@ pub fn labelled_crds(options: &Options) -> Vec<Value> {
     all
 }
 
+/// The service accounts of an installation with their roles and bindings.
+#[must_use]
+pub fn accounts(options: &Options) -> Vec<Value> {
+    let mut objects = rbac::service_accounts(options);
+    objects.extend(rbac::roles(options));
+    objects
+}
+
 /// Everything an installation needs, in the order it should be applied.
 ///
 /// # Errors
@@ -53,8 +61,7 @@ pub fn manifests(options: &Options) -> Result<Vec<Value>, Error> {
         objects.extend(network::policies(options));
     }
     objects.extend(labelled_crds(options));
-    objects.extend(rbac::service_accounts(options));
-    objects.extend(rbac::roles(options));
+    objects.extend(accounts(options));
     objects.extend(workload::services(options));
     objects.extend(workload::deployments(options));
     Ok(objects)

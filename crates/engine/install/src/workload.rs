@@ -37,10 +37,10 @@ impl Workload<'_> {
 fn workloads(options: &Options) -> Vec<Workload<'static>> {
     match options.layout {
         Layout::Single => {
-            vec![Workload { name: ENGINE, components: options.components.iter().copied().collect() }]
+            vec![Workload { name: ENGINE, components: options.running().collect() }]
         }
         Layout::Split => {
-            options.components.iter().map(|c| Workload { name: c.name(), components: vec![*c] }).collect()
+            options.running().map(|c| Workload { name: c.name(), components: vec![c] }).collect()
         }
     }
 }
@@ -53,7 +53,7 @@ fn service_host(options: &Options, service: &str) -> String {
 fn args(options: &Options, workload: &Workload<'_>) -> Vec<String> {
     let names = workload.components.iter().map(|c| c.name()).collect::<Vec<_>>().join(",");
     let mut args = vec!["run".to_owned(), format!("--components={names}")];
-    if options.has(Component::Notification) && !workload.has(Component::Notification) {
+    if options.runs(Component::Notification) && !workload.has(Component::Notification) {
         args.push(format!("--events-addr=http://{}/", service_host(options, Component::Notification.name())));
     }
     args.push(format!("--watch-all-namespaces={}", options.watch == Watch::AllNamespaces));
@@ -196,12 +196,12 @@ pub(crate) fn services(options: &Options) -> Vec<Value> {
         control_plane(&mut service);
         services.push(service);
     };
-    for component in &options.components {
+    for component in options.running() {
         match component {
-            Component::Source | Component::SourceWatcher => service(component.name(), *component, "http"),
+            Component::Source | Component::SourceWatcher => service(component.name(), component, "http"),
             Component::Notification => {
-                service(component.name(), *component, "http-events");
-                service("webhook-receiver", *component, "http-webhook");
+                service(component.name(), component, "http-events");
+                service("webhook-receiver", component, "http-webhook");
             }
             _ => {}
         }

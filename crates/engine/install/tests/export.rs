@@ -40,7 +40,6 @@ fn one_process_behind_fluxs_names() {
             "ResourceQuota/critical-pods-flux-system",
             "NetworkPolicy/allow-egress",
             "NetworkPolicy/allow-scraping",
-            "NetworkPolicy/allow-webhooks",
             "ServiceAccount/fluorite",
             "ServiceAccount/source-controller",
             "ServiceAccount/kustomize-controller",
@@ -52,15 +51,11 @@ fn one_process_behind_fluxs_names() {
             "ClusterRoleBinding/cluster-reconciler-flux-system",
             "ClusterRoleBinding/crd-controller-flux-system",
             "Service/source-controller",
-            "Service/notification-controller",
-            "Service/webhook-receiver",
             "Deployment/fluorite",
         ]
     );
     let pod = &find(&objects, "Deployment", "fluorite")["spec"]["template"];
-    for (service, port) in
-        [("source-controller", 9090), ("notification-controller", 9091), ("webhook-receiver", 9292)]
-    {
+    for (service, port) in [("source-controller", 9090)] {
         let spec = &find(&objects, "Service", service)["spec"];
         assert_eq!(spec["selector"]["app"], pod["metadata"]["labels"]["app"], "{service} selects the pod");
         assert_eq!(spec["ports"][0]["port"], 80);
@@ -69,18 +64,50 @@ fn one_process_behind_fluxs_names() {
         let named = ports.iter().find(|p| p["name"] == *target).expect("the port exists");
         assert_eq!(named["containerPort"], port, "{service}");
     }
-    let policy = find(&objects, "NetworkPolicy", "allow-webhooks");
-    assert_eq!(policy["spec"]["podSelector"]["matchLabels"]["app"], pod["metadata"]["labels"]["app"]);
+}
+
+/// Nothing is started or pointed at that this release does not have: no Deployment that exits, no Service without a listener.
+#[test]
+fn components_without_a_controller_are_not_run() {
+    for layout in [Layout::Single, Layout::Split] {
+        let mut options = options();
+        options.layout = layout;
+        options.components = BTreeSet::from(Component::ALL);
+        let objects = build(&options);
+        let names = index(&objects);
+        for absent in options.absent() {
+            assert!(!names.contains(&format!("Deployment/{absent}")), "{absent}");
+            assert!(!names.contains(&format!("Service/{absent}")), "{absent}");
+            // Objects can be delivered, and tenants' bindings find the account.
+            assert!(names.contains(&format!("ServiceAccount/{absent}")), "{absent}");
+        }
+        assert!(!names.contains(&"Service/webhook-receiver".to_owned()));
+        assert!(!names.contains(&"NetworkPolicy/allow-webhooks".to_owned()));
+        for deployment in objects.iter().filter(|o| o["kind"] == "Deployment") {
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            let text = container["args"].to_string();
+            assert!(!text.contains("notification") && !text.contains("events-addr"), "{text}");
+            assert!(!container["ports"].to_string().contains("webhook"), "{container}");
+        }
+        let crds = objects.iter().filter(|o| o["kind"] == "CustomResourceDefinition").count();
+        assert_eq!(crds, 36);
+    }
+    let mut options = options();
+    options.components = BTreeSet::from([Component::Notification]);
+    let refused = manifests(&options).expect_err("nothing would run").to_string();
+    assert_eq!(
+        refused,
+        "none of the chosen components (notification-controller) has a controller in this release"
+    );
 }
 
 #[test]
 fn one_deployment_per_component() {
     let mut options = options();
     options.layout = Layout::Split;
-    options.components.insert(Component::SourceWatcher);
     let objects = build(&options);
     let index = index(&objects);
-    for component in &options.components {
+    for component in options.running() {
         assert!(index.contains(&format!("Deployment/{component}")), "{component}");
         let pod = &find(&objects, "Deployment", component.name())["spec"]["template"]["spec"];
         assert_eq!(pod["serviceAccountName"], component.name());
@@ -93,15 +120,15 @@ fn one_deployment_per_component() {
         [
             Value::from("run"),
             Value::from("--components=kustomize-controller"),
-            Value::from("--events-addr=http://notification-controller.flux-system.svc.cluster.local./"),
+            Value::from("--watch-all-namespaces=true"),
         ]
     );
-    let watcher =
-        &find(&objects, "Deployment", "source-watcher")["spec"]["template"]["spec"]["containers"][0];
+    let source =
+        &find(&objects, "Deployment", "source-controller")["spec"]["template"]["spec"]["containers"][0];
     assert!(
-        watcher["args"]
+        source["args"]
             .to_string()
-            .contains("--storage-adv-addr=source-watcher.flux-system.svc.cluster.local.")
+            .contains("--storage-adv-addr=source-controller.flux-system.svc.cluster.local.")
     );
 }
 

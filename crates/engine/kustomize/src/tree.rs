@@ -136,9 +136,29 @@ pub(crate) fn normalise_pairs(node: &mut Node, field: &str) {
     set_metadata_pairs(node, field, pairs);
 }
 
-/// Rewrites a tree as it comes back from JSON: plain types only, numbers as floating point ones.
+/// Rewrites a tree as it comes back from JSON: plain types only, numbers as floating point ones. On its way there kustomize
+/// writes the tree as YAML and reads it again, which does not keep everything that stands in a folded block or in brackets.
 pub(crate) fn through_json(node: &mut Node) -> Result<(), String> {
+    through_text(node, false);
     rewrite(node, Dialect::V3)
+}
+
+fn through_text(node: &mut Node, in_brackets: bool) {
+    let in_brackets = in_brackets || node.style == Style::Flow;
+    match &mut node.value {
+        Value::Map(map) => map.iter_mut().for_each(|entry| through_text(&mut entry.value, in_brackets)),
+        Value::Seq(items) => items.iter_mut().for_each(|item| through_text(item, in_brackets)),
+        Value::Scalar(content) => {
+            let new = match (in_brackets, node.style) {
+                // Nothing at all is written as an empty string there.
+                (true, _) if content.is_empty() => Node::string(""),
+                (false, Style::Folded) => Node::string(fl_yaml::refolded(content)),
+                _ => return,
+            };
+            let old = std::mem::replace(node, new);
+            node.set_position_of(&old);
+        }
+    }
 }
 
 /// As [`through_json`], reading scalars by the rules of `dialect`.

@@ -39,7 +39,7 @@ mod scanner;
 mod sort;
 mod timestamp;
 
-pub use emit::{to_sigs_yaml, to_sigs_yaml_in_order, write_sigs_yaml, write_v3_yaml};
+pub use emit::{refolded, to_sigs_yaml, to_sigs_yaml_in_order, write_sigs_yaml, write_v3_yaml};
 pub use error::{Error, Stage};
 pub use json::{JsonStyle, from_json, to_json, write_json};
 pub use map::{Entry, Map};

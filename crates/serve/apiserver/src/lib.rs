@@ -61,6 +61,7 @@ mod yaml;
 pub use answer::Body;
 pub use auth::User;
 pub use auth::token::{generate_signing_key, random_token};
+pub use crd::ProvisionalKind;
 pub use path::{Query, ResourcePath, Route, route};
 pub use registry::Registry;
 pub use selector::{FieldSelector, LabelSelector};

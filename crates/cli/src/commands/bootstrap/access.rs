@@ -43,9 +43,10 @@ pub(super) async fn access(call: &Call, url: &url::Url) -> anyhow::Result<Access
             std::fs::write(&hosts_file, format!("{hosts}\n"))?;
             write_private(&key_file, &key.private)?;
             let command = format!(
-                "ssh -i '{}' -o IdentitiesOnly=yes -o UserKnownHostsFile='{}' -o StrictHostKeyChecking=yes",
+                "ssh -i '{}' -o IdentitiesOnly=yes -o UserKnownHostsFile='{}' -o StrictHostKeyChecking=yes{}",
                 key_file.display(),
-                hosts_file.display()
+                hosts_file.display(),
+                host_key_algorithms(call.list("ssh-hostkey-algos"))?
             );
             let secret = Content::default()
                 .file("identity", &key.private)
@@ -131,4 +132,29 @@ fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
         .mode(0o600)
         .open(path)?
         .write_all(content.as_bytes())
+}
+
+/// The option of `ssh` for the host key algorithms to accept. The command is read by a shell, so names must be names.
+fn host_key_algorithms(names: &[String]) -> anyhow::Result<String> {
+    let is_name = |name: &String| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-.@_".contains(c))
+    };
+    if let Some(name) = names.iter().find(|name| !is_name(name)) {
+        bail!("{name:?} of --ssh-hostkey-algos is no algorithm of host keys");
+    }
+    Ok(if names.is_empty() { String::new() } else { format!(" -o HostKeyAlgorithms={}", names.join(",")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_key_algorithms_are_given_to_ssh() {
+        let names = |list: &[&str]| list.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let option = host_key_algorithms(&names(&["ssh-ed25519", "rsa-sha2-512"])).expect("names");
+        assert_eq!(option, " -o HostKeyAlgorithms=ssh-ed25519,rsa-sha2-512");
+        assert_eq!(host_key_algorithms(&[]).expect("none"), "");
+        assert!(host_key_algorithms(&names(&["x; rm"])).is_err());
+    }
 }

@@ -18,11 +18,8 @@ pub(super) struct Clone {
 
 impl Clone {
     /// # Errors
-    /// No temporary folder, or a way to sign that is not there.
+    /// No temporary folder.
     pub(super) fn new(call: &Call, url: &str, environment: Vec<(String, String)>) -> anyhow::Result<Clone> {
-        if !call.text("gpg-key-ring").is_empty() {
-            bail!("commits cannot be signed with GPG keys here; use --ssh-signing-key-file");
-        }
         Ok(Clone {
             folder: tempfile::tempdir()?,
             branch: call.text("branch").to_owned(),

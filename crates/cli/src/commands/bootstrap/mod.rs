@@ -28,6 +28,10 @@ use self::gitlab::Gitlab;
 use self::hosted::Place;
 use self::steps::Delivery;
 
+const NO_GPG: &str = "commits cannot be signed with GPG keys here; use --ssh-signing-key-file";
+const NO_PASSPHRASE: &str =
+    "commits are signed by the program git, which asks for no passphrase here; give a key without one";
+
 const SHARED: &[Flag] = &[
     text("branch", "Branch").or("main"),
     switch("recurse-submodules", "Fetch submodules too"),
@@ -37,19 +41,21 @@ const SHARED: &[Flag] = &[
     checked("ssh-key-algorithm", key_algorithm, "Algorithm of a new SSH key: rsa, ecdsa or ed25519")
         .or("ecdsa"),
     checked("ssh-rsa-bits", rsa_bits, "Size of a new RSA key").or("2048"),
-    list("ssh-hostkey-algos", "Algorithms of host keys to accept"),
+    list("ssh-hostkey-algos", "Algorithms of host keys to accept, in order of preference"),
     checked("ssh-ecdsa-curve", ecdsa_curve, "Curve of a new ECDSA key: p256, p384 or p521").or("p384"),
     text("ssh-hostname", "Host for SSH when it differs"),
     text("ca-file", "Certificate authority of the server"),
     text("private-key-file", "SSH key to use"),
     text("author-name", "Author of commits").or("Flux"),
     text("author-email", "Address of the author"),
-    text("gpg-key-ring", "GPG key ring to sign commits with"),
-    text("gpg-passphrase", "Passphrase of the GPG key"),
-    text("gpg-key-id", "GPG key to choose"),
+    text("gpg-key-ring", "Refused: commits are signed with SSH keys only").refused(NO_GPG),
+    text("gpg-passphrase", "Refused: commits are signed with SSH keys only").refused(NO_GPG),
+    text("gpg-key-id", "Refused: commits are signed with SSH keys only").refused(NO_GPG),
     text("ssh-signing-key-file", "SSH key to sign commits with"),
-    text("ssh-signing-password", "Passphrase of that key"),
-    text("ssh-signing-passphrase", "The same").hidden(),
+    text("ssh-signing-password", "Refused: the key must not have a passphrase").refused(NO_PASSPHRASE),
+    text("ssh-signing-passphrase", "Refused: the key must not have a passphrase")
+        .hidden()
+        .refused(NO_PASSPHRASE),
     switch("ssh-signing-reuse-private-key", "Sign commits with the key of --private-key-file"),
     text("commit-message-appendix", "Text below commit messages, e.g. [ci skip]"),
 ];

@@ -28,9 +28,11 @@ pub(super) fn kustomization_node() -> Node {
             switch("wait", "Wait until everything that was applied is healthy"),
             list("health-check", "Workloads to wait for, kind/name.namespace"),
             duration("health-check-timeout", "2m0s", "How long to wait for health"),
-            text("validation", "Not used any more").deprecated(
-                "this arg is no longer used, all resources are validated using server-side apply dry-run",
-            ),
+            text("validation", "Not used any more")
+                .deprecated(
+                    "this arg is no longer used, all resources are validated using server-side apply dry-run",
+                )
+                .constant("flux only prints the notice"),
             list("depends-on", "Kustomizations that must be ready before, name or namespace/name"),
             text("service-account", "Service account to act as"),
             checked("decryption-provider", decryption_provider, "How secrets are encrypted: sops"),

@@ -18,7 +18,7 @@ use crate::order::{self, rank};
 use crate::wait::{WaitOptions, Waiter};
 use crate::{
     Action, Change, ChangeSet, Cluster, Error, Fingerprint, HealthRules, Inventory, LiveVersions, ObjectRef,
-    Remembered, Sight, Stage, Write, mask_secret, merge_metadata, normalize,
+    Remembered, Sight, Stage, Write, drop_invalid_metadata, mask_secret, merge_metadata, normalize,
 };
 use plan::{Planned, Verdict};
 
@@ -59,6 +59,16 @@ impl std::fmt::Debug for Applier {
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
     objects: Vec<Item>,
+    dropped: Vec<DroppedMetadata>,
+}
+
+/// Labels or annotations of an object that are not applied because a value among them is no string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedMetadata {
+    /// The object.
+    pub target: ObjectRef,
+    /// `labels` or `annotations`.
+    pub field: &'static str,
 }
 
 #[derive(Clone, Debug)]
@@ -142,6 +152,12 @@ impl Prepared {
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
+
+    /// Labels and annotations that were left out because a value among them is no string.
+    #[must_use]
+    pub fn dropped_metadata(&self) -> &[DroppedMetadata] {
+        &self.dropped
+    }
 }
 
 impl Applied {
@@ -177,16 +193,19 @@ impl Applier {
     ) -> Result<Prepared, Error> {
         let owner_labels = self.owner.labels();
         let mut items = Vec::with_capacity(objects.len());
+        let mut dropped = Vec::new();
         for mut object in objects {
+            let fields = drop_invalid_metadata(&mut object);
             merge_metadata(&mut object, &owner_labels, &BTreeMap::new());
             normalize(&mut object);
             merge_metadata(&mut object, labels, annotations);
             let target = ObjectRef::of(&object)?;
+            dropped.extend(fields.into_iter().map(|field| DroppedMetadata { target: target.clone(), field }));
             let stage = order::stage(&target, &self.options.custom_stages);
             items.push(Item { target, object, stage, text: OnceLock::new() });
         }
         items.sort_by(|a, b| a.stage.cmp(&b.stage).then_with(|| order::compare(&a.target.id, &b.target.id)));
-        Ok(Prepared { objects: items })
+        Ok(Prepared { objects: items, dropped })
     }
 
     /// Applies stage by stage. Within a stage every changed object passes a server-side dry-run first, and nothing is written unless

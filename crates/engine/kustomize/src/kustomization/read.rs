@@ -114,8 +114,7 @@ fn check(mut k: Kustomization, root: &Node, f: &Fields<'_>, place: &Place) -> Re
         let kind = ErrorKind::Invalid { what: "Kustomization".to_owned(), reason };
         Err(Error::new(place.at((node.line(), node.column())), kind))
     };
-    let stripped = Kustomization { kind: String::new(), warnings: Vec::new(), ..k.clone() };
-    if stripped == Kustomization::default() && !f.has("metadata") && !f.has("helmGlobals") {
+    if is_empty(f)? {
         return refuse(root, "kustomization.yaml is empty".to_owned());
     }
     if k.kind.is_empty() {
@@ -132,6 +131,27 @@ fn check(mut k: Kustomization, root: &Node, f: &Fields<'_>, place: &Place) -> Re
         return refuse(node, format!("apiVersion for {} should be {wanted}", k.kind));
     }
     Ok(k)
+}
+
+/// Whether kustomize would call the file empty: it compares the decoded struct with one that has only a type. A list or mapping
+/// that is written out counts even without entries, null and an empty string do not. Lists of the past are moved into
+/// others before the comparison, so those need an entry.
+fn is_empty(f: &Fields<'_>) -> Result<bool> {
+    for name in FIELDS {
+        let Some(node) = f.get(name) else { continue };
+        let has_content = match *name {
+            "kind" | "apiVersion" => false,
+            "bases" | "imageTags" | "helmChartInflationGenerator" => {
+                node.as_seq().is_some_and(|items| !items.is_empty())
+            }
+            _ if node.is_scalar() => !f.text(name)?.is_empty(),
+            _ => true,
+        };
+        if has_content {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn warnings(f: &Fields<'_>) -> Vec<String> {

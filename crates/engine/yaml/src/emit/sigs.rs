@@ -271,7 +271,8 @@ impl<'o> Emitter<'o> {
 
 /// What a folded scalar becomes when `yaml.v3` writes and reads it again, as kustomize does on its way to JSON: lines
 /// that are indented more than the first one gain empty lines around them.
-fn refolded(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn refolded(text: &str) -> Cow<'_, str> {
     if !text.contains('\n') || !analyze(text, true).block {
         return Cow::Borrowed(text);
     }

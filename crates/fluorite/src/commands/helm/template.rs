@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, bail};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
-    Capabilities, CompiledChart, DiskFiles, KubeVersion, Loader, Overrides, PrintOptions, Release,
+    Capabilities, CompiledChart, DiskFiles, KubeVersion, Links, Loader, Overrides, PrintOptions, Release,
     ReleaseOptions, RenderOptions, SetKind, Source, push_document,
 };
 
@@ -323,7 +323,7 @@ pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Com
         return load_archive(&source, say);
     }
     let mut loader = Loader::new();
-    let chart = loader.directory(&DiskFiles::open(path)?)?;
+    let chart = loader.directory(&DiskFiles::with_links(path, Links::Subcharts)?)?;
     loader.notices().iter().for_each(|notice| say(notice));
     Ok(CompiledChart::new(chart))
 }

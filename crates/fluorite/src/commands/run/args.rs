@@ -7,7 +7,7 @@ use fl_runtime::log::{Encoding, Level};
 use fl_types::Algorithm;
 
 /// A duration as Go writes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span(fl_types::Duration);
 
 impl std::str::FromStr for Span {
@@ -109,13 +109,13 @@ pub(crate) struct Args {
     /// Largest file of a Helm chart, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 5 << 20, help_heading = "Artifacts")]
     pub(super) helm_chart_file_max_size: u64,
-    /// Indexes of Helm repositories kept in memory; they are read where they are stored, so every limit holds
+    /// Indexes of Helm repositories kept in memory; refused but for 0, as they are read where they are stored
     #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Artifacts")]
     pub(super) helm_cache_max_size: usize,
-    /// How long such an index is kept in memory
+    /// How long such an index is kept in memory; refused but for the default
     #[arg(long, value_name = "DURATION", default_value = "15m", help_heading = "Artifacts")]
     pub(super) helm_cache_ttl: Span,
-    /// How often such indexes are looked through
+    /// How often such indexes are looked through; refused but for the default
     #[arg(long, value_name = "DURATION", default_value = "1m", help_heading = "Artifacts")]
     pub(super) helm_cache_purge_interval: Span,
     /// Retries of an artifact's download
@@ -235,10 +235,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Helm releases")]
     pub(super) oom_watch_current_memory_path: Option<PathBuf>,
 
-    /// Tokens of clouds kept in memory; this engine logs in to no cloud, so every limit holds
+    /// Tokens of clouds kept in memory; refused but for the default, as this engine logs in to no cloud
     #[arg(long, value_name = "COUNT", default_value_t = 100, help_heading = "Clouds")]
     pub(super) token_cache_max_size: usize,
-    /// How long such a token is kept
+    /// How long such a token is kept; refused but for the default
     #[arg(long, value_name = "DURATION", default_value = "1h", help_heading = "Clouds")]
     pub(super) token_cache_max_duration: Span,
 
@@ -251,7 +251,7 @@ pub(crate) struct Args {
     /// Address of /healthz and /readyz; 0 for none
     #[arg(long, value_name = "ADDRESS", default_value = ":9440", help_heading = "Endpoints")]
     pub(super) health_addr: String,
-    /// Address webhooks are received on; nothing listens there without the component notification
+    /// Address webhooks are received on; nothing listens there, as the component notification is not part of this build
     #[arg(long = "receiverAddr", value_name = "ADDRESS", help_heading = "Endpoints")]
     pub(super) receiver_addr: Option<String>,
 

@@ -186,7 +186,9 @@ mod tests {
         for component in fl_install::Component::ALL {
             let name = component.name();
             let short = name.strip_suffix("-controller").unwrap_or(name);
-            assert!(COMPONENTS.iter().any(|c| c.name == short) || ABSENT.contains(&short), "{name}");
+            let is_here = COMPONENTS.iter().any(|c| c.name == short);
+            assert!(is_here || ABSENT.contains(&short), "{name}");
+            assert_eq!(is_here, component.is_available(), "`install` runs {name}");
         }
     }
 }

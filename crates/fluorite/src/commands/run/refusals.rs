@@ -1,10 +1,11 @@
-//! Flags of Flux's controllers that ask for something this engine does not have: refused when that would matter, told when
-//! nothing depends on it.
+//! Flags of Flux's controllers that ask for something this engine does not have: a value other than the default is refused,
+//! or told where nothing depends on it.
 
 use fl_runtime::FeatureGates;
 use fl_runtime::log::Log;
 
 use super::Args;
+use super::args::Span;
 
 /// Refuses to start with settings that cannot be kept.
 pub(super) fn check(args: &Args) -> anyhow::Result<()> {
@@ -24,6 +25,20 @@ pub(super) fn check(args: &Args) -> anyhow::Result<()> {
             args.snapshot_digest_algo
         );
     }
+    let span = |text: &str| text.parse::<Span>().ok();
+    if args.helm_cache_max_size > 0
+        || Some(args.helm_cache_ttl) != span("15m")
+        || Some(args.helm_cache_purge_interval) != span("1m")
+    {
+        anyhow::bail!(
+            "--helm-cache-max-size, --helm-cache-ttl and --helm-cache-purge-interval cannot be used: indexes of Helm repositories are not kept in memory, they are read where they are stored; leave the flags out"
+        );
+    }
+    if args.token_cache_max_size != 100 || Some(args.token_cache_max_duration) != span("1h") {
+        anyhow::bail!(
+            "--token-cache-max-size and --token-cache-max-duration cannot be used: this engine logs in to no cloud with an account of the cluster, so there are no tokens to keep; leave the flags out"
+        );
+    }
     Ok(())
 }
 
@@ -32,11 +47,79 @@ pub(super) fn tell(args: &Args, gates: &FeatureGates, log: &Log) {
     for gate in gates.without_effect() {
         log.with([("gate", gate.into())]).info("this feature gate changes nothing in this engine");
     }
+    if gates.enabled("CancelHealthCheckOnNewRevision") {
+        log.info("CancelHealthCheckOnNewRevision acts on Kustomizations; HelmReleases wait until their health checks end");
+    }
     if args.receiver_addr.is_some() {
         // One set of flags for all components is a habit of installations; those of an absent one hurt nobody.
         log.info("--receiverAddr is not listened on: the component notification is not part of this build");
     }
-    if args.helm_cache_max_size > 0 {
-        log.info("--helm-cache-max-size changes nothing: indexes are read where they are stored");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn checked(flags: &[&str]) -> anyhow::Result<()> {
+        let command = Args::augment_args(clap::Command::new("run"));
+        let matches = command.try_get_matches_from(["run"].iter().chain(flags))?;
+        check(&Args::from_arg_matches(&matches)?)
+    }
+
+    /// Flags that nothing else reads; each has a line below that shows its refusal.
+    const REFUSED: &[&str] = &[
+        "default-decryption-service-account=x",
+        "helm-cache-max-size=10",
+        "helm-cache-purge-interval=2m",
+        "helm-cache-ttl=1h",
+        "snapshot-digest-algo=blake3",
+        "sops-vault-configmap=x",
+        "token-cache-max-duration=2h",
+        "token-cache-max-size=5",
+    ];
+
+    /// Said in the log: installations give one set of flags to all components.
+    const TOLD: &[&str] = &["receiverAddr"];
+
+    #[test]
+    fn what_cannot_be_kept_is_refused_and_the_defaults_are_not() {
+        checked(&[]).expect("the defaults");
+        checked(&["--helm-cache-max-size=0", "--helm-cache-ttl=15m0s", "--token-cache-max-size=100"])
+            .expect("the defaults by name");
+        for flag in REFUSED {
+            let name = flag.split('=').next().unwrap_or_default();
+            let refused = checked(&[&format!("--{flag}")]).expect_err(flag).to_string();
+            assert!(
+                refused.contains(&format!("--{name}")) && refused.contains("cannot be used"),
+                "{refused}"
+            );
+        }
+    }
+
+    /// No flag is parsed and ignored: its field is read somewhere beside its declaration, or the flag is refused.
+    #[test]
+    fn every_flag_is_read_or_refused() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands/run");
+        let mut code = String::new();
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if !path.ends_with("args.rs") && !path.ends_with("refusals.rs") {
+                code.push_str(&std::fs::read_to_string(path).expect("a source file"));
+            }
+        }
+        let command = Args::augment_args(clap::Command::new("run"));
+        for argument in command.get_arguments() {
+            let field = argument.get_id().as_str();
+            let flag = argument.get_long().unwrap_or_default();
+            let is_refused = REFUSED.iter().any(|r| r.split('=').next() == Some(flag));
+            let is_read = [format!("self.{field}"), format!("args.{field}")].iter().any(|read| {
+                code.match_indices(read.as_str()).any(|(at, _)| {
+                    !code[at + read.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+                })
+            });
+            assert!(is_read || is_refused || TOLD.contains(&flag), "--{flag} is accepted and ignored");
+        }
     }
 }

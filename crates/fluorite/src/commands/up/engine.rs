@@ -38,7 +38,7 @@ pub(super) struct Target {
     /// Where it is found from outside.
     pub(super) url: String,
     /// The embedded server; it ends with this.
-    _server: Option<ApiServer>,
+    pub(super) server: Option<ApiServer>,
 }
 
 /// Starts the embedded API server on the state of the folder.
@@ -89,7 +89,7 @@ pub(super) async fn embedded(
         Client::over(server.service(User::superuser("fluorite-up")), &fl_client::Settings::default());
     let options = fl_runtime::ConnectOptions { kubeconfig: Some(path), context: None };
     let connection = Connection::open(&options).await?;
-    Ok(Target { cluster: client, connection: Some(connection), url, _server: Some(server) })
+    Ok(Target { cluster: client, connection: Some(connection), url, server: Some(server) })
 }
 
 /// A cluster of the user's.
@@ -119,7 +119,7 @@ pub(super) async fn real(context: &str, kubeconfig: Option<PathBuf>) -> anyhow::
             format!("the cluster of the context `{context}` ({url}) {what} nothing was changed")
         });
     }
-    Ok(Target { cluster, connection: Some(connection), url, _server: None })
+    Ok(Target { cluster, connection: Some(connection), url, server: None })
 }
 
 /// The address of the last run where it is free, any free one otherwise; an address that was asked for or none.
@@ -199,17 +199,49 @@ fn definitions() -> Kind {
     Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)
 }
 
+/// All of Flux, also where nothing reconciles its kinds yet, so that a repository that has them can be delivered.
+fn flux() -> fl_install::Options {
+    fl_install::Options {
+        components: Component::FLUX.into(),
+        layout: fl_install::Layout::Split,
+        ..fl_install::Options::new(concat!("v", env!("CARGO_PKG_VERSION")))
+    }
+}
+
+/// Makes the service accounts of `flux install` with their rights: Kustomizations and HelmReleases of a repository name them. On a
+/// cluster of the user's, what is there stays.
+pub(super) async fn make_accounts(target: &Target) -> anyhow::Result<()> {
+    let own = target.server.is_some();
+    let write = Write { manager: MANAGER, force: true, ..Write::default() };
+    for mut object in fl_install::accounts(&flux()) {
+        object["metadata"]["labels"][MANAGED_BY] = MANAGER.into();
+        let text = |pointer: &str| object.pointer(pointer).and_then(serde_json::Value::as_str);
+        let kind = match text("/kind").unwrap_or_default() {
+            "ServiceAccount" => Kind::new("", "v1", "ServiceAccount", "serviceaccounts", true),
+            kind => {
+                let plural = format!("{}s", kind.to_lowercase());
+                Kind::new("rbac.authorization.k8s.io", "v1", kind, &plural, false)
+            }
+        };
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
+        if !own && target.cluster.get(&kind, namespace, name).await.is_ok() {
+            continue;
+        }
+        target
+            .cluster
+            .patch(&kind, namespace, name, Patch::Apply, &object, &write)
+            .await
+            .with_context(|| format!("{} `{name}` of Flux is refused", kind.kind()))?;
+    }
+    Ok(())
+}
+
 /// Puts the kinds on the cluster and waits until they are served. On a cluster of the user's, what is there stays.
 pub(super) async fn install_kinds(target: &Target) -> anyhow::Result<()> {
     let cluster = &target.cluster;
-    let own = target._server.is_some();
+    let own = target.server.is_some();
     let kind = definitions();
-    // All kinds of Flux, also where nothing reconciles them yet, so that a repository that has them can be delivered.
-    let options = fl_install::Options {
-        components: Component::FLUX.into(),
-        ..fl_install::Options::new(concat!("v", env!("CARGO_PKG_VERSION")))
-    };
-    let mut crds = fl_install::labelled_crds(&options);
+    let mut crds = fl_install::labelled_crds(&flux());
     crds.iter_mut().for_each(|crd| crd["metadata"]["labels"][MANAGED_BY] = MANAGER.into());
     let write = Write { manager: MANAGER, force: true, ..Write::default() };
     let apply = crds.iter().map(|crd| {
@@ -287,6 +319,8 @@ pub(super) async fn controllers(
         // One person is watching: a first retry soon, and none so late that it seems forgotten.
         max_retry_delay: Duration::from_secs(60),
         http_retry: args.retries(),
+        // Repositories with an ArtifactGenerator consume what it makes.
+        gates: "ExternalArtifact=true".parse()?,
         ..Options::default()
     };
     let log = Log::default();
@@ -303,7 +337,7 @@ pub(super) async fn controllers(
         args: &args,
     };
     for component in COMPONENTS {
-        if target._server.is_none() {
+        if target.server.is_none() {
             lead(&args, component, &runtime, &log).await?;
         }
         (component.add)(&setup)?;

@@ -5,6 +5,7 @@ mod directory;
 mod engine;
 mod example;
 mod follow;
+mod kinds;
 mod objects;
 mod source;
 pub(in crate::commands) mod state;
@@ -23,7 +24,7 @@ use tokio::sync::watch;
 use self::directory::LocalGit;
 use self::source::{Asked, EXAMPLE, Source};
 use self::state::{Folder, Settings};
-use self::view::{Outcome, Until, Watched};
+use self::view::{Notes, Outcome, Until, Watched};
 use crate::output::{data, note};
 
 /// Runs until it is interrupted; the state is kept for the next time
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// Answer for another repository from a directory
     #[arg(long, value_name = "GIT-URL=DIRECTORY")]
     serve: Vec<String>,
+    /// Fail on kinds without a CustomResourceDefinition, instead of taking their objects as they are
+    #[arg(long)]
+    strict_kinds: bool,
     /// Folder of the state
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
@@ -134,6 +138,7 @@ impl Args {
             );
         }
         objects::make_namespace(&target.cluster).await.map_err(engine::refused)?;
+        engine::make_accounts(&target).await?;
         let git = Arc::new(LocalGit::new(&source.served(&self.serve)?));
         let runtime = engine::controllers(&folder, &mut settings, &target, git.clone(), &stop).await?;
         folder.remember(&settings)?;
@@ -143,6 +148,11 @@ impl Args {
 
         let (wanted_sender, wanted) = watch::channel(None);
         let following = follow::start(&source, git, &runtime, delivered, wanted_sender);
+        let notes = Notes::default();
+        let kinds = match &target.server {
+            Some(server) if !self.strict_kinds => Some(kinds::start(server, &runtime, notes.clone())),
+            _ => None,
+        };
         let working = runtime.clone();
         let work = tokio::spawn(async move { working.run().await });
         let watched = Watched {
@@ -150,12 +160,16 @@ impl Args {
             runtime: runtime.clone(),
             root: source.directory().map(|d| d.root().to_owned()),
             wanted,
+            notes,
         };
         let limit = self.timeout.to_std().context("--timeout is negative")?;
         let until = if self.exit_when_ready { Until::Ready(limit) } else { Until::Stopped };
         let (outcome, rows) = view::show(&watched, until).await;
         stop.now();
         following.abort();
+        if let Some(kinds) = kinds {
+            kinds.abort();
+        }
         let _ = work.await;
         if self.output.is_some() {
             let mut summary = view::summary(&watched, &rows, outcome, start.elapsed());

@@ -172,6 +172,7 @@ async fn accept(inner: &Arc<Inner>, name: &str) {
         if inner.registry().iter().all(|t| !(t.group == group && t.plural == plural)) {
             inner.store.begin_history(&format!("{group}/{plural}"));
         }
+        super::provisional::hand_over(inner, &definition).await;
         serve(inner, &definition);
     }
 }

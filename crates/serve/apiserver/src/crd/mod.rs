@@ -5,10 +5,12 @@ mod columns;
 pub(crate) mod convert;
 mod establish;
 mod jsonpath;
+mod provisional;
 mod rules;
 mod types;
 
 pub(crate) use establish::{changed, mark_deleted, removed};
+pub use provisional::ProvisionalKind;
 pub(crate) use types::types;
 
 use std::collections::HashSet;
@@ -46,6 +48,7 @@ pub(crate) fn load(inner: &Arc<Inner>) {
             }
         }
     });
+    provisional::load(inner);
     for definition in unfinished {
         let inner = inner.clone();
         tokio::spawn(async move { establish::changed(&inner, &definition).await });

@@ -7,7 +7,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fl_runtime::Runtime;
@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::objects;
-pub(super) use model::{Row, State};
+pub(super) use model::{Row, State, judge, kinds};
 
 /// How often it is drawn at most.
 const BETWEEN: Duration = Duration::from_millis(120);
@@ -51,6 +51,29 @@ pub(super) struct Watched {
     pub(super) root: Option<PathBuf>,
     /// The commit that is wanted now, once it is known.
     pub(super) wanted: watch::Receiver<Option<String>>,
+    pub(super) notes: Notes,
+}
+
+/// Lines of other tasks that stand above the tree, which would be torn by a line in between.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    pub(super) fn add(&self, text: String) {
+        self.lock().push(text);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Watched {
@@ -91,7 +114,7 @@ pub(super) async fn show(watched: &Watched, until: Until) -> (Outcome, Vec<Row>)
     let mut wanted = watched.wanted.clone();
     loop {
         let rows = watched.rows().await;
-        if rows != last {
+        if rows != last || !watched.notes.is_empty() {
             screen.draw(&rows, watched);
             last.clone_from(&rows);
             moved = Instant::now();
@@ -186,14 +209,20 @@ impl Screen {
         let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
         let width = size.map(|s| usize::from(s.ws_col)).filter(|w| *w > 0).unwrap_or(100);
         let height = size.map(|s| usize::from(s.ws_row)).filter(|h| *h > 0).unwrap_or(40);
-        let mut lines = tree::lines(rows, &|row| watched.place(row), height.saturating_sub(2).max(6));
-        lines.push(tree::verdict(rows));
+        let columns = width.saturating_sub(1);
+        let verdict = tree::verdict(rows, columns);
+        let room = tree::Room { lines: height.saturating_sub(1 + verdict.len()).max(6), columns };
+        let mut lines = tree::lines(rows, &|row| watched.place(row), room);
+        lines.extend(verdict);
         let mut out = String::new();
         if self.drawn > 0 {
             out.push_str(&format!("\x1b[{}F\x1b[0J", self.drawn));
         }
+        for note in watched.notes.take() {
+            out.push_str(&format!("► {note}\n"));
+        }
         for line in &lines {
-            out.extend(line.chars().take(width.saturating_sub(1)));
+            out.push_str(line);
             out.push('\n');
         }
         self.drawn = lines.len();
@@ -203,9 +232,12 @@ impl Screen {
     /// What is new, object by object.
     fn lines(&mut self, rows: &[Row], watched: &Watched) -> String {
         let mut out = String::new();
+        for note in watched.notes.take() {
+            out.push_str(&format!("► {note}\n"));
+        }
         let mut now = BTreeMap::new();
         for row in rows {
-            let mut line = tree::line(row);
+            let mut line = tree::text(row).join("\n");
             if let Some(place) = watched.place(row) {
                 line.push_str(&format!("\n    {}:{}: {}", place.file, place.line, place.text));
             }

@@ -163,7 +163,7 @@ async fn row(
 }
 
 /// State and message of an object, from its conditions.
-pub(super) fn judge(value: &Value) -> (State, String) {
+pub(in crate::commands::up) fn judge(value: &Value) -> (State, String) {
     let conditions = value["status"]["conditions"].as_array();
     let condition = |kind: &str| conditions.into_iter().flatten().find(|c| c["type"] == kind);
     if value["metadata"]["deletionTimestamp"].is_string() {

@@ -24,15 +24,16 @@ fn counts(row: &Row) -> String {
     }
 }
 
-/// One line for an object.
-pub(super) fn line(row: &Row) -> String {
+/// The text of an object: its line, and the further lines of its message.
+pub(super) fn text(row: &Row) -> Vec<String> {
     let revision =
         if row.revision.is_empty() { String::new() } else { format!("  {}", short(&row.revision)) };
+    let mut message = row.message.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let why = match row.state {
         State::Ready => String::new(),
         // The word says it all.
         state @ State::Suspended => format!("  {}", state.word()),
-        state => format!("  {}: {}", state.word(), first_line(&row.message)),
+        state => format!("  {}: {}", state.word(), message.next().unwrap_or_default()),
     };
     let pending = match &row.applied {
         Some(applied) if row.state != State::Ready && !applied.pending.is_empty() => {
@@ -40,11 +41,61 @@ pub(super) fn line(row: &Row) -> String {
         }
         _ => String::new(),
     };
-    format!("{} {}{revision}{}{why}{pending}", row.state.glyph(), row.id(), counts(row))
+    let first = format!("{} {}{revision}{}{why}{pending}", row.state.glyph(), row.id(), counts(row));
+    let has_more = !matches!(row.state, State::Ready | State::Suspended);
+    let more = message.filter(|_| has_more).map(|line| format!("    {line}"));
+    [first].into_iter().chain(more).collect()
 }
 
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+/// Lines of one object on the terminal; a message that needs more is folded in its middle, because the cause stands at the end.
+const MOST_LINES: usize = 8;
+
+/// The text of an object within the width of the terminal. `lead` stands before its first line, `below` before the others.
+fn wrapped(row: &Row, lead: &str, below: &str, width: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    for (i, line) in text(row).iter().enumerate() {
+        let first = if i == 0 { lead } else { below };
+        wrap(line, first, &format!("{below}    "), width, &mut out);
+    }
+    if out.len() > MOST_LINES {
+        let (head, tail) = (MOST_LINES / 2 - 1, MOST_LINES / 2);
+        let hidden = out.len() - head - tail;
+        let fold = format!("{below}    … {hidden} lines …");
+        out.splice(head..out.len() - tail, [fold]);
+    }
+    out
+}
+
+/// Breaks a line between words; words that are longer than a line are broken where it ends.
+fn wrap(line: &str, first: &str, rest: &str, width: usize, out: &mut Vec<String>) {
+    let columns = |text: &str| text.chars().count();
+    // A terminal that is narrower than the tree still shows something.
+    let width = width.max(columns(rest) + 8);
+    let (mut current, mut is_new, mut is_first) = (first.to_owned(), true, true);
+    for word in line.split_inclusive(' ') {
+        let mut word = word;
+        loop {
+            if !is_first && is_new && word.trim_end().is_empty() {
+                break;
+            }
+            if columns(&current) + columns(word.trim_end()) <= width {
+                current.push_str(word);
+                is_new &= word.trim_end().is_empty();
+                break;
+            }
+            if is_new {
+                let fits = width - columns(&current);
+                let cut = word.char_indices().nth(fits).map_or(word.len(), |(at, _)| at);
+                current.push_str(&word[..cut]);
+                word = &word[cut..];
+            }
+            out.push(current.trim_end().to_owned());
+            (current, is_new, is_first) = (rest.to_owned(), true, false);
+        }
+    }
+    if !is_new {
+        out.push(current.trim_end().to_owned());
+    }
 }
 
 fn some(names: &[String]) -> String {
@@ -54,14 +105,22 @@ fn some(names: &[String]) -> String {
     }
 }
 
-/// The whole tree in at most `room` lines; what is ready is left out first.
-pub(super) fn lines(rows: &[Row], place: &dyn Fn(&Row) -> Option<Place>, room: usize) -> Vec<String> {
-    let all = build(rows, place, |_| true);
+/// The size of a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) lines: usize,
+    pub(super) columns: usize,
+}
+
+/// The whole tree in the given room; what is ready is left out first.
+pub(super) fn lines(rows: &[Row], place: &dyn Fn(&Row) -> Option<Place>, room: Room) -> Vec<String> {
+    let Room { lines: room, columns } = room;
+    let all = build(rows, place, columns, |_| true);
     if all.len() <= room {
         return all;
     }
     let ready = rows.iter().filter(|r| r.state == State::Ready).count();
-    let mut rest = build(rows, place, |row| row.state != State::Ready);
+    let mut rest = build(rows, place, columns, |row| row.state != State::Ready);
     rest.insert(0, format!("✔ {ready} ready"));
     if rest.len() > room {
         let hidden = rest.len() - room + 1;
@@ -71,17 +130,21 @@ pub(super) fn lines(rows: &[Row], place: &dyn Fn(&Row) -> Option<Place>, room: u
     rest
 }
 
-fn build(rows: &[Row], place: &dyn Fn(&Row) -> Option<Place>, shown: impl Fn(&Row) -> bool) -> Vec<String> {
+fn build(
+    rows: &[Row],
+    place: &dyn Fn(&Row) -> Option<Place>,
+    columns: usize,
+    shown: impl Fn(&Row) -> bool,
+) -> Vec<String> {
     let shown: Vec<&Row> = rows.iter().filter(|r| shown(r)).collect();
     let applies = |row: &Row| matches!(row.kind.as_str(), "Kustomization" | "HelmRelease");
     let mut out = Vec::new();
     for row in shown.iter().filter(|r| !applies(r)) {
-        out.push(line(row));
+        out.extend(wrapped(row, "", "", columns));
     }
     let key = |row: &Row| (row.namespace.clone(), row.name.clone());
     let is_here =
         |parent: &(String, String)| shown.iter().any(|r| r.kind == "Kustomization" && key(r) == *parent);
-    let mut seen = BTreeSet::new();
     let top = |row: &&&Row| {
         applies(row)
             && row
@@ -89,51 +152,67 @@ fn build(rows: &[Row], place: &dyn Fn(&Row) -> Option<Place>, shown: impl Fn(&Ro
                 .as_ref()
                 .is_none_or(|p| !is_here(p) || (row.kind == "Kustomization" && *p == key(row)))
     };
+    let mut drawing = Drawing { rows: &shown, place, columns, seen: BTreeSet::new(), out };
     for row in shown.iter().filter(top) {
-        branch(row, "", "", &shown, place, &mut seen, &mut out);
+        drawing.branch(row, "", "");
     }
     // Members of a ring have no top.
     for row in shown.iter().filter(|r| applies(r)) {
-        if !seen.contains(&row.id()) {
-            branch(row, "", "", &shown, place, &mut seen, &mut out);
+        if !drawing.seen.contains(&row.id()) {
+            drawing.branch(row, "", "");
         }
     }
+    drawing.out
+}
+
+/// The tree while it is drawn.
+struct Drawing<'a> {
+    rows: &'a [&'a Row],
+    place: &'a dyn Fn(&Row) -> Option<Place>,
+    columns: usize,
+    seen: BTreeSet<String>,
+    out: Vec<String>,
+}
+
+impl Drawing<'_> {
+    fn branch(&mut self, row: &Row, lead: &str, below: &str) {
+        if !self.seen.insert(row.id()) {
+            return;
+        }
+        let mine = (row.namespace.clone(), row.name.clone());
+        let children: Vec<&Row> = self
+            .rows
+            .iter()
+            .copied()
+            .filter(|r| matches!(r.kind.as_str(), "Kustomization" | "HelmRelease"))
+            .filter(|r| {
+                row.kind == "Kustomization"
+                    && r.parent.as_ref() == Some(&mine)
+                    && !self.seen.contains(&r.id())
+            })
+            .collect();
+        self.out.extend(wrapped(row, lead, below, self.columns));
+        if let Some(place) = (self.place)(row) {
+            let text = format!("{}:{}: {}", place.file, place.line, place.text);
+            let first = format!("{below}    ");
+            wrap(&text, &first, &format!("{first}    "), self.columns, &mut self.out);
+        }
+        for (i, child) in children.iter().enumerate() {
+            let (lead, more) =
+                if i + 1 == children.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
+            self.branch(child, &format!("{below}{lead}"), &format!("{below}{more}"));
+        }
+    }
+}
+
+/// The last lines: how far it is, and what is waited for.
+pub(super) fn verdict(rows: &[Row], columns: usize) -> Vec<String> {
+    let mut out = Vec::new();
+    wrap(&conclusion(rows), "", "  ", columns, &mut out);
     out
 }
 
-fn branch(
-    row: &Row,
-    lead: &str,
-    below: &str,
-    rows: &[&Row],
-    place: &dyn Fn(&Row) -> Option<Place>,
-    seen: &mut BTreeSet<String>,
-    out: &mut Vec<String>,
-) {
-    if !seen.insert(row.id()) {
-        return;
-    }
-    out.push(format!("{lead}{}", line(row)));
-    if let Some(place) = place(row) {
-        out.push(format!("{below}    {}:{}: {}", place.file, place.line, place.text));
-    }
-    let mine = (row.namespace.clone(), row.name.clone());
-    let children: Vec<&&Row> = rows
-        .iter()
-        .filter(|r| matches!(r.kind.as_str(), "Kustomization" | "HelmRelease"))
-        .filter(|r| {
-            row.kind == "Kustomization" && r.parent.as_ref() == Some(&mine) && !seen.contains(&r.id())
-        })
-        .collect();
-    for (i, child) in children.iter().enumerate() {
-        let (lead, more) =
-            if i + 1 == children.len() { ("└── ", "    ") } else { ("├── ", "│   ") };
-        branch(child, &format!("{below}{lead}"), &format!("{below}{more}"), rows, place, seen, out);
-    }
-}
-
-/// The last line: how far it is, and what is waited for.
-pub(super) fn verdict(rows: &[Row]) -> String {
+fn conclusion(rows: &[Row]) -> String {
     let ready = rows.iter().filter(|r| r.state == State::Ready).count();
     let failed: Vec<String> = rows.iter().filter(|r| r.state == State::Failed).map(Row::id).collect();
     let open: Vec<String> =
@@ -187,17 +266,19 @@ mod tests {
             (row.name == "staging").then(|| Place { file: "a.yaml".into(), line: 3, text: "x: y: z".into() })
         };
         assert_eq!(
-            lines(&rows(), &place, 40),
+            lines(&rows(), &place, Room { lines: 40, columns: 200 }),
             [
                 "✔ GitRepository/flux-system/flux-system  main@sha1:abababab",
                 "✔ Kustomization/flux-system/flux-system  main@sha1:abababab  1/2 objects",
                 "├── ◎ Kustomization/flux-system/platform  main@sha1:abababab  1/2 objects  progressing: why  (not ready: Pod/a/b)",
+                "│       and more",
                 "│   └── ✔ HelmRelease/flux-system/cache  main@sha1:abababab",
                 "└── ✗ Kustomization/flux-system/staging  main@sha1:abababab  1/2 objects  failed: why  (not ready: Pod/a/b)",
+                "        and more",
                 "        a.yaml:3: x: y: z",
             ]
         );
-        let text = verdict(&rows());
+        let text = conclusion(&rows());
         assert_eq!(
             text,
             "3 of 5 ready; waiting for Kustomization/flux-system/platform; failed: Kustomization/flux-system/staging"
@@ -206,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_suspended_object_is_named_once() {
-        let shown = line(&row("Kustomization", "staging", State::Suspended, None));
+        let shown = text(&row("Kustomization", "staging", State::Suspended, None)).join("|");
         assert!(
             shown.starts_with("⏸ Kustomization/flux-system/staging") && shown.contains("  suspended"),
             "{shown}"
@@ -216,13 +297,41 @@ mod tests {
 
     #[test]
     fn little_room_shows_what_is_not_ready() {
-        let shown = lines(&rows(), &|_| None, 4);
+        let wide = |lines| Room { lines, columns: 200 };
+        let shown = lines(&rows(), &|_| None, wide(6));
         assert_eq!(shown[0], "✔ 3 ready");
-        assert_eq!(shown.len(), 3);
+        assert_eq!(shown.len(), 5);
         let ring = [
             row("Kustomization", "a", State::Ready, Some("b")),
             row("Kustomization", "b", State::Ready, Some("a")),
         ];
-        assert_eq!(lines(&ring, &|_| None, 9).len(), 2);
+        assert_eq!(lines(&ring, &|_| None, wide(9)).len(), 2);
+    }
+
+    /// The cause of an error stands at its end, so the end is never cut off.
+    #[test]
+    fn long_messages_are_wrapped_and_folded_in_their_middle() {
+        let mut long = row("Kustomization", "staging", State::Failed, None);
+        long.applied = None;
+        long.message = "one two three four five six seven eight nine ten and the cause".to_owned();
+        let narrow = |columns| Room { lines: 40, columns };
+        let shown = lines(std::slice::from_ref(&long), &|_| None, narrow(40));
+        assert_eq!(
+            shown,
+            [
+                "✗ Kustomization/flux-system/staging",
+                "    main@sha1:abababab  failed: one two",
+                "    three four five six seven eight nine",
+                "    ten and the cause",
+            ]
+        );
+        long.message = format!("{}the cause", "x".repeat(1000));
+        let shown = lines(std::slice::from_ref(&long), &|_| None, narrow(40));
+        assert_eq!(shown.len(), MOST_LINES);
+        assert!(shown.iter().all(|line| line.chars().count() <= 40), "{shown:#?}");
+        assert!(shown.iter().any(|line| line.contains("lines …")), "{shown:#?}");
+        assert!(shown.last().is_some_and(|line| line.ends_with("cause")), "{shown:#?}");
+        // A terminal that is too narrow for anything.
+        assert!(!lines(&[long], &|_| None, narrow(0)).is_empty());
     }
 }
