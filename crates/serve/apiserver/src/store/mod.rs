@@ -363,6 +363,24 @@ impl Store {
         Ok(write)
     }
 
+    /// [`Store::commit`] for controllers, which have nobody to report a failure to: waits while the store takes no writes, and
+    /// then answers with a conflict, so that the object is read again.
+    pub(crate) async fn commit_when_writable(
+        &self,
+        table: &str,
+        key: &str,
+        expect: Expect,
+        change: Change,
+    ) -> Result<Arc<Entry>, StoreError> {
+        match self.commit(table, key, expect, change).await {
+            Err(StoreError::Unavailable(_) | StoreError::Failed(_)) => {
+                self.shared.writable().await;
+                Err(StoreError::Conflict)
+            }
+            other => other,
+        }
+    }
+
     /// Waits until a write that was seen is durable.
     async fn wait_for(&self, seen: durability::Seen) -> Result<(), StoreError> {
         let done = {

@@ -39,6 +39,7 @@ pub(super) struct Shared {
     sequencer: Mutex<Sequencer>,
     pub(super) recent: recent::Recent,
     walked: AtomicU64,
+    resumed: tokio::sync::Notify,
 }
 
 impl Shared {
@@ -49,6 +50,7 @@ impl Shared {
             sequencer: Mutex::new(sequencer),
             recent: recent::Recent::default(),
             walked: AtomicU64::new(0),
+            resumed: tokio::sync::Notify::new(),
         }
     }
 
@@ -100,6 +102,18 @@ impl Shared {
     /// Takes writes again.
     pub(super) fn resume(&self) {
         self.sequence().failed = None;
+        self.resumed.notify_waiters();
+    }
+
+    /// Waits until writes are taken.
+    pub(super) async fn writable(&self) {
+        loop {
+            let resumed = self.resumed.notified();
+            if self.failure().is_none() {
+                return;
+            }
+            resumed.await;
+        }
     }
 
     pub(super) fn failure(&self) -> Option<Arc<Failure>> {

@@ -80,6 +80,31 @@ fn a_failed_write_takes_those_that_build_on_it_along() {
 }
 
 #[test]
+fn controllers_wait_until_the_store_takes_writes_again() {
+    let disk = Disk::new(12);
+    let mut open = open(&disk);
+    let entry = open.put("ns/a", "1").expect("written");
+    let store = open.store.clone();
+    let write = move || -> Answer {
+        let (store, change) = (store.clone(), Change::Put(object("ns/a", "2")));
+        let expect = Expect::Revision(entry.revision);
+        Box::pin(async move { store.commit_when_writable(TABLE, "ns/a", expect, change).await })
+    };
+    let (mut failing, mut refused) = (write(), write());
+    assert!(poll(&mut failing).is_none());
+    disk.fail_syncs(1);
+    open.turn(Duration::ZERO);
+    assert!(poll(&mut failing).is_none() && poll(&mut refused).is_none(), "both wait");
+    open.turn(SOON);
+    let conflict = |answer: &mut Answer| matches!(poll(answer), Some(Err(StoreError::Conflict)));
+    assert!(conflict(&mut failing) && conflict(&mut refused), "the object is read again");
+    let mut again = write();
+    assert!(poll(&mut again).is_none());
+    open.turn(Duration::ZERO);
+    assert!(matches!(poll(&mut again), Some(Ok(_))));
+}
+
+#[test]
 fn a_failed_checkpoint_is_retried_and_leaves_no_file() {
     let disk = Disk::new(4);
     let mut open = open(&disk);
