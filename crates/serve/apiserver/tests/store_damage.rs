@@ -57,14 +57,12 @@ fn a_flipped_bit_in_the_snapshot_header_or_trailer_is_refused() {
     let whole = std::fs::read(&snapshot).expect("the snapshot");
     let edges = (0..64).chain(whole.len() - 64..whole.len());
     for at in edges {
-        for bit in [0, 3, 7] {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 1 << bit;
-            std::fs::write(&snapshot, &bytes).expect("written back");
-            let error = refused(dir.path());
-            assert!(error.contains("snapshot"), "byte {at}: {error}");
-            assert!(std::fs::read(&snapshot).expect("read") == bytes, "byte {at}: the file is as it was");
-        }
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&snapshot, &bytes).expect("written back");
+        let error = refused(dir.path());
+        assert!(error.contains("snapshot"), "byte {at}: {error}");
+        assert!(std::fs::read(&snapshot).expect("read") == bytes, "byte {at}: the file is as it was");
     }
     std::fs::write(&snapshot, &whole).expect("written back");
     let store = Store::open(dir.path(), Sync::Always).expect("the undamaged file opens");
