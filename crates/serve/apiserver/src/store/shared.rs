@@ -133,6 +133,7 @@ impl Shared {
     }
 
     /// How many objects checkpoints have gone through so far.
+    #[cfg(test)]
     pub(super) fn walked(&self) -> u64 {
         self.walked.load(Ordering::Relaxed)
     }
