@@ -7,6 +7,7 @@ mod layers;
 mod oracles;
 mod places;
 mod size;
+mod soak;
 
 use anyhow::bail;
 
@@ -15,6 +16,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   oracles [NAME…]        build the real tools that end-to-end tests and benchmarks compare with (needs Go)
   conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
   generate               write the files that the program makes: docs/reference, deploy/manifests, the chart's CRDs
+  soak [NAME…]           run the long forms of randomised tests: store, kill, history, watches, storms, decryptions
   size                   print the release binary's size and the number of dependencies
   kubeschema             write the tables of built-in types: --reference DIR (documents of a real API server; needs Go)";
 
@@ -26,6 +28,7 @@ fn main() -> anyhow::Result<()> {
         Some("oracles") => oracles::build(rest),
         Some("conformance") => conformance::run(rest),
         Some("generate") => generate::write(),
+        Some("soak") => soak::run(rest),
         Some("size") => size::print(),
         Some("kubeschema") => kubeschema::run(rest),
         _ => bail!("{USAGE}"),

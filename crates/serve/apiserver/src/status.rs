@@ -216,9 +216,13 @@ impl ApiError {
 
 impl From<crate::store::StoreError> for ApiError {
     fn from(error: crate::store::StoreError) -> Self {
-        if matches!(error, crate::store::StoreError::TooLarge) {
-            return Self::new(500, "", error.to_string());
+        match error {
+            crate::store::StoreError::TooLarge => Self::new(500, "", error.to_string()),
+            // Nothing was written: the request can be sent again as it is.
+            crate::store::StoreError::Unavailable(_) => {
+                Self::new(503, "ServiceUnavailable", error.to_string())
+            }
+            _ => Self::internal(error.to_string()),
         }
-        Self::internal(error.to_string())
     }
 }

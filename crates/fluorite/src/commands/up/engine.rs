@@ -58,7 +58,7 @@ pub(super) async fn embedded(
     let broken = |problem: String| anyhow::anyhow!(damaged(folder.root(), &problem));
     let pki = certificates(&dir, listen_ip).map_err(&broken)?;
     let store = Objects::open(&dir.join("store"), Sync::Always).map_err(|e| match e {
-        StoreError::Corrupt { .. } => broken(e.to_string()),
+        StoreError::Corrupt { .. } | StoreError::Missing { .. } => broken(e.to_string()),
         other => anyhow::Error::new(other).context("cannot open the store of the embedded API server"),
     })?;
     let token = token(&dir.join("token")).map_err(&broken)?;

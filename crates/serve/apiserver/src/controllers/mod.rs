@@ -54,7 +54,7 @@ async fn write(
     gone: bool,
 ) -> Option<()> {
     let change = if gone { Change::Delete(entry.value()) } else { Change::Put(new.clone()) };
-    match inner.store.commit(table, key, Expect::Revision(entry.revision), change).await {
+    match inner.store.commit_when_writable(table, key, Expect::Revision(entry.revision), change).await {
         Ok(_) => {
             if gone {
                 after_delete(inner, table, &new).await;
@@ -62,7 +62,7 @@ async fn write(
             Some(())
         }
         Err(StoreError::Conflict) => None,
-        // A store that cannot write ends the server's usefulness; there is nothing to retry.
+        // The store is closed, or the object too large: there is nothing to retry.
         Err(_) => Some(()),
     }
 }

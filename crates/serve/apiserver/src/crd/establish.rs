@@ -290,7 +290,8 @@ async fn work_off(inner: &Arc<Inner>, name: &str) {
         } else {
             Change::Put(definition.clone())
         };
-        match inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), change).await {
+        let expect = Expect::Revision(entry.revision);
+        match inner.store.commit_when_writable(TABLE, &key, expect, change).await {
             Ok(_) => {
                 if left.is_empty() {
                     removed(inner, &definition).await;

@@ -144,15 +144,21 @@ impl ApiServer {
             warnings: std::sync::Mutex::default(),
             conversions: verbs::fields::Conversions::default(),
         };
-        let outcome = match (&route, accept) {
-            (Route::Resource(path), accept) => resource(&self.inner, &call, path, &verb, accept.err()).await,
-            // Health, metrics and schemas do without content negotiation of objects.
-            (Route::Other(_), _) => other(&self.inner, &call, &route).await,
-            (_, accept) => match negotiate::discovery(call.header("accept"), accept) {
-                Ok(()) => other(&self.inner, &call, &route).await,
-                Err(error) => Err(error),
-            },
+        let run = async {
+            match (&route, accept) {
+                (Route::Resource(path), accept) => {
+                    resource(&self.inner, &call, path, &verb, accept.err()).await
+                }
+                // Health, metrics and schemas do without content negotiation of objects.
+                (Route::Other(_), _) => other(&self.inner, &call, &route).await,
+                (_, accept) => match negotiate::discovery(call.header("accept"), accept) {
+                    Ok(()) => other(&self.inner, &call, &route).await,
+                    Err(error) => Err(error),
+                },
+            }
         };
+        let outcome = self.inner.store.answer_when_durable(run).await;
+        let outcome = outcome.unwrap_or_else(|lost| Err(lost.into()));
         let warnings = call.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         match outcome {
             Ok(answer) => {

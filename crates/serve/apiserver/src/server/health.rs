@@ -42,11 +42,12 @@ pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome
             "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"]
         }))),
-        other => health(call, other),
+        other => health(inner, call, other),
     }
 }
 
-fn health(call: &Call, path: &str) -> Outcome<Answer> {
+/// The checks, in the words of kube-apiserver: one by one, or all but those that are excluded. Its `etcd` is our store.
+fn health(inner: &Inner, call: &Call, path: &str) -> Outcome<Answer> {
     let kind = ["/healthz", "/livez", "/readyz"]
         .into_iter()
         .find(|k| path == *k || path.starts_with(&format!("{k}/")));
@@ -55,14 +56,28 @@ fn health(call: &Call, path: &str) -> Outcome<Answer> {
     if !check.is_empty() && !CHECKS.contains(&check) {
         return Err(ApiError::page_not_found());
     }
-    let text = if call.query.has("verbose") && check.is_empty() {
-        let mut lines: Vec<String> = CHECKS.iter().map(|c| format!("[+]{c} ok")).collect();
-        lines.push(format!("{} check passed\n", kind.trim_start_matches('/')));
-        lines.join("\n")
-    } else {
-        "ok".to_owned()
+    let answer = |code, text: String| Ok(Answer::Raw(respond(code, "text/plain; charset=utf-8", text)));
+    let failure = inner.store.failure();
+    if !check.is_empty() {
+        return match failure.filter(|_| check == "etcd") {
+            Some(failure) => answer(500, format!("internal server error: {}\n", failure.brief())),
+            None => answer(200, "ok".to_owned()),
+        };
+    }
+    let excluded = call.query.all("exclude");
+    let failure = failure.filter(|_| !excluded.iter().any(|name| name == "etcd"));
+    if failure.is_none() && !call.query.has("verbose") {
+        return answer(200, "ok".to_owned());
+    }
+    let line = |name: &&str| match &failure {
+        _ if excluded.iter().any(|other| other == name) => format!("[+]{name} excluded: ok"),
+        Some(failure) if *name == "etcd" => format!("[-]{name} failed: {}", failure.brief()),
+        _ => format!("[+]{name} ok"),
     };
-    Ok(Answer::Raw(respond(200, "text/plain; charset=utf-8", text)))
+    let mut lines: Vec<String> = CHECKS.iter().map(line).collect();
+    let (code, result) = if failure.is_some() { (500, "failed") } else { (200, "passed") };
+    lines.push(format!("{} check {result}\n", kind.trim_start_matches('/')));
+    answer(code, lines.join("\n"))
 }
 
 /// What clients and `kubectl version` see.

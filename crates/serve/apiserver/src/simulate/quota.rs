@@ -66,7 +66,8 @@ async fn pass(inner: &Arc<Inner>) {
             let Some(status) = outdated(inner, &quota) else { break };
             let mut new = quota.clone();
             new["status"] = status;
-            match inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), Change::Put(new)).await {
+            let expect = Expect::Revision(entry.revision);
+            match inner.store.commit_when_writable(TABLE, &key, expect, Change::Put(new)).await {
                 Err(StoreError::Conflict) => {}
                 _ => break,
             }

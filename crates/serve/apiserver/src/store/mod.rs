@@ -2,27 +2,47 @@
 //! and a bounded history per table for watches.
 //!
 //! Readers see what is durable. A write is checked against the newest state (durable or not), gets its revision, and is
-//! handed to one writer thread; writes that arrive together share one synced append to the log (`wal`), and only then
-//! become visible and are acknowledged. A log of our own rather than a B-tree file: one `fdatasync` of one sequential
+//! handed to one writer thread; writes that arrive together share one synced append to the write-ahead log (`wal`), and only
+//! then become visible and are acknowledged. A log of our own rather than a B-tree file: one `fdatasync` of one sequential
 //! write per group is the least a durable commit can cost, and the whole state is held in memory anyway, as bytes.
+//!
+//! At the first append or sync that fails the store stops taking writes, says so ([`Store::failure`]), and begins a new log file
+//! when it can: what a file holds after a failed sync is unknown. All file access goes through `files`, beneath which tests inject
+//! faults.
 
+mod durability;
+mod failure;
+mod files;
+mod format;
 mod history;
+mod journal;
+mod legacy;
+mod manifest;
 mod recent;
+mod shared;
 mod snapshot;
+mod state;
 mod text;
 mod wal;
 mod writer;
 
-use std::collections::{BTreeMap, HashMap};
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+pub use failure::Failure;
 pub use history::{Event, EventKind};
+use shared::Shared;
+use state::{State, Write};
 use text::Unnumbered;
 
 /// When a write counts as done.
@@ -71,8 +91,16 @@ pub enum Change {
 pub enum StoreError {
     #[error("the object changed since it was read")]
     Conflict,
-    #[error("the store cannot write any more: {0}")]
-    Failed(String),
+    /// The write was refused: an earlier one failed.
+    #[error("the store takes no writes: {0}")]
+    Unavailable(Arc<Failure>),
+    /// The write was attempted: it is not visible, but may be found when the server is started again before it has recovered.
+    #[error("it is unknown whether the write is stored: {0}")]
+    Failed(Arc<Failure>),
+    #[error("the store is closed")]
+    Closed,
+    #[error("{path} is in use by another process")]
+    InUse { path: String },
     /// An object beyond [`MAX_OBJECT`].
     #[error("etcdserver: request is too large")]
     TooLarge,
@@ -87,8 +115,16 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
-    #[error("{path} cannot be read as a store: {detail}")]
+    #[error(
+        "{path} cannot be read as a part of the store: {detail}; nothing was changed: restore the directory from a backup, or \
+         remove it to begin with an empty store"
+    )]
     Corrupt { path: String, detail: String },
+    #[error(
+        "{path} is missing, which is a part of the store; nothing was changed: restore the directory from a backup, or remove it \
+         to begin with an empty store"
+    )]
+    Missing { path: String },
 }
 
 /// Bytes of one object: the limit that etcd sets, and clients know.
@@ -97,163 +133,11 @@ pub const MAX_OBJECT: usize = 3 << 19;
 /// One listed object.
 pub type Item = (Arc<str>, Arc<Entry>);
 
-#[derive(Debug)]
-pub(crate) struct Table {
-    entries: BTreeMap<Arc<str>, Arc<Entry>>,
-    log: history::Log,
-    changed: watch::Sender<u64>,
-}
-
-impl Default for Table {
-    fn default() -> Self {
-        Self { entries: BTreeMap::new(), log: history::Log::default(), changed: watch::channel(0).0 }
-    }
-}
-
-/// What readers see.
-#[derive(Debug)]
-pub(crate) struct State {
-    revision: u64,
-    tables: HashMap<Arc<str>, Table>,
-    kept: history::Budget,
-    changed: watch::Sender<u64>,
-    /// Nothing before this revision is told, whatever the table.
-    floor: u64,
-}
-
-impl State {
-    fn new() -> Self {
-        // Revision 0 means "any" to clients, so the first one is 1.
-        Self {
-            revision: 1,
-            tables: HashMap::new(),
-            kept: history::Budget::default(),
-            changed: watch::channel(0).0,
-            floor: 0,
-        }
-    }
-
-    fn table(&mut self, name: &str) -> &mut Table {
-        if !self.tables.contains_key(name) {
-            let mut table = Table::default();
-            table.log.forget(self.floor);
-            self.tables.insert(Arc::from(name), table);
-        }
-        self.tables.get_mut(name).expect("inserted just above")
-    }
-
-    /// Makes one write visible.
-    fn apply(&mut self, write: &Write) {
-        self.revision = self.revision.max(write.revision);
-        let table = self.table(&write.table);
-        let previous = if write.delete {
-            table.entries.remove(&write.key)
-        } else {
-            table.entries.insert(write.key.clone(), write.entry.clone())
-        };
-        let kind = match (&previous, write.delete) {
-            (_, true) => EventKind::Deleted,
-            (None, false) => EventKind::Added,
-            (Some(_), false) => EventKind::Modified,
-        };
-        let event = Event {
-            revision: write.revision,
-            key: write.key.clone(),
-            kind,
-            object: write.entry.clone(),
-            previous,
-        };
-        let size = event.size();
-        table.log.push(Arc::new(event));
-        let _ = table.changed.send_replace(write.revision);
-        let _ = self.changed.send_replace(write.revision);
-        for name in self.kept.add(write.table.clone(), size) {
-            if let Some(table) = self.tables.get_mut(&name) {
-                table.log.drop_oldest();
-            }
-        }
-    }
-}
-
-/// One write with its revision, on its way to the log.
-#[derive(Debug, Clone)]
-pub(crate) struct Write {
-    pub(crate) table: Arc<str>,
-    pub(crate) key: Arc<str>,
-    pub(crate) revision: u64,
-    pub(crate) delete: bool,
-    pub(crate) entry: Arc<Entry>,
-}
-
-/// Writes that have a revision but are not durable yet.
-#[derive(Debug, Default)]
-struct Sequencer {
-    last: u64,
-    pending: HashMap<(Arc<str>, Arc<str>), Write>,
-    failed: Option<String>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    state: RwLock<State>,
-    sequencer: Mutex<Sequencer>,
-    recent: recent::Recent,
-}
-
-impl Shared {
-    // A poisoned lock means a panic between two assignments of plain data; the data is still whole.
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn sequence(&self) -> MutexGuard<'_, Sequencer> {
-        self.sequencer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Makes durable writes visible, then forgets them as pending: never neither of the two.
-    pub(crate) fn publish(&self, writes: &[Write]) {
-        {
-            let mut state = self.write();
-            for write in writes {
-                state.apply(write);
-            }
-        }
-        let mut sequencer = self.sequence();
-        for write in writes {
-            let id = (write.table.clone(), write.key.clone());
-            if sequencer.pending.get(&id).is_some_and(|p| p.revision == write.revision) {
-                sequencer.pending.remove(&id);
-            }
-        }
-    }
-
-    pub(crate) fn fail(&self, reason: &str) {
-        self.sequence().failed = Some(reason.to_owned());
-    }
-
-    /// Everything that is visible, for a snapshot.
-    pub(crate) fn everything(&self) -> (u64, Vec<(Arc<str>, Item)>) {
-        let state = self.read();
-        let all = state
-            .tables
-            .iter()
-            .flat_map(|(name, table)| {
-                table.entries.iter().map(|(k, e)| (name.clone(), (k.clone(), e.clone())))
-            })
-            .collect();
-        (state.revision, all)
-    }
-}
-
 /// A handle on the store; clones share it.
 #[derive(Debug, Clone)]
 pub struct Store {
     shared: Arc<Shared>,
-    writer: Option<Arc<writer::Writer>>,
+    writer: Option<Arc<writer::Queue>>,
     sync: Sync,
 }
 
@@ -261,31 +145,40 @@ impl Store {
     /// A store that lives as long as the process.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::with(State::new(), None, Sync::Relaxed)
+        Self::with(State::new(), Sync::Relaxed)
     }
 
     /// Opens or creates the store in a directory.
     pub fn open(dir: &Path, sync: Sync) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(dir).map_err(|source| StoreError::Io {
-            what: "create",
-            path: dir.display().to_string(),
-            source,
-        })?;
-        let mut state = State::new();
-        let files = writer::recover(dir, &mut state)?;
-        let mut store = Self::with(state, None, sync);
-        store.writer = Some(Arc::new(writer::Writer::start(files, store.shared.clone(), sync)?));
+        let files = Arc::new(files::Directory::open(dir)?);
+        let (mut store, writer, queue) =
+            Self::prepare(files, sync, journal::Sizes::default(), Instant::now())?;
+        store.writer = Some(Arc::new(writer.start(queue)?));
         Ok(store)
     }
 
-    fn with(state: State, writer: Option<Arc<writer::Writer>>, sync: Sync) -> Self {
-        let sequencer = Sequencer { last: state.revision, ..Sequencer::default() };
-        let shared = Shared {
-            state: RwLock::new(state),
-            sequencer: Mutex::new(sequencer),
-            recent: recent::Recent::default(),
-        };
-        Self { shared: Arc::new(shared), writer, sync }
+    /// A store on files, and its writer before it has a thread.
+    fn prepare(
+        files: Arc<dyn files::Files>,
+        sync: Sync,
+        sizes: journal::Sizes,
+        now: Instant,
+    ) -> Result<(Self, writer::Writer, writer::Queue), StoreError> {
+        let mut state = State::new();
+        let journal = journal::Journal::open(files, &mut state, sizes)?;
+        let store = Self::with(state, sync);
+        let (writer, queue) = writer::Writer::new(journal, store.shared.clone(), sync, now);
+        Ok((store, writer, queue))
+    }
+
+    fn with(state: State, sync: Sync) -> Self {
+        Self { shared: Arc::new(Shared::new(state)), writer: None, sync }
+    }
+
+    /// Why the store takes no writes at present.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<Failure>> {
+        self.shared.failure()
     }
 
     /// The newest revision readers may see.
@@ -300,13 +193,14 @@ impl Store {
         self.shared.read().tables.get(table)?.entries.get(key).cloned()
     }
 
-    /// One object as the next write will find it, durable or not.
+    /// One object as the next write will find it, durable or not. A request that asks is answered when it is durable.
     #[must_use]
     pub fn latest(&self, table: &str, key: &str) -> Option<Arc<Entry>> {
         let sequencer = self.shared.sequence();
         if !sequencer.pending.is_empty()
             && let Some(write) = sequencer.pending.get(&(Arc::from(table), Arc::from(key)))
         {
+            sequencer.note(write);
             return (!write.delete).then(|| write.entry.clone());
         }
         self.get(table, key)
@@ -462,11 +356,48 @@ impl Store {
         if let Some(done) = done {
             match done.await {
                 Ok(Ok(())) => {}
-                Ok(Err(reason)) => return Err(StoreError::Failed(reason)),
-                Err(_) => return Err(StoreError::Failed("the writer ended".into())),
+                Ok(Err(failure)) => return Err(StoreError::Failed(failure)),
+                Err(_) => return Err(StoreError::Closed),
             }
         }
         Ok(write)
+    }
+
+    /// [`Store::commit`] for controllers, which have nobody to report a failure to: waits while the store takes no writes, and
+    /// then answers with a conflict, so that the object is read again.
+    pub(crate) async fn commit_when_writable(
+        &self,
+        table: &str,
+        key: &str,
+        expect: Expect,
+        change: Change,
+    ) -> Result<Arc<Entry>, StoreError> {
+        match self.commit(table, key, expect, change).await {
+            Err(StoreError::Unavailable(_) | StoreError::Failed(_)) => {
+                self.shared.writable().await;
+                Err(StoreError::Conflict)
+            }
+            other => other,
+        }
+    }
+
+    /// Waits until a write that was seen is durable.
+    async fn wait_for(&self, seen: durability::Seen) -> Result<(), StoreError> {
+        let done = {
+            let sequencer = self.shared.sequence();
+            if seen.is_lost(&sequencer.failures) {
+                return Err(sequencer.lost());
+            }
+            match &self.writer {
+                Some(writer) if self.revision() < seen.revision => writer.barrier(),
+                _ => return Ok(()),
+            }
+        };
+        match done.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(failure)) => Err(StoreError::Failed(failure)),
+            Err(_) => Err(StoreError::Closed),
+        }
     }
 
     #[expect(
@@ -479,7 +410,7 @@ impl Store {
         key: &str,
         expect: Expect,
         change: Change,
-    ) -> Result<(Arc<Entry>, Option<oneshot::Receiver<Result<(), String>>>), StoreError> {
+    ) -> Result<(Arc<Entry>, Option<oneshot::Receiver<Result<(), Arc<Failure>>>>), StoreError> {
         let (table, key): (Arc<str>, Arc<str>) = (Arc::from(table), Arc::from(key));
         let id = (table.clone(), key.clone());
         let (delete, mut value) = match change {
@@ -489,11 +420,14 @@ impl Store {
         // Written out before its turn: all other writers wait while this one has it.
         let text = Unnumbered::write(&value);
         let mut sequencer = self.shared.sequence();
-        if let Some(reason) = &sequencer.failed {
-            return Err(StoreError::Failed(reason.clone()));
+        if let Some(failure) = &sequencer.failed {
+            return Err(StoreError::Unavailable(failure.clone()));
         }
         let current = match sequencer.pending.get(&id) {
-            Some(write) => (!write.delete).then_some(write.revision),
+            Some(write) => {
+                sequencer.note(write);
+                (!write.delete).then_some(write.revision)
+            }
             None => self.get(&table, &key).map(|e| e.revision),
         };
         let holds = match expect {
@@ -514,12 +448,12 @@ impl Store {
         let done = match (&self.writer, self.sync) {
             (Some(writer), Sync::Always) => {
                 sequencer.pending.insert(id, write.clone());
-                Some(writer.submit(write))
+                Some(writer.send(write))
             }
             (writer, _) => {
                 self.shared.write().apply(&write);
                 if let Some(writer) = writer {
-                    writer.submit_unwaited(write);
+                    writer.send_unwaited(write);
                 }
                 None
             }

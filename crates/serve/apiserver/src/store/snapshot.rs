@@ -1,56 +1,65 @@
-//! The whole state in one file, written beside the old one and renamed over it.
+//! A snapshot: the whole state that a generation begins with.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 
-use super::{Item, Write, wal};
+use super::files::{Files, write_all_at};
+use super::format::{self, Block, Chain, HEADER, Header};
+use super::{Item, Write};
 
-const NAME: &str = "snapshot";
-const MAGIC: &[u8; 8] = b"FLSNAP\0\x01";
+const BLOCK_BYTES: usize = 256 << 10;
+/// The table of the record that ends a snapshot; its revision is the number of objects.
+const TRAILER: &str = "";
 
-/// Writes the state as of `revision`; when it returns, the log up to that revision is not needed any more.
-pub(super) fn save(dir: &Path, revision: u64, all: &[(Arc<str>, Item)]) -> io::Result<()> {
-    let temporary = dir.join("snapshot.tmp");
-    let mut out = BufWriter::with_capacity(1 << 18, File::create(&temporary)?);
-    out.write_all(MAGIC)?;
-    out.write_all(&revision.to_le_bytes())?;
-    out.write_all(&(all.len() as u64).to_le_bytes())?;
-    let mut frame = Vec::new();
-    for (table, (key, entry)) in all {
-        frame.clear();
-        let write = Write {
-            table: table.clone(),
-            key: key.clone(),
-            revision: entry.revision,
-            delete: false,
-            entry: entry.clone(),
-        };
-        wal::encode(&write, false, &mut frame);
-        out.write_all(&frame)?;
-    }
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, dir.join(NAME))?;
-    File::open(dir)?.sync_all()
+fn trailer(objects: u64) -> Write {
+    let entry = super::Entry { revision: objects, bytes: bytes::Bytes::new() };
+    let (table, key) = (Arc::from(TRAILER), Arc::from(""));
+    Write { table, key, revision: objects, delete: true, entry: Arc::new(entry) }
 }
 
-/// Reads the snapshot, if there is one: its revision and its objects.
-pub(super) fn load(dir: &Path) -> io::Result<Option<(u64, Vec<Write>)>> {
-    let bytes = match std::fs::read(dir.join(NAME)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+/// Writes the file and makes its contents durable; its name is durable after the directory is synced.
+pub(super) fn write(
+    files: &dyn Files,
+    name: &str,
+    header: &Header,
+    all: &[(Arc<str>, Item)],
+) -> io::Result<()> {
+    let mut file = files.create(name)?;
+    write_all_at(&mut *file, &header.encode(), 0)?;
+    let (mut chain, mut position, mut block) = (Chain::new(header), HEADER as u64, Block::default());
+    let mut flush = |block: &mut Block| {
+        let bytes = block.seal(&mut chain, 0);
+        write_all_at(&mut *file, bytes, position)?;
+        position += bytes.len() as u64;
+        block.clear();
+        io::Result::Ok(())
     };
-    let broken = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let rest = bytes.strip_prefix(MAGIC.as_slice()).ok_or_else(|| broken("unknown file header"))?;
-    let (head, mut rest) = rest.split_at_checked(16).ok_or_else(|| broken("cut off in the header"))?;
-    let number = |b: &[u8]| u64::from_le_bytes(b.try_into().expect("eight bytes"));
-    let (revision, count) = (number(&head[..8]), number(&head[8..]));
-    let mut all = Vec::new();
-    for _ in 0..count {
-        all.push(wal::decode(&mut rest).ok_or_else(|| broken("a record is damaged"))?);
+    for (table, (key, entry)) in all {
+        let (table, key, entry) = (table.clone(), key.clone(), entry.clone());
+        block.push(&Write { table, key, revision: entry.revision, delete: false, entry });
+        if block.len() >= BLOCK_BYTES {
+            flush(&mut block)?;
+        }
     }
-    Ok(Some((revision, all)))
+    block.push(&trailer(all.len() as u64));
+    flush(&mut block)?;
+    file.sync()
+}
+
+/// The objects of a snapshot; an error says what is wrong with the file.
+pub(super) fn read(bytes: &[u8], header: &Header) -> Result<Vec<Write>, String> {
+    header.check(bytes)?;
+    let (mut chain, mut at, mut all) = (Chain::new(header), HEADER, Vec::new());
+    while at < bytes.len() {
+        let Some(block) = format::next(bytes, at, &mut chain) else {
+            return Err(format!("the block at byte {at} is damaged"));
+        };
+        all.extend(block.records()?);
+        at = block.end;
+    }
+    let end = all.pop().filter(|end| end.delete && &*end.table == TRAILER);
+    if end.is_none_or(|end| end.revision != all.len() as u64) || all.iter().any(|write| write.delete) {
+        return Err("its end is missing: it is damaged".to_owned());
+    }
+    Ok(all)
 }

@@ -1,127 +1,83 @@
 //! The one thread that writes to the disk.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{Shared, State, StoreError, Sync, Write, snapshot, wal::Wal};
-
-/// A log this much longer than the state it describes is replaced by a snapshot.
-const COMPACT_AT_LEAST: u64 = 32 << 20;
-/// Bytes of one batch; larger ones only add latency.
-const BATCH_BYTES: usize = 8 << 20;
+use super::failure::Failure;
+use super::format::Block;
+use super::journal::{Journal, NoCheckpoint, Problem};
+use super::{Shared, StoreError, Sync, Write};
 
 /// How long writes that nobody waits for are gathered: waking this thread for each of them would cost more than they do.
-const GATHER: std::time::Duration = std::time::Duration::from_millis(5);
+const GATHER: Duration = Duration::from_millis(5);
+/// How often what nobody waits for is synced.
+const RELAXED_SYNC: Duration = Duration::from_secs(1);
+/// How soon, and how rarely at most, a failed store tries to write again.
+const RESUME: Backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(2) };
+/// The same for a checkpoint; the log grows meanwhile, and nothing else is wrong.
+const CHECKPOINT: Backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_secs(300) };
 
-type Ack = oneshot::Sender<Result<(), String>>;
+#[derive(Debug, Clone, Copy)]
+struct Backoff {
+    first: Duration,
+    most: Duration,
+}
+
+/// When something that failed is tried again.
+#[derive(Debug, Clone, Copy)]
+struct Retry {
+    at: Instant,
+    delay: Duration,
+}
+
+impl Backoff {
+    fn next(self, before: Option<Retry>, now: Instant) -> Retry {
+        let delay = before.map_or(self.first, |retry| (retry.delay * 2).min(self.most));
+        Retry { at: now + delay, delay }
+    }
+}
+
+type Done = Result<(), Arc<Failure>>;
 
 #[derive(Debug)]
-enum Job {
-    Write(Write, Option<Ack>),
+pub(super) enum Job {
+    Write(Write, Option<oneshot::Sender<Done>>),
+    /// Answered when all that was queued before is durable.
+    Barrier(oneshot::Sender<Done>),
     End,
 }
 
-/// The directory and its open log.
+/// The sending half, and the thread. Dropping it writes what is queued and ends the thread.
 #[derive(Debug)]
-pub(super) struct Files {
-    dir: PathBuf,
-    wal: Wal,
-    old: Vec<PathBuf>,
-    lock: std::fs::File,
-}
-
-fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
-    let path = path.display().to_string();
-    move |source| match source.kind() {
-        std::io::ErrorKind::InvalidData => StoreError::Corrupt { path, detail: source.to_string() },
-        _ => StoreError::Io { what, path, source },
-    }
-}
-
-/// Reads snapshot and logs into `state`, and opens the newest log for writing.
-pub(super) fn recover(dir: &Path, state: &mut State) -> Result<Files, StoreError> {
-    let lock_path = dir.join("lock");
-    let lock = std::fs::File::create(&lock_path).map_err(io("create", &lock_path))?;
-    if lock.try_lock().is_err() {
-        return Err(StoreError::Failed(format!("{} is in use by another process", dir.display())));
-    }
-    let mut base = 0;
-    if let Some((revision, all)) = snapshot::load(dir).map_err(io("read", &dir.join("snapshot")))? {
-        for write in all {
-            state.table(&write.table).entries.insert(write.key.clone(), write.entry.clone());
-        }
-        state.revision = revision;
-        base = revision;
-        for table in state.tables.values_mut() {
-            table.log.forget(revision);
-        }
-    }
-    let mut logs: Vec<PathBuf> = std::fs::read_dir(dir)
-        .map_err(io("read", dir))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|p| p.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("wal-")))
-        .collect();
-    logs.sort();
-    let newest = logs.pop();
-    let mut read = |path: &Path| {
-        Wal::open(path, |write| {
-            if write.revision > base {
-                state.apply(&write);
-            }
-        })
-        .map_err(io("read", path))
-    };
-    for path in &logs {
-        read(path)?;
-    }
-    let wal = match &newest {
-        Some(path) => read(path)?,
-        None => create_log(dir, state.revision)?,
-    };
-    Ok(Files { dir: dir.to_owned(), wal, old: logs, lock })
-}
-
-fn create_log(dir: &Path, revision: u64) -> Result<Wal, StoreError> {
-    let path = dir.join(format!("wal-{revision:020}"));
-    let wal = Wal::create(path.clone()).map_err(io("create", &path))?;
-    std::fs::File::open(dir).and_then(|d| d.sync_all()).map_err(io("sync", dir))?;
-    Ok(wal)
-}
-
-/// The running writer. Dropping it writes what is queued and ends the thread.
-#[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct Queue {
     jobs: mpsc::Sender<Job>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
-    pub(super) fn start(files: Files, shared: Arc<Shared>, sync: Sync) -> Result<Self, StoreError> {
-        let (jobs, queue) = mpsc::channel();
-        let dir = files.dir.clone();
-        let thread = std::thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(move || run(files, &shared, sync, &queue))
-            .map_err(io("start the writer of", &dir))?;
-        Ok(Self { jobs, thread: Some(thread) })
-    }
-
-    pub(super) fn submit(&self, write: Write) -> oneshot::Receiver<Result<(), String>> {
+impl Queue {
+    pub(super) fn send(&self, write: Write) -> oneshot::Receiver<Done> {
         let (ack, done) = oneshot::channel();
         // A closed queue drops the sender, which the waiter sees.
         let _ = self.jobs.send(Job::Write(write, Some(ack)));
         done
     }
 
-    pub(super) fn submit_unwaited(&self, write: Write) {
+    pub(super) fn send_unwaited(&self, write: Write) {
         let _ = self.jobs.send(Job::Write(write, None));
+    }
+
+    pub(super) fn barrier(&self) -> oneshot::Receiver<Done> {
+        let (ack, done) = oneshot::channel();
+        let _ = self.jobs.send(Job::Barrier(ack));
+        done
     }
 }
 
-impl Drop for Writer {
+impl Drop for Queue {
     fn drop(&mut self) {
         let _ = self.jobs.send(Job::End);
         if let Some(thread) = self.thread.take() {
@@ -130,70 +86,243 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut files: Files, shared: &Shared, sync: Sync, queue: &mpsc::Receiver<Job>) {
-    let _held_until_the_end = &files.lock.try_clone();
-    let (mut writes, mut acks, mut frames) = (Vec::new(), Vec::new(), Vec::new());
-    let mut ended = false;
-    while !ended {
-        let Ok(first) = queue.recv() else { break };
-        if sync == Sync::Relaxed {
-            std::thread::sleep(GATHER);
+/// What the thread does, one turn at a time.
+#[derive(Debug)]
+pub(super) struct Writer {
+    journal: Journal,
+    shared: Arc<Shared>,
+    sync: Sync,
+    queue: mpsc::Receiver<Job>,
+    writes: Vec<Write>,
+    acks: Vec<oneshot::Sender<Done>>,
+    block: Block,
+    /// The store failed; when to try again.
+    resume: Option<Retry>,
+    /// The last checkpoint failed; when to try again.
+    checkpoint: Option<Retry>,
+    synced: Instant,
+    /// The queue was empty after the last turn.
+    drained: bool,
+    ended: bool,
+}
+
+impl Writer {
+    pub(super) fn new(journal: Journal, shared: Arc<Shared>, sync: Sync, now: Instant) -> (Self, Queue) {
+        let (jobs, queue) = mpsc::channel();
+        let writer = Self {
+            journal,
+            shared,
+            sync,
+            queue,
+            writes: Vec::new(),
+            acks: Vec::new(),
+            block: Block::default(),
+            resume: None,
+            checkpoint: None,
+            synced: now,
+            drained: true,
+            ended: false,
+        };
+        (writer, Queue { jobs, thread: None })
+    }
+
+    pub(super) fn start(self, mut queue: Queue) -> Result<Queue, StoreError> {
+        let thread = std::thread::Builder::new().name("store-writer".into());
+        let thread = thread.spawn(move || self.run()).map_err(|source| StoreError::Io {
+            what: "start the writer of",
+            path: "the store".to_owned(),
+            source,
+        })?;
+        queue.thread = Some(thread);
+        Ok(queue)
+    }
+
+    fn run(mut self) {
+        while !self.ended {
+            let job = match self.wake_after(Instant::now()) {
+                None => self.queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(pause) => self.queue.recv_timeout(pause),
+            };
+            let job = match job {
+                Ok(job) => Some(job),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if self.sync == Sync::Relaxed && job.is_some() && self.drained {
+                std::thread::sleep(GATHER);
+            }
+            self.turn(job, Instant::now());
         }
-        let mut next = Some(first);
+    }
+
+    /// When there is something to do although nothing is queued.
+    fn wake_after(&self, now: Instant) -> Option<Duration> {
+        let at = match &self.resume {
+            Some(retry) => retry.at,
+            None if self.journal.is_synced() => return None,
+            None => self.synced + RELAXED_SYNC,
+        };
+        Some(at.saturating_duration_since(now))
+    }
+
+    /// Writes what is queued, and does what is due.
+    pub(super) fn turn(&mut self, first: Option<Job>, now: Instant) {
+        self.gather(first);
+        if self.resume.is_some() {
+            self.answer(Err(self.reason()));
+        } else if !self.acks.is_empty() || !self.writes.is_empty() {
+            self.append(now);
+        }
+        if self.resume.is_some_and(|retry| now >= retry.at || self.ended) {
+            self.try_to_resume(now);
+        }
+        if self.resume.is_none()
+            && !self.journal.is_synced()
+            && (self.ended || now >= self.synced + RELAXED_SYNC)
+        {
+            match self.journal.sync() {
+                Ok(()) => self.synced = now,
+                Err(problem) => self.fail(&problem, now),
+            }
+        }
+        if self.resume.is_none() && self.is_checkpoint_due(now) {
+            self.try_checkpoint(now);
+        }
+    }
+
+    fn gather(&mut self, first: Option<Job>) {
+        let mut next = first.or_else(|| self.queue.try_recv().ok());
         while let Some(job) = next {
             match job {
                 Job::End => {
-                    ended = true;
-                    break;
+                    self.ended = true;
+                    return;
                 }
+                Job::Barrier(ack) => self.acks.push(ack),
                 Job::Write(write, ack) => {
-                    let begins_batch = sync == Sync::Always && frames.is_empty();
-                    super::wal::encode(&write, begins_batch, &mut frames);
-                    writes.push(write);
-                    acks.extend(ack);
+                    self.block.push(&write);
+                    self.writes.push(write);
+                    self.acks.extend(ack);
                 }
             }
-            next = if frames.len() < BATCH_BYTES { queue.try_recv().ok() } else { None };
+            if self.block.len() >= self.journal.sizes().block {
+                self.drained = false;
+                return;
+            }
+            next = self.queue.try_recv().ok();
         }
-        if writes.is_empty() {
-            continue;
-        }
-        let result = files.wal.append(&frames, sync == Sync::Always).map_err(|e| e.to_string());
-        match &result {
-            Ok(()) if sync == Sync::Always => shared.publish(&writes),
-            Ok(()) => {}
-            Err(reason) => shared.fail(reason),
-        }
-        for ack in acks.drain(..) {
-            let _ = ack.send(result.clone());
-        }
-        shared.recent.let_go();
-        writes.clear();
-        frames.clear();
-        frames.shrink_to(1 << 20);
-        if files.wal.len() > COMPACT_AT_LEAST
-            && let Err(error) = compact(&mut files, shared)
-        {
-            shared.fail(&error.to_string());
-        }
+        self.drained = true;
     }
-}
 
-/// Replaces a long log by a snapshot and a new log, if the state is much smaller than the log.
-fn compact(files: &mut Files, shared: &Shared) -> Result<(), StoreError> {
-    let (revision, all) = shared.everything();
-    let live: u64 = all.iter().map(|(_, (_, e))| e.bytes.len() as u64).sum();
-    if files.wal.len() < 2 * live {
-        return Ok(());
+    #[cfg(test)]
+    pub(super) fn is_drained(&self) -> bool {
+        self.drained
     }
-    snapshot::save(&files.dir, revision, &all).map_err(io("write the snapshot in", &files.dir))?;
-    let new = create_log(&files.dir, revision)?;
-    let old = std::mem::replace(&mut files.wal, new);
-    files.old.push(old.path.clone());
-    for path in files.old.drain(..) {
-        if path != files.wal.path {
-            std::fs::remove_file(&path).map_err(io("remove", &path))?;
+
+    #[cfg(test)]
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.journal.log_bytes()
+    }
+
+    /// Whether everything is durable.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.drained && self.journal.is_synced()
+    }
+
+    fn append(&mut self, now: Instant) {
+        let always = self.sync == Sync::Always;
+        let appended = match self.block.is_empty() {
+            true => Ok(()),
+            false => self.journal.append(&mut self.block, always),
+        };
+        match appended {
+            Ok(()) => {
+                if always {
+                    self.shared.publish(&self.writes);
+                }
+                self.answer(Ok(()));
+            }
+            Err(problem) => self.fail(&problem, now),
         }
     }
-    Ok(())
+
+    fn answer(&mut self, done: Done) {
+        for ack in self.acks.drain(..) {
+            let _ = ack.send(done.clone());
+        }
+        self.shared.recent.let_go();
+        self.writes.clear();
+        self.block.clear();
+    }
+
+    fn reason(&self) -> Arc<Failure> {
+        let closed = || Problem {
+            what: "write to",
+            path: "the store".into(),
+            source: std::io::Error::other("closed"),
+        };
+        self.shared.failure().unwrap_or_else(|| Arc::new(Failure::new(&closed())))
+    }
+
+    /// Takes no more writes, and refuses those that are queued: they may build on the ones that failed.
+    fn fail(&mut self, problem: &Problem, now: Instant) {
+        let failure = Arc::new(Failure::new(problem));
+        self.shared.fail(failure.clone());
+        self.resume = Some(RESUME.next(None, now));
+        loop {
+            self.answer(Err(failure.clone()));
+            self.gather(None);
+            if self.acks.is_empty() && self.writes.is_empty() {
+                break;
+            }
+        }
+    }
+
+    fn try_to_resume(&mut self, now: Instant) {
+        let resumed = match self.sync {
+            Sync::Always => self.journal.resume(),
+            // What readers see has gone ahead of the log: it is saved as a whole.
+            Sync::Relaxed => {
+                let (revision, all) = self.shared.everything();
+                self.journal.checkpoint(revision, &all).map_err(|e| match e {
+                    NoCheckpoint::Kept(problem) | NoCheckpoint::Closed(problem) => problem,
+                })
+            }
+        };
+        match resumed {
+            Ok(()) => {
+                self.resume = None;
+                self.shared.resume();
+            }
+            Err(problem) => {
+                self.resume = Some(RESUME.next(self.resume, now));
+                self.shared.fail_again(Arc::new(Failure::new(&problem)));
+            }
+        }
+    }
+
+    /// A checkpoint costs as much as the state is large. It is due when the log has grown by twice that since the last one, so
+    /// that each written byte pays for a part of it that does not grow with the state.
+    fn is_checkpoint_due(&self, now: Instant) -> bool {
+        let log = self.journal.log_bytes();
+        log > self.journal.sizes().compact_at
+            && log > 2 * self.shared.live_bytes()
+            && self.checkpoint.is_none_or(|retry| now >= retry.at)
+    }
+
+    fn try_checkpoint(&mut self, now: Instant) {
+        let (revision, all) = self.shared.everything();
+        match self.journal.checkpoint(revision, &all) {
+            Ok(()) => self.checkpoint = None,
+            Err(NoCheckpoint::Kept(_)) => self.checkpoint = Some(CHECKPOINT.next(self.checkpoint, now)),
+            Err(NoCheckpoint::Closed(problem)) => {
+                self.checkpoint = Some(CHECKPOINT.next(self.checkpoint, now));
+                // Nobody has to hear of it if a new log can be begun at once.
+                if self.sync == Sync::Relaxed || self.journal.resume().is_err() {
+                    self.fail(&problem, now);
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,41 @@
+//! Why a store takes no writes.
+
+use std::fmt;
+use std::io::ErrorKind;
+
+use super::journal::Problem;
+
+/// An append or a sync that failed. The store takes writes again by itself once it can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    what: &'static str,
+    path: String,
+    cause: String,
+    advice: &'static str,
+}
+
+impl Failure {
+    pub(super) fn new(problem: &Problem) -> Self {
+        let advice = match problem.source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free space on its file system",
+            ErrorKind::ReadOnlyFilesystem => "mount its file system for writing",
+            ErrorKind::PermissionDenied => "let the server write there",
+            _ => "check the disk and the log of the kernel",
+        };
+        let (what, path) = (problem.what, problem.path.clone());
+        Self { what, path, cause: problem.source.to_string(), advice }
+    }
+
+    /// The cause without the path, for those who may only ask for the server's health.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        format!("cannot {} the write-ahead log: {}", self.what, self.cause)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, path, cause, advice } = self;
+        write!(f, "cannot {what} {path}: {cause}; {advice}: writing resumes by itself when that is possible")
+    }
+}
