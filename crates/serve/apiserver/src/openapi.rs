@@ -230,7 +230,7 @@ fn custom(inner: &Inner) -> Vec<Arc<ResourceType>> {
 /// The answer with its digest as tag, so that clients need not fetch what they have.
 fn tagged(call: &Call, content_type: &'static str, text: String) -> Answer {
     let tag = format!("\"{}\"", digest(text.as_bytes()));
-    if call.header("if-none-match") == tag {
+    if call.headers.if_none_match == tag {
         return Answer::Raw(respond(304, content_type, ""));
     }
     let mut response = respond(200, content_type, text);
@@ -246,7 +246,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn v2(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
-    let accepted = call.header("accept");
+    let accepted = &call.headers.accept;
     if !accepted.is_empty() && !accepted.contains("json") && !accepted.contains('*') {
         return Err(ApiError::new(
             406,

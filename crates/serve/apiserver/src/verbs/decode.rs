@@ -11,7 +11,7 @@ use crate::status::{ApiError, Outcome};
 
 /// The media type without parameters.
 pub(crate) fn media_type(call: &Call) -> String {
-    call.header("content-type").split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    call.headers.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// The body as JSON text; YAML is turned into it.
