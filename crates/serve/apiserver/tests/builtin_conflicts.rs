@@ -118,7 +118,12 @@ async fn a_definition_established_by_an_older_server_stops_being_served() {
     body["status"] = json!({"acceptedNames": body["spec"]["names"], "storedVersions": ["v1"],
         "conditions": [condition_of("NamesAccepted"), condition_of("Established")]});
     store
-        .commit("apiextensions.k8s.io/customresourcedefinitions", name, Expect::Absent, Change::Put(body))
+        .commit(
+            "apiextensions.k8s.io/customresourcedefinitions",
+            &format!("/{name}"),
+            Expect::Absent,
+            Change::Put(body),
+        )
         .await
         .expect("written");
     let server = ApiServer::new(store, fl_apiserver::Options::default()).await.expect("the server starts");
