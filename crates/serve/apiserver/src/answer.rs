@@ -359,7 +359,7 @@ fn table(
     now: i64,
 ) -> Value {
     let columns: Vec<Value> = rt
-        .behaviour
+        .strategy
         .columns()
         .iter()
         .map(|c| {
@@ -369,7 +369,7 @@ fn table(
     let rows: Vec<Value> = objects
         .iter()
         .map(|o| {
-            let mut row = json!({"cells": rt.behaviour.cells(o, now)});
+            let mut row = json!({"cells": rt.strategy.cells(o, now)});
             match include {
                 "None" => row["object"] = Value::Null,
                 "Object" => row["object"] = o.clone(),

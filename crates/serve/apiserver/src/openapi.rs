@@ -90,7 +90,7 @@ impl Dialect<'_> {
 
     /// The schema of a custom type with the fields every object has.
     fn definition(&self, rt: &ResourceType) -> Value {
-        let mut schema = rt.behaviour.openapi().unwrap_or_else(|| json!({"type": "object"}));
+        let mut schema = rt.strategy.openapi().unwrap_or_else(|| json!({"type": "object"}));
         self.publish(&mut schema);
         if self.v2 && schema["type"].is_null() {
             schema["type"] = json!("object");
@@ -279,7 +279,7 @@ pub(crate) fn index(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
     }
     let mut hashes: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
     for rt in custom(inner) {
-        let schema = rt.behaviour.openapi().unwrap_or_default().to_string();
+        let schema = rt.strategy.openapi().unwrap_or_default().to_string();
         let path = format!("apis/{}/{}", rt.group, rt.version);
         hashes.entry(path).or_default().push_str(&format!("{}{schema}", rt.plural));
     }

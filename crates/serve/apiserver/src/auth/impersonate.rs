@@ -96,7 +96,7 @@ pub(crate) fn resource_named(group: &str, plural: &str) -> ResourceType {
         subresources: Vec::new(),
         storage: StorageKey { prefix: String::new(), api_version: String::new(), kind: String::new() },
         conversion: None,
-        behaviour: std::sync::Arc::new(Plain),
+        strategy: std::sync::Arc::new(Plain),
     }
 }
 

@@ -1,11 +1,11 @@
 //! CustomResourceDefinitions: from a definition to served types, and the conditions that tell about it.
 
-mod behaviour;
 mod columns;
 pub(crate) mod convert;
 mod establish;
 mod jsonpath;
 mod rules;
+mod strategy;
 mod types;
 
 pub(crate) use establish::{changed, mark_deleted, removed};

@@ -16,6 +16,7 @@ use crate::negotiate::{self, Accept};
 use crate::path::{Query, ResourcePath, Route, route};
 use crate::resource::ResourceType;
 use crate::status::{ApiError, Outcome};
+use crate::verbs::Verb;
 use crate::{discovery, openapi, verbs};
 
 /// Who is on the other side of a connection.
@@ -114,11 +115,12 @@ impl ApiServer {
         let path = parts.uri.path().to_owned();
         let route = route(&path);
         let verb = verb_of(&parts.method, &route, &query);
-        let one = call_for_one(&verb, &query);
-        if let Err(error) = self.inner.authorize(&user, &route, (verb.as_str(), one.as_str()), &path) {
+        let one = call_for_one(verb.as_ref().ok().copied(), &query);
+        let named = verb.as_ref().map_or_else(String::as_str, |verb| verb.as_str());
+        if let Err(error) = self.inner.authorize(&user, &route, (named, one.as_str()), &path) {
             return early(&error);
         }
-        let slot = match self.inner.slot(&user, &route, &verb).await {
+        let slot = match self.inner.slot(&user, &route, verb.as_ref().ok().copied()).await {
             Ok(slot) => slot,
             Err(error) => return early(&error),
         };
@@ -141,7 +143,9 @@ impl ApiServer {
             conversions: verbs::fields::Conversions::default(),
         };
         let outcome = match (&route, accept) {
-            (Route::Resource(path), accept) => resource(&self.inner, &call, path, &verb, accept.err()).await,
+            (Route::Resource(path), accept) => {
+                resource(&self.inner, &call, path, verb.ok(), accept.err()).await
+            }
             // Health, metrics and schemas do without content negotiation of objects.
             (Route::Other(_), _) => other(&self.inner, &call, &route).await,
             (_, accept) => match negotiate::discovery(&call.headers.accept, accept) {
@@ -198,34 +202,34 @@ fn wants_pretty(query: &Query, headers: &RequestHeaders) -> bool {
     ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|p| headers.user_agent.starts_with(p))
 }
 
-/// The verb as RBAC names it.
-fn verb_of(method: &Method, route: &Route, query: &Query) -> String {
-    let Route::Resource(path) = route else { return method.as_str().to_lowercase() };
-    let verb = match method.as_str() {
-        "POST" => "create",
-        "PUT" => "update",
-        "PATCH" => "patch",
-        "DELETE" if path.name.is_empty() => "deletecollection",
-        "DELETE" => "delete",
-        "GET" | "HEAD" => {
+/// What a request asks for, for the rules: the verb of a resource, or the method of anything else.
+fn verb_of(method: &Method, route: &Route, query: &Query) -> Result<Verb, String> {
+    let named = || method.as_str().to_lowercase();
+    let Route::Resource(path) = route else { return Err(named()) };
+    Ok(match *method {
+        Method::POST => Verb::Create,
+        Method::PUT => Verb::Update,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE if path.name.is_empty() => Verb::DeleteCollection,
+        Method::DELETE => Verb::Delete,
+        Method::GET | Method::HEAD => {
             // Asking to watch at the path of one object is a plain read, unless the old paths are used.
             let collection = path.name.is_empty() && path.subresource.is_empty();
             if path.legacy_watch || (collection && query.flag("watch")) {
-                "watch"
+                Verb::Watch
             } else if path.name.is_empty() {
-                "list"
+                Verb::List
             } else {
-                "get"
+                Verb::Get
             }
         }
-        other => return other.to_lowercase(),
-    };
-    verb.to_owned()
+        _ => return Err(named()),
+    })
 }
 
 /// The one object a list is about, where its field selector names it.
-fn call_for_one(verb: &str, query: &Query) -> String {
-    if !matches!(verb, "list" | "watch" | "deletecollection") {
+fn call_for_one(verb: Option<Verb>, query: &Query) -> String {
+    if !verb.is_some_and(Verb::is_collection) {
         return String::new();
     }
     let named = |part: &str| {
@@ -237,10 +241,10 @@ fn call_for_one(verb: &str, query: &Query) -> String {
 
 impl Inner {
     /// What the request counts as. Health pages count as nothing, so that they answer however busy a user is.
-    async fn slot(&self, user: &User, route: &Route, verb: &str) -> Outcome<Option<Slot>> {
+    async fn slot(&self, user: &User, route: &Route, verb: Option<Verb>) -> Outcome<Option<Slot>> {
         match route {
             Route::Other(path) if health::is_health(path) => Ok(None),
-            Route::Resource(_) if verb == "watch" => self.in_flight.watch(user).map(Some),
+            Route::Resource(_) if verb == Some(Verb::Watch) => self.in_flight.watch(user).map(Some),
             _ => self.in_flight.request(user).await.map(Some),
         }
     }
@@ -296,7 +300,7 @@ async fn resource(
     inner: &Arc<Inner>,
     call: &Call,
     path: &ResourcePath,
-    verb: &str,
+    verb: Option<Verb>,
     unservable: Option<ApiError>,
 ) -> Outcome<Answer> {
     let registry = inner.registry();
@@ -311,7 +315,7 @@ async fn resource(
         return Err(if rt.is_custom() { ApiError::page_not_found() } else { ApiError::no_such_resource() });
     }
     if !rt.is_custom() {
-        negotiate::route(&call.headers.accept, matches!(verb, "list" | "watch"))?;
+        negotiate::route(&call.headers.accept, matches!(verb, Some(Verb::List | Verb::Watch)))?;
     }
     if let Some(error) = unservable {
         return Err(error);
@@ -336,7 +340,8 @@ async fn resource(
         name: path.name.clone(),
         subresource: path.subresource.clone(),
     };
-    if let Some(warning) = rt.behaviour.request_warning().filter(|_| rt.has_verb(verb)) {
+    let Some(verb) = verb else { return Err(ApiError::method_not_allowed()) };
+    if let Some(warning) = rt.strategy.request_warning().filter(|_| rt.has_verb(verb.as_str())) {
         call.warn(warning);
     }
     verbs::run(inner, call, &target, verb).await

@@ -130,7 +130,7 @@ pub(crate) fn prepare_update(
         }
         _ => return Ok(()),
     }
-    target.rt.behaviour.normalize(object);
+    target.rt.strategy.normalize(object);
     Ok(())
 }
 
