@@ -11,7 +11,7 @@ use bytes::Bytes;
 use fl_apiserver::store::Store;
 use fl_apiserver::{ApiServer, Limits, Listener, Options, Peer, User};
 use http::Request;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -201,4 +201,42 @@ async fn connections_beyond_the_limit_are_closed_and_those_before_go_on() {
         }
     }
     panic!("the place of the closed connection was not given away");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_not_read_is_reset_and_its_connection_goes_on() {
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    let (address, server) = serve(options()).await;
+    for i in 0..8 {
+        put_map(&server, &format!("large-{i}"), 1 << 20).await;
+    }
+    let stream = TcpStream::connect(address).await.expect("a connection");
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = |path: &str| {
+        let request = Request::get(format!("http://localhost{path}"));
+        let request = request.header("authorization", format!("Bearer {TOKEN}"));
+        request.body(Full::<Bytes>::default()).expect("a request")
+    };
+    let watch = sender.send_request(request(&format!("{MAPS}?watch=1"))).await.expect("an answer");
+    let mut idle =
+        sender.send_request(request("/api/v1/secrets?watch=1")).await.expect("an answer").into_body();
+    let mut unread = watch.into_body();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let ready = sender.send_request(request("/readyz")).await.expect("the connection goes on");
+    assert_eq!(ready.status(), 200);
+    let reading = async {
+        loop {
+            match unread.frame().await {
+                Some(Ok(_)) => {}
+                ended => break ended.is_some(),
+            }
+        }
+    };
+    let reset = tokio::time::timeout(Duration::from_secs(5), reading).await;
+    assert!(reset.expect("the stream was ended"), "the stream was reset");
+    // A watch without events waits for them, not for its client.
+    let idle = tokio::time::timeout(Duration::from_millis(200), idle.frame()).await;
+    assert!(idle.is_err(), "a quiet watch goes on: {idle:?}");
 }
