@@ -1,6 +1,6 @@
 //! A CustomResourceDefinition with the names of a built-in kind is not served, and deleting it deletes none of its objects.
 
-mod ask;
+mod client;
 
 use fl_apiserver::ApiServer;
 use fl_apiserver::store::Store;
@@ -11,7 +11,7 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 async fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let response = ask::ask(server, method, path, "application/json", body).await;
+    let response = client::send(server, method, path, "application/json", body).await;
     (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap_or(Value::Null))
 }
 

@@ -56,7 +56,7 @@ impl<'a> World<'a> {
             object::remove_meta(&mut object, "generation");
         }
         // A pod that is refused is asked for again when something has changed.
-        if table == "/pods" && crate::special::admit_pod(self.inner, &mut object).await.is_err() {
+        if table == "/pods" && crate::plugins::admit_pod(self.inner, &mut object).await.is_err() {
             return;
         }
         let key = object::key(object::namespace(&object), object::name(&object));

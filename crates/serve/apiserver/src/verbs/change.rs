@@ -93,7 +93,7 @@ pub(crate) async fn run(
             && !still_in_grace(&object)
             && !super::delete::is_held_namespace(target, &object);
         // The last event of an object shows it as it was stored, with the finalizer that was just taken off.
-        if !gone && rt.strategy.stored_as_served() && !crate::special::is_special(target) {
+        if !gone && rt.strategy.stored_as_served() && !crate::plugins::has_side_effects(target) {
             // The usual case: what is stored is what is answered, written out once.
             match inner
                 .store
@@ -116,12 +116,12 @@ pub(crate) async fn run(
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
             Ok(entry) => {
                 if gone {
-                    crate::special::after_delete(inner, target, &object).await;
+                    crate::plugins::after_delete(inner, target, &object).await;
                     return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
                 }
                 let mut object = read_back(inner, rt, object, entry.clone()).await?;
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
-                crate::special::after_write(inner, target, &object).await;
+                crate::plugins::after_write(inner, target, &object).await;
                 return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
             }
             Err(StoreError::Conflict) => {}

@@ -165,7 +165,7 @@ pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
         return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
     }
-    if let Some(why) = crate::special::undeletable(target) {
+    if let Some(why) = crate::plugins::undeletable(target) {
         return Err(ApiError::forbidden(rt, &target.name, why));
     }
     if rt.strategy.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch" {
@@ -241,10 +241,10 @@ pub(crate) async fn remove(
             Ok(entry) => {
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {
-                    crate::special::after_delete(inner, target, &object).await;
+                    crate::plugins::after_delete(inner, target, &object).await;
                     return Ok(Removed::Gone(object));
                 }
-                crate::special::after_write(inner, target, &object).await;
+                crate::plugins::after_write(inner, target, &object).await;
                 return Ok(Removed::Pending(object));
             }
             Err(StoreError::Conflict) => {}

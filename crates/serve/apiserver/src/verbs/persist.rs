@@ -51,11 +51,11 @@ pub(crate) async fn create(
         Ok(entry) => {
             let mut object = read_back(inner, rt, object, entry.clone()).await?;
             object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
-            crate::special::after_write(inner, &target, &object).await;
+            crate::plugins::after_write(inner, &target, &object).await;
             Ok(object)
         }
         Err(StoreError::Conflict) => {
-            crate::special::forget(inner, &target, &object);
+            crate::plugins::forget(inner, &target, &object);
             Err(already_exists(inner, &target, &name))
         }
         Err(other) => Err(other.into()),

@@ -72,9 +72,9 @@ impl Pipeline<'_> {
         for warning in self.target.rt.strategy.warnings(context, object, self.old()) {
             self.call.warn(warning);
         }
-        crate::special::check_security(self.inner, self.call, self.target, object, self.old())?;
+        crate::plugins::check_security(self.inner, self.call, self.target, object, self.old())?;
         self.inner.webhooks.validate(self.inner, write, Some(object)).await?;
-        crate::special::charge_quotas(self.inner, self.target, object, self.old(), self.options.dry_run).await
+        crate::plugins::charge_quotas(self.inner, self.target, object, self.old(), self.options.dry_run).await
     }
 
     fn old(&self) -> Option<&Value> {
@@ -129,7 +129,7 @@ impl Pipeline<'_> {
                 if rt.strategy.has_generation() {
                     object::set_meta(object, "generation", 1);
                 }
-                crate::special::prepare_create(self.inner, self.call, target, object)?;
+                crate::plugins::prepare_create(self.inner, self.call, target, object)?;
                 rt.strategy.normalize(object);
             }
             Operation::Update { old } => {
@@ -146,7 +146,7 @@ impl Pipeline<'_> {
                     }
                     _ => {}
                 }
-                crate::special::prepare_update(self.inner, self.call, target, object, old)?;
+                crate::plugins::prepare_update(self.inner, self.call, target, object, old)?;
                 let moves = rt.strategy.moves_generation() && !self.is_own_change();
                 let status = target.subresource == "status";
                 let noted = rt.strategy.metadata_moves_generation().filter(|_| !status);
@@ -176,7 +176,7 @@ impl Pipeline<'_> {
             }
             Operation::Update { old } => rt.strategy.validate_update(context, object, old),
         });
-        errors.extend(crate::special::validate(self.inner, self.target, object, self.old()));
+        errors.extend(crate::plugins::validate(self.inner, self.target, object, self.old()));
         if errors.is_empty() {
             return Ok(());
         }
