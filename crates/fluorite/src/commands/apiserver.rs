@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use fl_apiserver::store::{Store, Sync};
-use fl_apiserver::{ApiServer, Listener, Options, Pki, SimulateOptions, User, kubeconfig, write_private};
+use fl_apiserver::{
+    ApiServer, Listener, Options, Pki, Renewal, SimulateOptions, User, create_private_files, kubeconfig,
+    private_dir, write_private,
+};
 
 /// Runs until it is interrupted
 #[derive(Debug, clap::Args)]
@@ -50,13 +53,21 @@ impl Args {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let token = self.token.clone().map_or_else(random_token, Ok)?;
+        create_private_files();
+        let token = match &self.token {
+            Some(token) if token.trim().is_empty() => bail!(
+                "the bearer token is empty; give one with --token or FLUORITE_APISERVER_TOKEN, or neither and one is made"
+            ),
+            Some(token) => token.clone(),
+            None => random_token()?,
+        };
         let sync = match self.sync {
             SyncMode::Always => Sync::Always,
             SyncMode::Relaxed => Sync::Relaxed,
         };
         let (store, pki, signing_key) = match &self.data_dir {
             Some(dir) => {
+                private_dir(dir).with_context(|| format!("cannot use {}", dir.display()))?;
                 let pki_dir = dir.join("pki");
                 let pki = (!self.insecure_http)
                     .then(|| Pki::load_or_generate(&pki_dir, &[self.listen.ip()]))
@@ -83,15 +94,38 @@ impl Args {
         };
         let server = ApiServer::new(store, options).await?;
         let url = listener.url();
-        if let Some(path) = &self.kubeconfig_out {
-            let client = pki.as_ref().map(|p| (p.admin.certificate.as_str(), p.admin.key.as_str()));
-            let text = kubeconfig(&url, pki.as_ref().map(|p| p.ca.certificate.as_str()), &token, client);
-            write_private(path, text.as_bytes())
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        let write_kubeconfig = |pki: Option<&Pki>| -> anyhow::Result<()> {
+            let Some(path) = &self.kubeconfig_out else { return Ok(()) };
+            let client = pki.map(|p| (p.admin.certificate.as_str(), p.admin.key.as_str()));
+            let text = kubeconfig(&url, pki.map(|p| p.ca.certificate.as_str()), &token, client);
+            write_private(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+        };
+        write_kubeconfig(pki.as_ref())?;
+        let renewal = pki.zip(listener.certificate()).map(|(pki, certificate)| Renewal {
+            pki,
+            dir: self.data_dir.as_ref().map(|dir| dir.join("pki")),
+            addresses: vec![self.listen.ip()],
+            certificate,
+        });
+        let renewing = async {
+            let Some(renewal) = renewal else { return std::future::pending().await };
+            renewal
+                .run(|renewed| {
+                    let written =
+                        renewed.map_err(anyhow::Error::msg).and_then(|pki| write_kubeconfig(Some(pki)));
+                    match written {
+                        Ok(()) => crate::output::note("renewed the certificates"),
+                        Err(error) => {
+                            crate::output::note(&format!("cannot renew the certificates: {error:#}"));
+                        }
+                    }
+                })
+                .await;
+        };
         crate::output::note(&format!("serving the Kubernetes API on {url}"));
         tokio::select! {
             () = listener.serve(server) => {}
+            () = renewing => {}
             () = super::interrupted() => {}
         }
         Ok(())
@@ -105,11 +139,13 @@ fn random_token() -> anyhow::Result<String> {
 
 fn signing_key(dir: &std::path::Path) -> anyhow::Result<Vec<u8>> {
     let path = dir.join("service-account.key");
-    if let Ok(key) = std::fs::read(&path) {
-        return Ok(key);
+    match std::fs::read(&path) {
+        Ok(key) => return Ok(key),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
     }
     let key = fl_apiserver::generate_signing_key().map_err(anyhow::Error::msg)?;
-    std::fs::create_dir_all(dir)?;
+    private_dir(dir)?;
     write_private(&path, &key).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(key)
 }

@@ -13,7 +13,7 @@ use http::header::{
     ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, LOCATION,
     RANGE,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -111,7 +111,11 @@ async fn answer(root: &Path, hosts: Hosts, request: &Request<Incoming>) -> Respo
     if meta.is_dir() {
         return directory(&place, path, head);
     }
-    match file(&place, &meta, request.headers(), head).await {
+    let conditions = match Conditions::read(request.headers()) {
+        Ok(conditions) => conditions,
+        Err(name) => return plain(StatusCode::BAD_REQUEST, &format!("the header {name} cannot be read\n")),
+    };
+    match file(&place, &meta, &conditions, head).await {
         Ok(response) => response,
         Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read\n"),
     }
@@ -165,19 +169,36 @@ fn directory(place: &Path, path: &str, head: bool) -> Response<Body> {
     }
 }
 
+/// The headers that decide what of a file is sent.
+struct Conditions<'a> {
+    if_none_match: Option<&'a str>,
+    range: Option<&'a str>,
+}
+
+impl<'a> Conditions<'a> {
+    /// Fails with the name of a header that is not printable ASCII: to leave it out would answer another request.
+    fn read(headers: &'a HeaderMap) -> Result<Self, HeaderName> {
+        let text = |name: HeaderName| match headers.get(&name).map(HeaderValue::to_str) {
+            Some(Ok(value)) => Ok(Some(value)),
+            Some(Err(_)) => Err(name),
+            None => Ok(None),
+        };
+        Ok(Self { if_none_match: text(IF_NONE_MATCH)?, range: text(RANGE)? })
+    }
+}
+
 async fn file(
     place: &Path,
     meta: &std::fs::Metadata,
-    asked: &HeaderMap,
+    conditions: &Conditions<'_>,
     head: bool,
 ) -> io::Result<Response<Body>> {
     let size = meta.len();
     let modified = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let tag = format!("\"{:x}-{size:x}\"", modified.as_nanos());
-    let text = |name| asked.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
     let known =
-        text(IF_NONE_MATCH).is_some_and(|seen| seen == "*" || seen.split(',').any(|t| t.trim() == tag));
-    let span = range::parse(text(RANGE), size);
+        conditions.if_none_match.is_some_and(|seen| seen == "*" || seen.split(',').any(|t| t.trim() == tag));
+    let span = range::parse(conditions.range, size);
     let (status, from, length) = match span {
         _ if known => (StatusCode::NOT_MODIFIED, 0, 0),
         Span::Whole => (StatusCode::OK, 0, size),

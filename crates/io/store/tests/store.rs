@@ -174,6 +174,10 @@ async fn the_store_is_served_with_tags_and_ranges_and_nothing_else() {
         assert!(
             get(address, &format!("GET {path} HTTP/1.1\r\nRange: bytes=20-")).starts_with("HTTP/1.1 416")
         );
+        for name in ["Range", "If-None-Match"] {
+            let refused = get(address, &format!("GET {path} HTTP/1.1\r\n{name}: bytes=2-4 ü"));
+            assert!(refused.starts_with("HTTP/1.1 400"), "{name}: {refused}");
+        }
         let head = get(address, &format!("HEAD {path} HTTP/1.1"));
         assert!(head.contains("content-length: 10") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(

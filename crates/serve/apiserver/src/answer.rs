@@ -1,25 +1,16 @@
 //! Answers: from objects to bytes in the form the caller asked for.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
+use crate::body::{Body, full, segments};
 use crate::negotiate::{Accept, Form, View};
 use crate::object;
 use crate::resource::ResourceType;
 use crate::status::ApiError;
-
-/// The body of every response: whole bytes or a watch stream.
-pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
-
-/// Whole bytes as a body.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).boxed_unsync()
-}
 
 /// What a verb answers with.
 #[derive(Debug)]
@@ -231,13 +222,20 @@ pub(crate) fn render(
             );
             return refuse(&ApiError::new(406, "NotAcceptable", message), accept);
         }
-        Answer::List { rt, meta, items, kind } => (200, list(&rt, &meta, &items, kind, accept, include, now)),
+        Answer::List { rt, meta, items, kind } => {
+            let parts = list(&rt, &meta, &items, kind, accept, include, now);
+            let response = respond(200, content_type(accept), Bytes::new());
+            return with_warnings(response.map(|_| segments(parts)), warnings);
+        }
     };
-    let content_type = match accept.form {
+    with_warnings(respond(code, content_type(accept), body), warnings)
+}
+
+fn content_type(accept: &Accept) -> &'static str {
+    match accept.form {
         Form::Json => "application/json",
         Form::Yaml => "application/yaml",
-    };
-    with_warnings(respond(code, content_type, body), warnings)
+    }
 }
 
 /// The Go type behind an answer, as messages name it.
@@ -252,6 +250,7 @@ fn parse(bytes: &Bytes) -> Value {
     serde_json::from_slice(bytes).unwrap_or(Value::Null)
 }
 
+/// The parts of a list. Objects that are sent as they are stored are shared with the store, not copied.
 fn list(
     rt: &ResourceType,
     meta: &Value,
@@ -260,17 +259,17 @@ fn list(
     accept: &Accept,
     include: &str,
     now: i64,
-) -> Bytes {
+) -> Vec<Bytes> {
     match accept.view {
         View::Table => {
             let objects: Vec<Value> = items.iter().map(parse).collect();
-            encode(&table(rt, meta, &objects, accept, include, now), accept)
+            vec![encode(&table(rt, meta, &objects, accept, include, now), accept)]
         }
         View::Partial | View::PartialList => {
             let items: Vec<Value> = items.iter().map(|b| partial(&parse(b), &accept.meta_version)).collect();
             let version = format!("meta.k8s.io/{}", accept.meta_version);
             let value = json!({"kind": "PartialObjectMetadataList", "apiVersion": version, "metadata": meta, "items": items});
-            encode(&value, accept)
+            vec![encode(&value, accept)]
         }
         View::Object => {
             let (kind, api_version) = kind.unwrap_or_else(|| (rt.list_kind.clone(), rt.api_version()));
@@ -279,26 +278,24 @@ fn list(
             if rt.is_custom() && meta.get("continue").is_none() {
                 meta["continue"] = json!("");
             }
-            let total: usize = items.iter().map(|b| b.len() + 1).sum();
-            let mut out = Vec::with_capacity(total + 256);
-            out.extend_from_slice(type_prefix(&kind, &api_version).as_bytes());
-            out.extend_from_slice(format!("\"metadata\":{meta},\"items\":[").as_bytes());
+            let mut parts = Vec::with_capacity(items.len() * 2 + 2);
+            let head = type_prefix(&kind, &api_version);
+            parts.push(Bytes::from(format!("{head}\"metadata\":{meta},\"items\":[")));
             for (i, bytes) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
+                let separator = if i > 0 { "," } else { "" };
                 if !rt.is_custom() && bytes.starts_with(prefix.as_bytes()) {
-                    out.push(b'{');
-                    out.extend_from_slice(&bytes[prefix.len()..]);
+                    parts.push(Bytes::from_static(if i > 0 { b",{" } else { b"{" }));
+                    parts.push(bytes.slice(prefix.len()..));
                 } else {
-                    out.extend_from_slice(bytes);
+                    parts.push(Bytes::from_static(separator.as_bytes()));
+                    parts.push(bytes.clone());
                 }
             }
-            out.extend_from_slice(b"]}");
+            parts.push(Bytes::from_static(b"]}"));
             if accept.form == Form::Json && !accept.pretty {
-                return Bytes::from(out);
+                return parts;
             }
-            encode(&parse(&Bytes::from(out)), accept)
+            vec![encode(&parse(&Bytes::from(parts.concat())), accept)]
         }
     }
 }
@@ -362,7 +359,7 @@ fn table(
     now: i64,
 ) -> Value {
     let columns: Vec<Value> = rt
-        .behaviour
+        .strategy
         .columns()
         .iter()
         .map(|c| {
@@ -372,7 +369,7 @@ fn table(
     let rows: Vec<Value> = objects
         .iter()
         .map(|o| {
-            let mut row = json!({"cells": rt.behaviour.cells(o, now)});
+            let mut row = json!({"cells": rt.strategy.cells(o, now)});
             match include {
                 "None" => row["object"] = Value::Null,
                 "Object" => row["object"] = o.clone(),

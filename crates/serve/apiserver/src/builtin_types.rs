@@ -60,7 +60,7 @@ pub(crate) fn all() -> Vec<ResourceType> {
                     })
                     .collect(),
                 storage: storage(gv.group, resource.plural, resource.kind, preferred),
-                behaviour: builtin::behaviour(gv.group, gv.version, resource.kind),
+                strategy: builtin::strategy(gv.group, gv.version, resource.kind),
                 conversion: None,
             });
         }

@@ -33,6 +33,7 @@ pub mod age;
 mod allocate;
 mod answer;
 mod auth;
+mod body;
 pub mod builtin;
 mod builtin_types;
 mod controllers;
@@ -44,13 +45,13 @@ mod negotiate;
 mod object;
 mod openapi;
 mod path;
+mod plugins;
 mod registry;
 pub mod resource;
 mod reviews;
 mod selector;
 mod server;
 mod simulate;
-mod special;
 mod status;
 pub mod store;
 mod verbs;
@@ -58,15 +59,16 @@ mod webhook;
 mod wire;
 mod yaml;
 
-pub use answer::Body;
 pub use auth::User;
 pub use auth::token::{generate_signing_key, random_token};
+pub use body::Body;
 pub use crd::ProvisionalKind;
 pub use path::{Query, ResourcePath, Route, route};
 pub use registry::Registry;
 pub use selector::{FieldSelector, LabelSelector};
 pub use server::{
-    ApiServer, Identity, InProcess, ListenError, Listener, Options, Peer, Pki, PkiError, SimulateOptions,
-    StartError, kubeconfig, write_private,
+    ApiServer, Identity, InProcess, Limits, ListenError, Listener, Options, Peer, Pki, PkiError, Renewal,
+    ServingCertificate, SimulateOptions, StartError, create_private_files, kubeconfig, private_dir,
+    write_private,
 };
 pub use status::ApiError;

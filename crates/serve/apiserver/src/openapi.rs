@@ -90,7 +90,7 @@ impl Dialect<'_> {
 
     /// The schema of a custom type with the fields every object has.
     fn definition(&self, rt: &ResourceType) -> Value {
-        let mut schema = rt.behaviour.openapi().unwrap_or_else(|| json!({"type": "object"}));
+        let mut schema = rt.strategy.openapi().unwrap_or_else(|| json!({"type": "object"}));
         self.publish(&mut schema);
         if self.v2 && schema["type"].is_null() {
             schema["type"] = json!("object");
@@ -230,7 +230,7 @@ fn custom(inner: &Inner) -> Vec<Arc<ResourceType>> {
 /// The answer with its digest as tag, so that clients need not fetch what they have.
 fn tagged(call: &Call, content_type: &'static str, text: String) -> Answer {
     let tag = format!("\"{}\"", digest(text.as_bytes()));
-    if call.header("if-none-match") == tag {
+    if call.headers.if_none_match == tag {
         return Answer::Raw(respond(304, content_type, ""));
     }
     let mut response = respond(200, content_type, text);
@@ -246,7 +246,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn v2(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
-    let accepted = call.header("accept");
+    let accepted = &call.headers.accept;
     if !accepted.is_empty() && !accepted.contains("json") && !accepted.contains('*') {
         return Err(ApiError::new(
             406,
@@ -279,7 +279,7 @@ pub(crate) fn index(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
     }
     let mut hashes: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
     for rt in custom(inner) {
-        let schema = rt.behaviour.openapi().unwrap_or_default().to_string();
+        let schema = rt.strategy.openapi().unwrap_or_default().to_string();
         let path = format!("apis/{}/{}", rt.group, rt.version);
         hashes.entry(path).or_default().push_str(&format!("{}{schema}", rt.plural));
     }

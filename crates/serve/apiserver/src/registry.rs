@@ -1,6 +1,6 @@
 //! The types that are served at this moment: the built-in ones and those of CustomResourceDefinitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::resource::ResourceType;
@@ -10,25 +10,51 @@ use crate::resource::ResourceType;
 pub struct Registry {
     /// Group, version and plural.
     types: BTreeMap<(String, String, String), Arc<ResourceType>>,
+    /// Group and plural of the built-in resources. Types of definitions neither replace nor remove these.
+    builtin: Arc<BTreeSet<(String, String)>>,
 }
 
 impl Registry {
+    /// A registry of the built-in types.
     #[must_use]
     pub fn new(types: Vec<ResourceType>) -> Self {
-        let mut registry = Self::default();
+        let builtin = types.iter().map(|rt| (rt.group.clone(), rt.plural.clone())).collect();
+        let mut registry = Self { types: BTreeMap::new(), builtin: Arc::new(builtin) };
         for rt in types {
-            registry.add(rt);
+            registry.insert(rt);
         }
         registry
     }
 
-    pub fn add(&mut self, rt: ResourceType) {
+    fn insert(&mut self, rt: ResourceType) {
         self.types.insert((rt.group.clone(), rt.version.clone(), rt.plural.clone()), Arc::new(rt));
     }
 
-    /// Removes every version of a resource.
-    pub fn remove(&mut self, group: &str, plural: &str) {
-        self.types.retain(|(g, _, p), _| !(g == group && p == plural));
+    /// Serves the types of a definition in place of those it had before. Returns false, and changes nothing, for the
+    /// resource of a built-in type.
+    pub fn serve_custom(&mut self, group: &str, plural: &str, types: Vec<ResourceType>) -> bool {
+        if self.is_builtin(group, plural) {
+            return false;
+        }
+        self.remove_custom(group, plural);
+        types
+            .into_iter()
+            .filter(|rt| rt.group == group && rt.plural == plural)
+            .for_each(|rt| self.insert(rt));
+        true
+    }
+
+    /// Removes every version of the resource of a definition.
+    pub fn remove_custom(&mut self, group: &str, plural: &str) {
+        if !self.is_builtin(group, plural) {
+            self.types.retain(|(g, _, p), _| !(g == group && p == plural));
+        }
+    }
+
+    /// Whether a resource is one of the built-in ones, in any version.
+    #[must_use]
+    pub fn is_builtin(&self, group: &str, plural: &str) -> bool {
+        self.builtin.contains(&(group.to_owned(), plural.to_owned()))
     }
 
     #[must_use]

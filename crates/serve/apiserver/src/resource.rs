@@ -25,7 +25,7 @@ pub struct ResourceType {
     pub subresources: Vec<Subresource>,
     /// Version objects are stored in; all versions of a resource share one place in the store.
     pub storage: StorageKey,
-    pub behaviour: Arc<dyn Behaviour>,
+    pub strategy: Arc<dyn Strategy>,
     /// Who converts between the versions, where it takes more than changing `apiVersion`.
     pub(crate) conversion: Option<Arc<crate::crd::convert::Webhook>>,
 }
@@ -73,7 +73,7 @@ impl ResourceType {
     /// True for types of CustomResourceDefinitions.
     #[must_use]
     pub fn is_custom(&self) -> bool {
-        self.behaviour.is_custom()
+        self.strategy.is_custom()
     }
 
     #[must_use]
@@ -117,7 +117,7 @@ pub struct Column {
 
 /// What goes into a decision beside the object itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Hook<'a> {
+pub struct StrategyContext<'a> {
     /// The served type the request came in through.
     pub resource: &'a ResourceType,
     /// The subresource written through, empty for the main endpoint.
@@ -128,10 +128,10 @@ pub struct Hook<'a> {
 
 /// The rules of one type. Every method has the rule that most types follow as its default, so that a type
 /// only states where it differs. Objects are in the served version of [`ResourceType`] everywhere except in
-/// [`Behaviour::to_storage`] (out) and [`Behaviour::read_from_storage`] (in).
+/// [`Strategy::to_storage`] (out) and [`Strategy::read_from_storage`] (in).
 ///
 /// Order of a write: decode (strict checks) -> `default` -> `prepare_*` -> `validate_*` -> store.
-pub trait Behaviour: Send + Sync + fmt::Debug {
+pub trait Strategy: Send + Sync + fmt::Debug {
     /// True for types of CustomResourceDefinitions.
     fn is_custom(&self) -> bool {
         false
@@ -142,7 +142,7 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The schema apply and field tracking use: [`Behaviour::schema`] with the metadata every object has.
+    /// The schema apply and field tracking use: [`Strategy::schema`] with the metadata every object has.
     fn merge_schema(&self) -> Option<Arc<fl_schema::Schema>> {
         self.schema()
     }
@@ -165,14 +165,14 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
     }
 
     /// Before the first write: drop what a client may not set (status), set what the server sets.
-    fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
+    fn prepare_for_create(&self, cx: StrategyContext<'_>, object: &mut Value) {
         if cx.resource.has_status() {
             remove_status(object);
         }
     }
 
     /// Before a later write through the main endpoint: keep the stored status.
-    fn prepare_for_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
         if cx.resource.has_status() {
             copy_field(object, old, "status");
         }
@@ -180,26 +180,31 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
 
     /// Before a write through `status`: keep everything but the status (metadata's labels, annotations and
     /// finalizers stay writable for built-in types as upstream has it).
-    fn prepare_for_status_update(&self, _cx: Hook<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_status_update(&self, _cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
         copy_field(object, old, "spec");
     }
 
     /// Rules on a new object, metadata excluded (the server checks metadata itself).
-    fn validate_create(&self, _cx: Hook<'_>, _object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, _cx: StrategyContext<'_>, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
     /// Rules on a change, metadata excluded. Must include those of `validate_create` that hold for updates.
-    fn validate_update(&self, _cx: Hook<'_>, _object: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, _cx: StrategyContext<'_>, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    fn validate_status_update(&self, _cx: Hook<'_>, _object: &Value, _old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(
+        &self,
+        _cx: StrategyContext<'_>,
+        _object: &Value,
+        _old: &Value,
+    ) -> Vec<FieldError> {
         Vec::new()
     }
 
     /// Texts of `Warning` headers for a write (`old` is `None` on create).
-    fn warnings(&self, _cx: Hook<'_>, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+    fn warnings(&self, _cx: StrategyContext<'_>, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 
@@ -343,7 +348,7 @@ pub trait Behaviour: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plain;
 
-impl Behaviour for Plain {}
+impl Strategy for Plain {}
 
 /// Removes `status` from an object.
 pub fn remove_status(object: &mut Value) {

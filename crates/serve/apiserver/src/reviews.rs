@@ -12,9 +12,9 @@ use crate::object;
 use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
-use crate::verbs::create::check_namespace;
 use crate::verbs::decode;
 use crate::verbs::fields::Tracker;
+use crate::verbs::identity::check_namespace;
 
 /// Whether objects of a type are answered and never stored.
 pub(crate) fn is_review(rt: &ResourceType) -> bool {

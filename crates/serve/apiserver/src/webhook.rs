@@ -109,8 +109,8 @@ impl Remote {
             .map_err(|e| Failure::way(e.to_string()))?;
         let response = sender.send_request(request).await.map_err(|_| Failure::way("EOF".to_owned()))?;
         let code = response.status();
-        let kind = response.headers().get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-        let is_text = kind.is_some_and(|kind| kind.starts_with("text/"));
+        let kind = response.headers().get(http::header::CONTENT_TYPE);
+        let is_text = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
         let body = Limited::new(response.into_body(), MAX_ANSWER)
             .collect()
             .await

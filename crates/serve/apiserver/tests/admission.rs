@@ -1,9 +1,9 @@
 //! What a stock server's admission does, and how it refuses: request by request, against a server in process.
 //! The words and codes are those a real kube-apiserver 1.34 answered to the same requests.
 
-mod ask;
+mod client;
 
-use ask::ask;
+use client::send as ask;
 use fl_apiserver::store::Store;
 use fl_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Who owns what after writes of every kind, as a real server answered on the same requests.
 
-mod ask;
+mod client;
 
-use ask::ask;
+use client::send as ask;
 use fl_apiserver::store::Store;
 use fl_apiserver::{ApiServer, Options};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Kinds that are served before their CustomResourceDefinition comes.
 
-mod ask;
+mod client;
 
-use ask::ask;
+use client::send as ask;
 use fl_apiserver::store::{Store, Sync};
 use fl_apiserver::{ApiServer, Options, ProvisionalKind};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! The server in process, request by request.
 
-mod ask;
+mod client;
 
-use ask::ask;
 use bytes::Bytes;
+use client::send as ask;
 use fl_apiserver::store::Store;
 use fl_apiserver::{ApiServer, Options, Peer, SimulateOptions, User};
 use http::{Request, StatusCode};

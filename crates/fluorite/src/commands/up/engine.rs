@@ -10,7 +10,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use fl_apiserver::store::{Store as Objects, StoreError, Sync};
 use fl_apiserver::{
-    ApiServer, ListenError, Listener, Options as ServerOptions, Pki, SimulateOptions, User, kubeconfig,
+    ApiServer, ListenError, Listener, Options as ServerOptions, Pki, Renewal, SimulateOptions, User,
+    kubeconfig,
 };
 use fl_install::Component;
 use fl_runtime::{
@@ -74,14 +75,32 @@ pub(super) async fn embedded(
     let server = ApiServer::new(store, options).await.map_err(|e| broken(chain(&e)))?;
     let url = listener.url();
     settings.api = url.strip_prefix("https://").map(str::to_owned);
-    let admin = Some((pki.admin.certificate.as_str(), pki.admin.key.as_str()));
-    let text = kubeconfig(&url, Some(&pki.ca.certificate), &token, admin);
     let path = folder.path("kubeconfig");
-    write_whole(&path, text.as_bytes())?;
+    let write_kubeconfig = {
+        let (url, path) = (url.clone(), path.clone());
+        move |pki: &Pki| {
+            let admin = Some((pki.admin.certificate.as_str(), pki.admin.key.as_str()));
+            let text = kubeconfig(&url, Some(&pki.ca.certificate), &token, admin);
+            write_whole(&path, text.as_bytes())
+        }
+    };
+    write_kubeconfig(&pki)?;
+    let renewal = listener.certificate().map(|certificate| Renewal {
+        pki,
+        dir: Some(dir.join("pki")),
+        addresses: vec![listen_ip],
+        certificate,
+    });
     let (served, ending) = (server.clone(), stop.clone());
     tokio::spawn(async move {
+        let renewing = async {
+            let Some(renewal) = renewal else { return std::future::pending().await };
+            // What fails is tried again half a day later, months before the certificates end.
+            renewal.run(|renewed| drop(renewed.map(&write_kubeconfig))).await;
+        };
         tokio::select! {
             () = listener.serve(served) => {}
+            () = renewing => {}
             () = ending.stopped() => {}
         }
     });
@@ -157,10 +176,11 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The administrator's token, made when it is not there.
+/// The administrator's token, made when it is not there; an empty one is none.
 fn token(path: &Path) -> Result<String, String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => return Ok(text),
+        Ok(text) if !text.trim().is_empty() => return Ok(text),
+        Ok(_) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
         Err(e) => return Err(format!("{}: {e}", path.display())),
     }

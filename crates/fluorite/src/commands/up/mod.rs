@@ -94,6 +94,7 @@ impl Args {
 
     async fn up(self) -> anyhow::Result<()> {
         let start = Instant::now();
+        fl_apiserver::create_private_files();
         let root = self.state_dir.clone().map_or_else(state::default_folder, Ok)?;
         // Before anything is made: a source that is none must not leave a folder behind.
         let asked = Source::parse(self.source.as_deref(), self.dirty)?;

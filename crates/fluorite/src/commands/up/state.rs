@@ -83,6 +83,8 @@ impl Folder {
         if format.is_none() {
             write_whole(&root.join("format"), format!("{FORMAT}{VERSION}\n").as_bytes())?;
         }
+        // The folder is ours now, whoever could read it before: it holds keys, tokens and the content of Secrets.
+        fl_apiserver::private_dir(&root).map_err(|e| denied(&root, e))?;
         Ok(Folder { root, _lock: lock })
     }
 
@@ -298,6 +300,21 @@ mod tests {
         assert!(folder.settings().unwrap_err().to_string().contains("damaged"));
         drop(folder);
         assert!(purge(broken.path()).unwrap() && !broken.path().exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_could_read_becomes_private() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        drop(Folder::open(dir.path()).unwrap());
+        let log = dir.path().join("log");
+        std::fs::write(&log, "").unwrap();
+        for (path, mode) in [(dir.path(), 0o755), (&log, 0o644)] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        drop(Folder::open(dir.path()).unwrap());
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(dir.path()), mode(&log)), (0o700, 0o600));
     }
 
     #[test]

@@ -188,8 +188,8 @@ async fn ask_to_change(
     if patched == shown {
         return Ok(Some(false));
     }
-    question.seen.behaviour.default(&mut patched);
-    question.seen.behaviour.normalize(&mut patched);
+    question.seen.strategy.default(&mut patched);
+    question.seen.strategy.normalize(&mut patched);
     *object = in_version(inner, &question.seen, &write.target.rt, patched).await?;
     Ok(Some(true))
 }
@@ -202,7 +202,7 @@ async fn in_version(inner: &Inner, from: &ResourceType, to: &ResourceType, objec
     if from.conversion.is_some() {
         return convert::to_version(inner, from, object, &to.api_version()).await;
     }
-    Ok(to.behaviour.read_from_storage(from.behaviour.to_storage(object)))
+    Ok(to.strategy.read_from_storage(from.strategy.to_storage(object)))
 }
 
 /// One hook that is to be asked, and what about.

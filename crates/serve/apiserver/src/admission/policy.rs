@@ -237,7 +237,7 @@ impl Policy {
         let rt = &write.target.rt;
         let review = review("v1", write, rt, object, write.old);
         let mut request = review["request"].clone();
-        let scale = rt.behaviour.scale_paths().filter(|_| write.target.subresource == "scale");
+        let scale = rt.strategy.scale_paths().filter(|_| write.target.subresource == "scale");
         let (new, old) = match scale {
             // What is written here is the scale, not the object it belongs to.
             Some(paths) => {
@@ -350,7 +350,7 @@ impl Policy {
             (true, _) => write.target.namespace.clone(),
         };
         let (table, name) = (&rt.storage.prefix, text(reference, "name"));
-        let read = |stored: Value| rt.behaviour.read_from_storage(stored);
+        let read = |stored: Value| rt.strategy.read_from_storage(stored);
         let found: Vec<Value> = if name.is_empty() {
             let selector = LabelSelector::from_object(&reference["selector"]).unwrap_or_default();
             let all = inner.store.list(table, &format!("{namespace}/"), None, 0).1;

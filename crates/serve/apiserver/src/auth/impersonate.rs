@@ -1,31 +1,24 @@
 //! `Impersonate-*` headers.
 
-use http::HeaderMap;
-
 use super::rbac::Authorizer;
 use super::{Attributes, User};
-use crate::path::decode;
 use crate::resource::{Plain, ResourceType, StorageKey};
+use crate::server::headers::Impersonate;
 use crate::status::{ApiError, Outcome};
 
 /// The user a request runs as: the caller, or who the caller may and wants to be.
-pub(crate) fn effective(auth: &Authorizer, caller: User, headers: &HeaderMap, path: &str) -> Outcome<User> {
-    let all = |name: &str| -> Vec<String> {
-        headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).map(str::to_owned).collect()
-    };
-    let name = all("impersonate-user").into_iter().next().unwrap_or_default();
-    let uid = all("impersonate-uid").into_iter().next().unwrap_or_default();
-    let mut groups = all("impersonate-group");
-    let mut extra = std::collections::BTreeMap::<String, Vec<String>>::new();
-    for (header, value) in headers {
-        if let (Some(key), Ok(value)) = (header.as_str().strip_prefix("impersonate-extra-"), value.to_str()) {
-            extra.entry(decode(key, false)).or_default().push(value.to_owned());
-        }
+pub(crate) fn effective(
+    auth: &Authorizer,
+    caller: User,
+    asked_for: &Impersonate,
+    path: &str,
+) -> Outcome<User> {
+    if !asked_for.is_requested() {
+        return Ok(caller);
     }
-    if name.is_empty() {
-        if groups.is_empty() && uid.is_empty() && extra.is_empty() {
-            return Ok(caller);
-        }
+    let Impersonate { user, uid, mut groups, extra } = asked_for.clone();
+    let uid = uid.unwrap_or_default();
+    let Some(name) = user else {
         let mut asked: Vec<String> = groups.iter().map(|g| format!("{{Group  {g}    }}")).collect();
         for (key, values) in &extra {
             asked.extend(
@@ -40,7 +33,7 @@ pub(crate) fn effective(auth: &Authorizer, caller: User, headers: &HeaderMap, pa
             asked.join(" ")
         );
         return Err(ApiError { plain: true, ..ApiError::new(500, "", message) });
-    }
+    };
     let may = |group: &str, resource: &str, sub: &str, namespace: &str, name: &str| {
         let wanted = Attributes {
             verb: "impersonate".to_owned(),
@@ -103,7 +96,7 @@ pub(crate) fn resource_named(group: &str, plural: &str) -> ResourceType {
         subresources: Vec::new(),
         storage: StorageKey { prefix: String::new(), api_version: String::new(), kind: String::new() },
         conversion: None,
-        behaviour: std::sync::Arc::new(Plain),
+        strategy: std::sync::Arc::new(Plain),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The built-in kinds: their defaults, validation, write strategies, tables and second versions.
 //!
-//! [`behaviour`] hands the server the rules of one kind; what is not listed follows the rules most types share.
+//! [`strategy()`] hands the server the rules of one kind; what is not listed follows the rules most types share.
 //! Rows are in `kinds`, defaults per Go type in `defaults`, checks in one file per family of kinds.
 
 mod checks;
@@ -21,14 +21,14 @@ mod warnings;
 
 use std::sync::Arc;
 
-use crate::resource::{Behaviour, Plain};
+use crate::resource::{Plain, Strategy};
 
 pub(crate) use pod_strategy::qos_class;
 pub(crate) use validate::access_review;
 
 /// The rules of a built-in kind.
 #[must_use]
-pub fn behaviour(group: &str, version: &str, kind: &str) -> Arc<dyn Behaviour> {
+pub fn strategy(group: &str, version: &str, kind: &str) -> Arc<dyn Strategy> {
     let Some(def) = fl_kubeschema::type_of(group, version, kind) else { return Arc::new(Plain) };
     let version = fl_kubeschema::group_versions()
         .iter()

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::field::{entries, list, text};
-use crate::resource::{Hook, copy_field};
+use crate::resource::{StrategyContext, copy_field};
 
-pub(super) fn prepare_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn prepare_create(_cx: StrategyContext<'_>, object: &mut Value) {
     admit(object, None);
     let class = qos_class(&object["spec"]);
     object["status"] = json!({"phase": "Pending", "qosClass": class});
@@ -17,7 +17,7 @@ pub(super) fn prepare_create(_cx: Hook<'_>, object: &mut Value) {
     }
 }
 
-pub(super) fn prepare_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn prepare_update(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "status");
     admit(object, Some(old));
 }
@@ -50,7 +50,7 @@ fn admit(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-pub(super) fn prepare_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn prepare_status(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     let owners = old["metadata"]["ownerReferences"].clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {

@@ -3,7 +3,7 @@
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::resource::Hook;
+use crate::resource::StrategyContext;
 
 fn read(name: &str) -> Vec<Value> {
     let path = format!("{}/tests/golden/builtin/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -64,11 +64,11 @@ fn objects_come_out_as_a_real_server_answers_them() {
             object["metadata"]["namespace"] = json!("golden");
         }
         object["metadata"]["uid"] = json!("00000000-0000-4000-8000-000000000000");
-        let hook = Hook { resource: rt, subresource: "", now: "2024-01-01T00:00:00Z" };
-        rt.behaviour.default(&mut object);
-        rt.behaviour.prepare_for_create(hook, &mut object);
-        rt.behaviour.seal(&mut object);
-        let errors = rt.behaviour.validate_create(hook, &object);
+        let context = StrategyContext { resource: rt, subresource: "", now: "2024-01-01T00:00:00Z" };
+        rt.strategy.default(&mut object);
+        rt.strategy.prepare_for_create(context, &mut object);
+        rt.strategy.seal(&mut object);
+        let errors = rt.strategy.validate_create(context, &object);
         let got = if errors.is_empty() {
             json!({"object": strip(object)})
         } else {

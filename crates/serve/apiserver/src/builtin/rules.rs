@@ -1,4 +1,4 @@
-//! The rules of one built-in kind as a row of a table, and the [`Behaviour`] made from it.
+//! The rules of one built-in kind as a row of a table, and the [`Strategy`] made from it.
 
 use fl_kubeschema::TypeDef;
 use fl_schema::FieldError;
@@ -8,7 +8,7 @@ use super::defaults;
 use super::field::Errors;
 use super::table::Printer;
 use crate::names;
-use crate::resource::{Behaviour, Column, Hook, ScalePaths, copy_field, remove_status};
+use crate::resource::{Column, ScalePaths, Strategy, StrategyContext, copy_field, remove_status};
 
 /// How names of a kind are checked.
 #[derive(Debug, Clone, Copy)]
@@ -34,10 +34,10 @@ pub(super) struct Rules {
     pub(super) generation: bool,
     pub(super) unconditional_update: bool,
     pub(super) create_on_update: bool,
-    pub(super) prepare_create: fn(Hook<'_>, &mut Value),
+    pub(super) prepare_create: fn(StrategyContext<'_>, &mut Value),
     /// Where not only the status is kept.
-    pub(super) prepare_update: Option<fn(Hook<'_>, &mut Value, &Value)>,
-    pub(super) prepare_status: fn(Hook<'_>, &mut Value, &Value),
+    pub(super) prepare_update: Option<fn(StrategyContext<'_>, &mut Value, &Value)>,
+    pub(super) prepare_status: fn(StrategyContext<'_>, &mut Value, &Value),
     /// Rules of a new object; also run on updates unless `update_only` takes over.
     pub(super) validate: fn(&mut Errors, &Value),
     /// Further rules of a change, run after `validate`.
@@ -51,18 +51,18 @@ pub(super) struct Rules {
     pub(super) printer: Option<&'static Printer>,
 }
 
-fn drop_status(cx: Hook<'_>, object: &mut Value) {
+fn drop_status(cx: StrategyContext<'_>, object: &mut Value) {
     if cx.resource.has_status() {
         remove_status(object);
     }
 }
 
-fn keep_spec(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+fn keep_spec(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
 }
 
 /// Kinds whose status is written without a look at anything else that was sent.
-pub(super) fn keep_all_but_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn keep_all_but_status(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     let managed = object.pointer("/metadata/managedFields").cloned();
     copy_field(object, old, "metadata");
@@ -136,7 +136,7 @@ fn keeping_emptied_managers(object: &mut Value, bring: impl FnOnce(&mut Value)) 
     }
 }
 
-impl Behaviour for Kind {
+impl Strategy for Kind {
     fn schema(&self) -> Option<std::sync::Arc<fl_schema::Schema>> {
         fl_kubeschema::schema_of(self.def)
     }
@@ -199,7 +199,7 @@ impl Behaviour for Kind {
         self.seal(object);
     }
 
-    fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
+    fn prepare_for_create(&self, cx: StrategyContext<'_>, object: &mut Value) {
         (self.rules.prepare_create)(cx, object);
         super::strategy::drop_disabled(self.rules.kind, object);
         // A status that was dropped comes back with its defaults (phases), as upstream's storage decoding gives it.
@@ -207,7 +207,7 @@ impl Behaviour for Kind {
         self.normalize(object);
     }
 
-    fn prepare_for_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_update(&self, cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
         match self.rules.prepare_update {
             Some(prepare) => prepare(cx, object, old),
             None if cx.resource.has_status() => copy_field(object, old, "status"),
@@ -219,18 +219,18 @@ impl Behaviour for Kind {
         self.normalize(object);
     }
 
-    fn prepare_for_status_update(&self, cx: Hook<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_status_update(&self, cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
         (self.rules.prepare_status)(cx, object, old);
         self.normalize(object);
     }
 
-    fn validate_create(&self, _cx: Hook<'_>, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, _cx: StrategyContext<'_>, object: &Value) -> Vec<FieldError> {
         let mut errors = Errors::default();
         (self.rules.validate)(&mut errors, object);
         errors.0
     }
 
-    fn validate_update(&self, cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, cx: StrategyContext<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = Errors::default();
         match cx.subresource {
             "ephemeralcontainers" => {
@@ -254,13 +254,18 @@ impl Behaviour for Kind {
         errors.0
     }
 
-    fn validate_status_update(&self, _cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(
+        &self,
+        _cx: StrategyContext<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Vec<FieldError> {
         let mut errors = Errors::default();
         (self.rules.validate_status)(&mut errors, object, old);
         errors.0
     }
 
-    fn warnings(&self, cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn warnings(&self, cx: StrategyContext<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
         match cx.subresource {
             "" | "scale" => (self.rules.warnings)(object, old),
             "status" => super::warnings::status(object),

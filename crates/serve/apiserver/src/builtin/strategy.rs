@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::field::{list, map_mut, text};
-use crate::resource::{Hook, copy_field, remove_status};
+use crate::resource::{StrategyContext, copy_field, remove_status};
 
-pub(super) fn namespace_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn namespace_create(_cx: StrategyContext<'_>, object: &mut Value) {
     remove_status(object);
     let Some(spec) = map_mut(object, "spec") else { return };
     let finalizers = spec.entry("finalizers").or_insert_with(|| json!([]));
@@ -16,7 +16,7 @@ pub(super) fn namespace_create(_cx: Hook<'_>, object: &mut Value) {
     }
 }
 
-pub(super) fn namespace_update(cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn namespace_update(cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     if cx.subresource != "finalize" {
         let finalizers = old["spec"]["finalizers"].clone();
         if let Some(spec) = map_mut(object, "spec") {
@@ -42,7 +42,7 @@ pub(super) fn secret_string_data(object: &mut Value) {
     }
 }
 
-pub(super) fn secret_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn secret_update(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     if text(object, "type").is_empty() {
         copy_field(object, old, "type");
     }
@@ -57,16 +57,16 @@ fn clean_secret_references(object: &mut Value) {
     }
 }
 
-pub(super) fn service_account_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn service_account_create(_cx: StrategyContext<'_>, object: &mut Value) {
     clean_secret_references(object);
 }
 
-pub(super) fn service_account_update(_cx: Hook<'_>, object: &mut Value, _old: &Value) {
+pub(super) fn service_account_update(_cx: StrategyContext<'_>, object: &mut Value, _old: &Value) {
     clean_secret_references(object);
 }
 
 /// A job's pods are found by the job's own id unless the author takes that over.
-pub(super) fn job_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn job_create(_cx: StrategyContext<'_>, object: &mut Value) {
     remove_status(object);
     if object["spec"]["manualSelector"] == true {
         return;
@@ -93,7 +93,7 @@ pub(super) fn job_create(_cx: Hook<'_>, object: &mut Value) {
     }
 }
 
-pub(super) fn daemon_set_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn daemon_set_create(_cx: StrategyContext<'_>, object: &mut Value) {
     remove_status(object);
     bump_annotation(object, 1);
 }
@@ -107,7 +107,7 @@ fn bump_annotation(object: &mut Value, generation: i64) {
     }
 }
 
-pub(super) fn daemon_set_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn daemon_set_update(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "status");
     let before = text(&old["metadata"]["annotations"], TEMPLATE_GENERATION).parse::<i64>().unwrap_or(0);
     let changed = object["spec"]["template"] != old["spec"]["template"];
@@ -115,7 +115,7 @@ pub(super) fn daemon_set_update(_cx: Hook<'_>, object: &mut Value, old: &Value) 
 }
 
 /// Deployments count a change of annotations as a change of generation, and keep their labels on status writes.
-pub(super) fn deployment_status(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn deployment_status(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     if let (Some(metadata), old) = (object.get_mut("metadata"), &old["metadata"]) {
         copy_field(metadata, old, "labels");
@@ -133,12 +133,12 @@ fn protect(object: &mut Value, finalizer: &str) {
     }
 }
 
-pub(super) fn volume_create(cx: Hook<'_>, object: &mut Value) {
+pub(super) fn volume_create(cx: StrategyContext<'_>, object: &mut Value) {
     protect(object, "kubernetes.io/pv-protection");
     object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": cx.now});
 }
 
-pub(super) fn volume_status(cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn volume_status(cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     let same_phase = object["status"]["phase"] == old["status"]["phase"];
     let (new_time, old_time) =
@@ -172,7 +172,7 @@ pub(super) fn claim_data_sources(object: &mut Value) {
     }
 }
 
-pub(super) fn claim_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn claim_create(_cx: StrategyContext<'_>, object: &mut Value) {
     protect(object, "kubernetes.io/pvc-protection");
     remove_status(object);
     let group = text(&object["spec"]["dataSource"], "apiGroup").to_owned();
@@ -190,12 +190,12 @@ pub(super) fn claim_create(_cx: Hook<'_>, object: &mut Value) {
     claim_data_sources(object);
 }
 
-pub(super) fn claim_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn claim_update(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "status");
     claim_data_sources(object);
 }
 
-pub(super) fn signing_request_update(cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn signing_request_update(cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     let conditions = object["status"]["conditions"].take();
     copy_field(object, old, "spec");
     copy_field(object, old, "status");
@@ -207,7 +207,7 @@ pub(super) fn signing_request_update(cx: Hook<'_>, object: &mut Value, old: &Val
     }
 }
 
-pub(super) fn signing_request_status(cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn signing_request_status(cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "spec");
     date_conditions(object, old, cx.now);
 }
@@ -231,7 +231,7 @@ fn date_conditions(object: &mut Value, old: &Value, now: &str) {
 }
 
 /// The one address and the list of addresses follow each other.
-pub(super) fn service_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn service_create(_cx: StrategyContext<'_>, object: &mut Value) {
     remove_status(object);
     let first = object["spec"]["clusterIP"].clone();
     if let Some(spec) = object["spec"].as_object_mut()
@@ -260,7 +260,7 @@ fn sync_addresses(spec: &mut Map<String, Value>, old: &Value) {
 }
 
 /// What a service of the old type had and the new type cannot have, unless the author set it again.
-pub(super) fn service_update(_cx: Hook<'_>, object: &mut Value, old: &Value) {
+pub(super) fn service_update(_cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
     copy_field(object, old, "status");
     let needs_ip = |spec: &Value| text(spec, "type") != "ExternalName";
     // A balancer that asks for no more node ports keeps those it has.
@@ -324,7 +324,7 @@ fn port_key(port: &Value) -> (i64, String, i64) {
 }
 
 /// A new node takes no pods until something says it is ready.
-pub(super) fn node_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn node_create(_cx: StrategyContext<'_>, object: &mut Value) {
     const NOT_READY: &str = "node.kubernetes.io/not-ready";
     let Some(spec) = map_mut(object, "spec") else { return };
     // A removed feature: what asks for it is not kept.
@@ -353,7 +353,7 @@ pub(super) fn one_range(spec: &mut Map<String, Value>) {
     }
 }
 
-pub(super) fn attributes_class_create(_cx: Hook<'_>, object: &mut Value) {
+pub(super) fn attributes_class_create(_cx: StrategyContext<'_>, object: &mut Value) {
     protect(object, "kubernetes.io/vac-protection");
 }
 

@@ -21,12 +21,7 @@ struct Collector {
 }
 
 pub(super) async fn run(inner: Weak<Inner>) {
-    let mut collector = Collector {
-        graph: Graph::default(),
-        seen: HashMap::new(),
-        queue: VecDeque::new(),
-        queued: HashSet::new(),
-    };
+    let mut collector = Collector::new();
     let Some(strong) = inner.upgrade() else { return };
     let mut changes = strong.store.subscribe_all();
     let mut ending = strong.ending.subscribe();
@@ -48,6 +43,10 @@ pub(super) async fn run(inner: Weak<Inner>) {
 }
 
 impl Collector {
+    fn new() -> Self {
+        Self { graph: Graph::default(), seen: HashMap::new(), queue: VecDeque::new(), queued: HashSet::new() }
+    }
+
     fn push(&mut self, place: &Place) {
         if self.queued.insert(place.clone()) {
             self.queue.push_back(place.clone());
@@ -76,18 +75,33 @@ impl Collector {
                     }
                     self.seen.insert(table, last);
                 }
-                // First sight, or too far behind: read the table as it is.
+                // The first read, or the history does not reach back far enough: list the table.
                 _ => {
-                    let (_, items, _) = inner.store.list(&table, "", None, 0);
-                    let mut last = newest;
-                    for (key, entry) in items {
-                        last = last.max(entry.revision);
-                        self.put(&(table.clone(), key), Node::read(&entry.bytes));
-                    }
+                    let last = self.relist(inner, &table).max(newest);
                     self.seen.insert(table, last);
                 }
             }
         }
+    }
+
+    /// Replaces what the graph knows of a table by its content. An object that the graph knows and the table does not have
+    /// was deleted while nobody read the events, and its dependents are looked at as after a deletion.
+    fn relist(&mut self, inner: &Inner, table: &Arc<str>) -> u64 {
+        let (_, items, _) = inner.store.list(table, "", None, 0);
+        let mut last = 0;
+        let mut nodes = Vec::with_capacity(items.len());
+        for (key, entry) in items {
+            last = last.max(entry.revision);
+            nodes.push(((table.clone(), key), Node::read(&entry.bytes)));
+        }
+        let there: HashSet<&str> = nodes.iter().map(|(_, node)| node.uid.as_str()).collect();
+        for (place, node) in self.graph.missing(table, &there) {
+            self.gone(&place, &node);
+        }
+        for (place, node) in nodes {
+            self.put(&place, node);
+        }
+        last
     }
 
     fn put(&mut self, place: &Place, node: Node) {
@@ -255,4 +269,71 @@ async fn drop_finalizer(inner: &Arc<Inner>, place: &Place, name: &str) {
         object::set_finalizers(object, &left);
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::ApiServer;
+    use crate::store::{Change, Expect};
+
+    const TABLE: &str = "/configmaps";
+
+    fn map(name: &str, uid: &str, owner: Option<(&str, &str)>) -> Value {
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default", "uid": uid}});
+        if let Some((name, uid)) = owner {
+            object["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}]);
+        }
+        object
+    }
+
+    async fn put(inner: &Inner, object: Value) {
+        let key = object::key("default", object::name(&object));
+        inner.store.commit(TABLE, &key, Expect::Absent, Change::Put(object)).await.expect("written");
+    }
+
+    async fn delete(inner: &Inner, name: &str) {
+        let key = object::key("default", name);
+        let entry = inner.store.latest(TABLE, &key).expect("there");
+        let change = Change::Delete(entry.value());
+        inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), change).await.expect("deleted");
+    }
+
+    /// A server whose own collector has ended, and one that the test runs step by step.
+    async fn start() -> (ApiServer, Collector) {
+        let server = ApiServer::in_memory().await.expect("the server starts");
+        server.inner.ending.send_replace(true);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        (server, Collector::new())
+    }
+
+    #[tokio::test]
+    async fn a_deletion_that_the_history_no_longer_holds_is_noticed() {
+        let (server, mut collector) = start().await;
+        let inner = &server.inner;
+        put(inner, map("owner", "o", None)).await;
+        put(inner, map("replaced", "r", None)).await;
+        put(inner, map("kept", "k", None)).await;
+        for (name, owner) in [("a", ("owner", "o")), ("b", ("replaced", "r")), ("c", ("kept", "k"))] {
+            put(inner, map(name, name, Some(owner))).await;
+        }
+        collector.read(inner);
+        collector.work(inner).await;
+        delete(inner, "owner").await;
+        delete(inner, "replaced").await;
+        put(inner, map("replaced", "another", None)).await;
+        inner.store.compact(inner.store.revision());
+        collector.read(inner);
+        collector.work(inner).await;
+        let there = |name: &str| inner.store.latest(TABLE, &object::key("default", name)).is_some();
+        assert!(!there("a"), "its owner was deleted");
+        assert!(!there("b"), "another object has the name of its owner");
+        assert!(there("c") && there("kept") && there("replaced"));
+    }
 }

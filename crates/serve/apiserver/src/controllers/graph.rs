@@ -114,6 +114,16 @@ impl Graph {
         self.uids.get(uid)
     }
 
+    /// The objects of a table that are known here and whose UIDs are not in `there`.
+    pub(super) fn missing(&self, table: &Arc<str>, there: &HashSet<&str>) -> Vec<(Place, Node)> {
+        let gone = self.uids.iter().filter(|(uid, place)| place.0 == *table && !there.contains(uid.as_str()));
+        let read = |uid: &String, place: &Place| {
+            let known = self.nodes.get(place).filter(|node| node.uid == *uid).cloned();
+            (place.clone(), known.unwrap_or_else(|| Node { uid: uid.clone(), ..Node::default() }))
+        };
+        gone.map(|(uid, place)| read(uid, place)).collect()
+    }
+
     pub(super) fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents.get(uid).map(|s| s.iter().cloned().collect()).unwrap_or_default()
     }

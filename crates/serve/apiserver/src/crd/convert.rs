@@ -265,7 +265,7 @@ pub(crate) async fn to_storage(inner: &Inner, rt: &ResourceType, object: Value) 
         Some(_) => to_version(inner, rt, object, &rt.storage.api_version).await?,
         None => object,
     };
-    Ok(rt.behaviour.to_storage(object))
+    Ok(rt.strategy.to_storage(object))
 }
 
 /// An object of a type with a converter in another version.

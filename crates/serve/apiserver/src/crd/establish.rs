@@ -40,8 +40,13 @@ fn set_condition(definition: &mut Value, kind: &str, status: &str, reason: &str,
 /// Why the names of a definition cannot be accepted: reason and message.
 fn conflict(inner: &Inner, definition: &Value) -> Option<(&'static str, String)> {
     let names = &definition["spec"]["names"];
-    let (group, plural) = group_and_plural(definition);
+    let (group, _) = group_and_plural(definition);
     let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+    for rt in inner.registry().iter().filter(|rt| rt.group == group && !rt.is_custom()) {
+        resources.extend([json!(rt.plural), json!(rt.singular)]);
+        resources.extend(rt.short_names.iter().map(|name| json!(name)));
+        kinds.extend([json!(rt.kind), json!(rt.list_kind)]);
+    }
     for (_, entry) in inner.store.list(TABLE, "", None, 0).1 {
         let other = entry.value();
         if object::name(&other) == object::name(definition) || group_and_plural(&other).0 != group {
@@ -55,7 +60,6 @@ fn conflict(inner: &Inner, definition: &Value) -> Option<(&'static str, String)>
     let taken =
         |list: &[Value], value: &Value| value.as_str().is_some_and(|s| !s.is_empty()) && list.contains(value);
     let says = |value: &Value| format!("{:?} is already in use", value.as_str().unwrap_or_default());
-    let _ = plural;
     let mut found = None;
     // Later findings overwrite earlier ones, as upstream has it.
     if taken(&resources, &names["plural"]) {
@@ -131,6 +135,7 @@ pub(crate) async fn changed(inner: &Arc<Inner>, definition: &Value) {
         return;
     }
     if is_established(definition)
+        && !names_builtin(inner, definition)
         && definition.pointer("/status/acceptedNames/plural") == definition.pointer("/spec/names/plural")
     {
         // Names may still grow (short names, categories).
@@ -152,7 +157,8 @@ async fn accept(inner: &Arc<Inner>, name: &str) {
     let written = update(inner, name, |definition| match conflict(inner, definition) {
         Some((reason, message)) => {
             set_condition(definition, "NamesAccepted", "False", reason, &message, &now);
-            if !is_established(definition) {
+            // What is served stays so, except where it would take the place of a built-in kind.
+            if !is_established(definition) || names_builtin(inner, definition) {
                 let text = "not all names are accepted";
                 set_condition(definition, "Established", "False", "NotAccepted", text, &now);
             }
@@ -184,15 +190,21 @@ fn serve(inner: &Arc<Inner>, definition: &Value) {
     let (group, plural) = group_and_plural(definition);
     let types = types(definition);
     inner.change_registry(|registry| {
-        registry.remove(&group, &plural);
-        types.into_iter().for_each(|served| registry.add(served));
+        registry.serve_custom(&group, &plural, types);
     });
+}
+
+/// Whether a definition names the resource of a built-in kind. Such a definition is not served and has no instances: what
+/// is stored under its names are the objects of the built-in kind.
+pub(super) fn names_builtin(inner: &Inner, definition: &Value) -> bool {
+    let (group, plural) = group_and_plural(definition);
+    inner.registry().is_builtin(&group, &plural)
 }
 
 /// After a definition is gone: its types are not served any more.
 pub(crate) async fn removed(inner: &Arc<Inner>, definition: &Value) {
     let (group, plural) = group_and_plural(definition);
-    inner.change_registry(|registry| registry.remove(&group, &plural));
+    inner.change_registry(|registry| registry.remove_custom(&group, &plural));
     // Another definition may have waited for the names.
     let waiting: Vec<String> = inner
         .store
@@ -240,9 +252,17 @@ pub(crate) fn mark_deleted(definition: &mut Value, now: &str) {
 const SOON: Duration = Duration::from_millis(100);
 
 async fn work_off(inner: &Arc<Inner>, name: &str) {
-    let now = rfc3339(inner.now());
     let Some(entry) = inner.store.latest(TABLE, &object::key("", name)) else { return };
-    let (group, plural) = group_and_plural(&entry.value());
+    let definition = entry.value();
+    if !names_builtin(inner, &definition) {
+        delete_instances(inner, name, &definition).await;
+    }
+    finish(inner, name).await;
+}
+
+async fn delete_instances(inner: &Arc<Inner>, name: &str, definition: &Value) {
+    let now = rfc3339(inner.now());
+    let (group, plural) = group_and_plural(definition);
     let table = format!("{group}/{plural}");
     if !inner.store.list(&table, "", None, 1).1.is_empty() {
         tokio::time::sleep(SOON).await;
@@ -266,6 +286,10 @@ async fn work_off(inner: &Arc<Inner>, name: &str) {
             let _ = tokio::time::timeout(Duration::from_secs(5), changes.changed()).await;
         }
     }
+}
+
+/// Takes the finalizer off a definition that has no instances left.
+async fn finish(inner: &Arc<Inner>, name: &str) {
     let key = object::key("", name);
     loop {
         let Some(entry) = inner.store.latest(TABLE, &key) else { return };

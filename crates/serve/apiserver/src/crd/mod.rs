@@ -1,12 +1,12 @@
 //! CustomResourceDefinitions: from a definition to served types, and the conditions that tell about it.
 
-mod behaviour;
 mod columns;
 pub(crate) mod convert;
 mod establish;
 mod jsonpath;
 mod provisional;
 mod rules;
+mod strategy;
 mod types;
 
 pub(crate) use establish::{changed, mark_deleted, removed};
@@ -40,10 +40,10 @@ pub(crate) fn load(inner: &Arc<Inner>) {
         for (_, entry) in definitions {
             let definition = entry.value();
             let established = establish::is_established(&definition);
-            if established {
-                types(&definition).into_iter().for_each(|served| registry.add(served));
-            }
-            if !established || object::is_deleting(&definition) {
+            let (group, plural) = group_and_plural(&definition);
+            // A definition that an older server accepted although a built-in kind has its names is decided anew.
+            let served = established && registry.serve_custom(&group, &plural, types(&definition));
+            if !served || object::is_deleting(&definition) {
                 unfinished.push(definition);
             }
         }

@@ -117,7 +117,9 @@ fn serve(inner: &Arc<Inner>, definition: &Value) {
     if inner.registry().iter().all(|t| !(t.group == group && t.plural == plural)) {
         inner.store.begin_history(&format!("{group}/{plural}"));
     }
-    inner.change_registry(|registry| types.into_iter().for_each(|served| registry.add(served)));
+    inner.change_registry(|registry| {
+        registry.serve_custom(&group, &plural, types);
+    });
 }
 
 fn find(inner: &Inner, group: &str, kind: &str) -> Option<(String, Value)> {
@@ -159,7 +161,7 @@ pub(super) async fn hand_over(inner: &Arc<Inner>, definition: &Value) {
         move_object(inner, (&from, &old_key), &to, definition).await;
     }
     if from != to {
-        inner.change_registry(|registry| registry.remove(&group, &old_plural));
+        inner.change_registry(|registry| registry.remove_custom(&group, &old_plural));
     }
     if let Some(entry) = inner.store.latest(TABLE, &key) {
         let gone = Change::Delete(entry.value());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::behaviour::CustomBehaviour;
-use crate::resource::{Behaviour, ResourceType, StorageKey, Subresource};
+use super::strategy::CustomStrategy;
+use crate::resource::{ResourceType, StorageKey, Strategy, Subresource};
 
 fn strings(value: Option<&Value>) -> Vec<String> {
     value
@@ -33,9 +33,9 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
     let flag = |v: &Value, field: &str| v.get(field).and_then(Value::as_bool).unwrap_or(false);
     let storage = versions.iter().find(|v| flag(v, "storage")).map(|v| text(v, "name")).unwrap_or_default();
     let conversion = super::convert::Webhook::read(definition).map(Arc::new);
-    let behaviours: Vec<(String, Arc<CustomBehaviour>)> = versions
+    let strategies: Vec<(String, Arc<CustomStrategy>)> = versions
         .iter()
-        .map(|v| (text(v, "name"), Arc::new(CustomBehaviour::new(definition, v, &group, &kind, &storage))))
+        .map(|v| (text(v, "name"), Arc::new(CustomStrategy::new(definition, v, &group, &kind, &storage))))
         .collect();
     versions
         .iter()
@@ -57,8 +57,8 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
                     });
                 }
             }
-            let behaviour = behaviours.iter().find(|(n, _)| *n == version).map(|(_, b)| b.clone());
-            let behaviour: Arc<dyn Behaviour> = match behaviour {
+            let strategy = strategies.iter().find(|(n, _)| *n == version).map(|(_, b)| b.clone());
+            let strategy: Arc<dyn Strategy> = match strategy {
                 Some(found) => found,
                 None => Arc::new(crate::resource::Plain),
             };
@@ -92,7 +92,7 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
                     api_version: format!("{group}/{storage}"),
                     kind: kind.clone(),
                 },
-                behaviour,
+                strategy,
                 conversion: conversion.clone(),
             }
         })

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http::{Method, Request, Response};
 use jiff::Timestamp;
 
+use super::headers::RequestHeaders;
+use super::limits::{BodySlot, Slot};
 use super::{ApiServer, Inner, health};
-use crate::answer::{self, Answer, Body};
+use crate::answer::{self, Answer};
 use crate::auth::{Attributes, User, impersonate};
+use crate::body::{self, Body};
 use crate::negotiate::{self, Accept};
 use crate::path::{Query, ResourcePath, Route, route};
 use crate::resource::ResourceType;
 use crate::status::{ApiError, Outcome};
+use crate::verbs::Verb;
 use crate::{discovery, openapi, verbs};
 
 /// Who is on the other side of a connection.
@@ -29,7 +32,7 @@ pub(crate) struct Call {
     pub(crate) user: User,
     pub(crate) method: Method,
     pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: RequestHeaders,
     pub(crate) accept: Accept,
     pub(crate) body: Bytes,
     pub(crate) now: Timestamp,
@@ -39,10 +42,6 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
-    }
-
     pub(crate) fn warn(&self, text: impl Into<String>) {
         self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(text.into());
     }
@@ -55,7 +54,7 @@ impl Call {
     pub(crate) fn manager(&self) -> String {
         let named = self.query.get("fieldManager");
         let agent = if named.is_empty() {
-            self.header("user-agent").split('/').next().unwrap_or_default()
+            self.headers.user_agent.split('/').next().unwrap_or_default()
         } else {
             named
         };
@@ -92,52 +91,51 @@ impl ApiServer {
     {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let pretty = wants_pretty(&query, &parts.headers);
-        let asked = parts.headers.get("accept").and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let accept = negotiate::accept(asked, pretty);
+        let headers = match RequestHeaders::read(&parts.headers) {
+            Ok(headers) => headers,
+            Err(error) => return answer::refuse(&error, &Accept::default()),
+        };
+        let pretty = wants_pretty(&query, &headers);
+        let accept = negotiate::accept(&headers.accept, pretty);
         let shown = accept.clone().unwrap_or(Accept { pretty, ..Accept::default() });
         let early = |error: &ApiError| answer::refuse(error, &shown);
 
-        if let Err(error) =
-            super::origin::check(&parts.headers, parts.uri.authority().map(http::uri::Authority::as_str))
-        {
+        let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+        if let Err(error) = super::origin::check(&headers, authority) {
             return early(&error);
         }
         if !crate::path::is_well_escaped(parts.uri.path()) {
             return early(&ApiError { plain: true, ..ApiError::new(400, "", "400 Bad Request") });
         }
         let now = self.inner.now();
-        let user = match self.inner.user(&parts.headers, peer, now, parts.uri.path()) {
+        let user = match self.inner.user(&headers, peer, now, parts.uri.path()) {
             Ok(user) => user,
             Err(error) => return early(&error),
         };
         let path = parts.uri.path().to_owned();
         let route = route(&path);
         let verb = verb_of(&parts.method, &route, &query);
-        let one = call_for_one(&verb, &query);
-        if let Err(error) = self.inner.authorize(&user, &route, (verb.as_str(), one.as_str()), &path) {
+        let one = call_for_one(verb.as_ref().ok().copied(), &query);
+        let named = verb.as_ref().map_or_else(String::as_str, |verb| verb.as_str());
+        if let Err(error) = self.inner.authorize(&user, &route, (named, one.as_str()), &path) {
             return early(&error);
         }
-        let body = match Limited::new(body, self.inner.options.max_body).collect().await {
-            Ok(collected) => collected.to_bytes(),
-            Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
-                let limit = self.inner.options.max_body;
-                let mut response = early(&ApiError::too_large(&format!("limit is {limit}")));
-                // The rest of the body is not read: the connection cannot go on.
-                response
-                    .headers_mut()
-                    .insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
-                return response;
-            }
-            Err(error) => {
-                return early(&ApiError::bad_request(format!("cannot read the request body: {error}")));
-            }
+        let slot = match self.inner.slot(&user, &route, verb.as_ref().ok().copied()).await {
+            Ok(slot) => slot,
+            Err(error) => return early(&error),
+        };
+        let (body, _held) = match (&slot, body_limit(&parts.method, &route, self.inner.options.max_body)) {
+            (Some(slot), Some(limit)) => match self.inner.in_flight.read_body(body, limit, slot).await {
+                Ok(read) => read,
+                Err(error) => return close(early(&error)),
+            },
+            _ => (Bytes::new(), BodySlot::default()),
         };
         let call = Call {
             user,
             method: parts.method,
             query,
-            headers: parts.headers,
+            headers,
             accept: shown.clone(),
             body,
             now,
@@ -147,11 +145,11 @@ impl ApiServer {
         let run = async {
             match (&route, accept) {
                 (Route::Resource(path), accept) => {
-                    resource(&self.inner, &call, path, &verb, accept.err()).await
+                    resource(&self.inner, &call, path, verb.ok(), accept.err()).await
                 }
                 // Health, metrics and schemas do without content negotiation of objects.
                 (Route::Other(_), _) => other(&self.inner, &call, &route).await,
-                (_, accept) => match negotiate::discovery(call.header("accept"), accept) {
+                (_, accept) => match negotiate::discovery(&call.headers.accept, accept) {
                     Ok(()) => other(&self.inner, &call, &route).await,
                     Err(error) => Err(error),
                 },
@@ -160,7 +158,7 @@ impl ApiServer {
         let outcome = self.inner.store.answer_when_durable(run).await;
         let outcome = outcome.unwrap_or_else(|lost| Err(lost.into()));
         let warnings = call.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        match outcome {
+        let response = match outcome {
             Ok(answer) => {
                 let include = call.query.get("includeObject");
                 answer::render(answer, &shown, &warnings, include, now.as_second())
@@ -170,46 +168,72 @@ impl ApiServer {
                 answer::add_warnings(&mut response, &warnings);
                 response
             }
+        };
+        // A long answer counts until it was sent; a short one is out of our hands already.
+        let long = http_body::Body::size_hint(response.body()).upper().is_none_or(|n| n > body::PIECE as u64);
+        match slot.filter(|_| long) {
+            Some(slot) => response.map(|body| body::hold(body, slot)),
+            None => response,
         }
     }
 }
 
-fn wants_pretty(query: &Query, headers: &HeaderMap) -> bool {
+/// The options of a deletion are a few fields.
+const MAX_DELETE_OPTIONS: usize = 64 << 10;
+
+/// How many bytes of the body are read; `None` for requests that have no body.
+fn body_limit(method: &Method, route: &Route, most: usize) -> Option<usize> {
+    if !matches!(route, Route::Resource(_)) {
+        return None;
+    }
+    match *method {
+        Method::POST | Method::PUT | Method::PATCH => Some(most),
+        Method::DELETE => Some(most.min(MAX_DELETE_OPTIONS)),
+        _ => None,
+    }
+}
+
+/// The rest of the body is not read, so the connection cannot go on.
+fn close(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
+    response
+}
+
+fn wants_pretty(query: &Query, headers: &RequestHeaders) -> bool {
     if query.has("pretty") {
         return query.flag("pretty");
     }
-    let agent = headers.get("user-agent").and_then(|v| v.to_str().ok()).unwrap_or_default();
-    ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|p| agent.starts_with(p))
+    ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|p| headers.user_agent.starts_with(p))
 }
 
-/// The verb as RBAC names it.
-fn verb_of(method: &Method, route: &Route, query: &Query) -> String {
-    let Route::Resource(path) = route else { return method.as_str().to_lowercase() };
-    let verb = match method.as_str() {
-        "POST" => "create",
-        "PUT" => "update",
-        "PATCH" => "patch",
-        "DELETE" if path.name.is_empty() => "deletecollection",
-        "DELETE" => "delete",
-        "GET" | "HEAD" => {
+/// What a request asks for, for the rules: the verb of a resource, or the method of anything else.
+fn verb_of(method: &Method, route: &Route, query: &Query) -> Result<Verb, String> {
+    let named = || method.as_str().to_lowercase();
+    let Route::Resource(path) = route else { return Err(named()) };
+    Ok(match *method {
+        Method::POST => Verb::Create,
+        Method::PUT => Verb::Update,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE if path.name.is_empty() => Verb::DeleteCollection,
+        Method::DELETE => Verb::Delete,
+        Method::GET | Method::HEAD => {
             // Asking to watch at the path of one object is a plain read, unless the old paths are used.
             let collection = path.name.is_empty() && path.subresource.is_empty();
             if path.legacy_watch || (collection && query.flag("watch")) {
-                "watch"
+                Verb::Watch
             } else if path.name.is_empty() {
-                "list"
+                Verb::List
             } else {
-                "get"
+                Verb::Get
             }
         }
-        other => return other.to_lowercase(),
-    };
-    verb.to_owned()
+        _ => return Err(named()),
+    })
 }
 
 /// The one object a list is about, where its field selector names it.
-fn call_for_one(verb: &str, query: &Query) -> String {
-    if !matches!(verb, "list" | "watch" | "deletecollection") {
+fn call_for_one(verb: Option<Verb>, query: &Query) -> String {
+    if !verb.is_some_and(Verb::is_collection) {
         return String::new();
     }
     let named = |part: &str| {
@@ -220,8 +244,17 @@ fn call_for_one(verb: &str, query: &Query) -> String {
 }
 
 impl Inner {
-    fn user(&self, headers: &HeaderMap, peer: Peer, now: Timestamp, path: &str) -> Outcome<User> {
-        let bearer = headers.get("authorization").and_then(|v| v.to_str().ok()).and_then(|v| {
+    /// What the request counts as. Health pages count as nothing, so that they answer however busy a user is.
+    async fn slot(&self, user: &User, route: &Route, verb: Option<Verb>) -> Outcome<Option<Slot>> {
+        match route {
+            Route::Other(path) if health::is_health(path) => Ok(None),
+            Route::Resource(_) if verb == Some(Verb::Watch) => self.in_flight.watch(user).map(Some),
+            _ => self.in_flight.request(user).await.map(Some),
+        }
+    }
+
+    fn user(&self, headers: &RequestHeaders, peer: Peer, now: Timestamp, path: &str) -> Outcome<User> {
+        let bearer = headers.authorization.as_deref().and_then(|v| {
             let (scheme, token) = v.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
@@ -230,12 +263,12 @@ impl Inner {
             (None, Some(token)) => {
                 self.authenticator.token(token, &[], now.as_second()).ok_or_else(ApiError::unauthorized)?
             }
-            (None, None) if headers.contains_key("authorization") || !self.options.anonymous => {
+            (None, None) if headers.authorization.is_some() || !self.options.anonymous => {
                 return Err(ApiError::unauthorized());
             }
             (None, None) => User::anonymous(),
         };
-        impersonate::effective(&self.authorizer, caller, headers, path)
+        impersonate::effective(&self.authorizer, caller, &headers.impersonate, path)
     }
 
     fn authorize(&self, user: &User, route: &Route, (verb, one): (&str, &str), path: &str) -> Outcome<()> {
@@ -271,7 +304,7 @@ async fn resource(
     inner: &Arc<Inner>,
     call: &Call,
     path: &ResourcePath,
-    verb: &str,
+    verb: Option<Verb>,
     unservable: Option<ApiError>,
 ) -> Outcome<Answer> {
     let registry = inner.registry();
@@ -286,7 +319,7 @@ async fn resource(
         return Err(if rt.is_custom() { ApiError::page_not_found() } else { ApiError::no_such_resource() });
     }
     if !rt.is_custom() {
-        negotiate::route(call.header("accept"), matches!(verb, "list" | "watch"))?;
+        negotiate::route(&call.headers.accept, matches!(verb, Some(Verb::List | Verb::Watch)))?;
     }
     if let Some(error) = unservable {
         return Err(error);
@@ -311,7 +344,8 @@ async fn resource(
         name: path.name.clone(),
         subresource: path.subresource.clone(),
     };
-    if let Some(warning) = rt.behaviour.request_warning().filter(|_| rt.has_verb(verb)) {
+    let Some(verb) = verb else { return Err(ApiError::method_not_allowed()) };
+    if let Some(warning) = rt.strategy.request_warning().filter(|_| rt.has_verb(verb.as_str())) {
         call.warn(warning);
     }
     verbs::run(inner, call, &target, verb).await

@@ -46,12 +46,20 @@ pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome
     }
 }
 
+/// The health page that a path belongs to.
+fn page_of(path: &str) -> Option<&'static str> {
+    let below =
+        |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    ["/healthz", "/livez", "/readyz"].into_iter().find(|page| below(page))
+}
+
+pub(super) fn is_health(path: &str) -> bool {
+    page_of(path).is_some()
+}
+
 /// The checks, in the words of kube-apiserver: one by one, or all but those that are excluded. Its `etcd` is our store.
 fn health(inner: &Inner, call: &Call, path: &str) -> Outcome<Answer> {
-    let kind = ["/healthz", "/livez", "/readyz"]
-        .into_iter()
-        .find(|k| path == *k || path.starts_with(&format!("{k}/")));
-    let Some(kind) = kind else { return Err(ApiError::page_not_found()) };
+    let Some(kind) = page_of(path) else { return Err(ApiError::page_not_found()) };
     let check = path[kind.len()..].trim_start_matches('/');
     if !check.is_empty() && !CHECKS.contains(&check) {
         return Err(ApiError::page_not_found());

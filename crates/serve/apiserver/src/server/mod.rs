@@ -1,14 +1,20 @@
 //! The server: one `handle` from request to response, over a socket or without one.
 
+mod connection_threads;
 pub(crate) mod dispatch;
+pub(crate) mod headers;
 pub(crate) mod health;
 mod kubeconfig;
-mod lanes;
+pub(crate) mod limits;
 mod listen;
 mod options;
 mod origin;
 mod pki;
+mod private_files;
+mod renewal;
 mod service;
+mod tls;
+mod write_deadline;
 
 use std::sync::{Arc, RwLock};
 
@@ -17,10 +23,14 @@ use jiff::Timestamp;
 pub use dispatch::Peer;
 pub(crate) use dispatch::{Call, Target};
 pub use kubeconfig::kubeconfig;
+pub use limits::Limits;
 pub use listen::{ListenError, Listener};
 pub use options::{Options, SimulateOptions};
-pub use pki::{Identity, Pki, PkiError, write_private};
+pub use pki::{Identity, Pki, PkiError};
+pub use private_files::{create_private_files, private_dir, write_private};
+pub use renewal::Renewal;
 pub use service::InProcess;
+pub use tls::ServingCertificate;
 
 use crate::auth::authenticate::Authenticator;
 use crate::auth::rbac::Authorizer;
@@ -38,6 +48,7 @@ pub(crate) struct Inner {
     pub(crate) webhooks: crate::admission::Webhooks,
     pub(crate) custom: crate::crd::Custom,
     pub(crate) addresses: crate::allocate::Allocator,
+    pub(crate) in_flight: limits::InFlight,
     pub(crate) options: Options,
     /// Ends the background work and open watches when the server goes away.
     pub(crate) ending: tokio::sync::watch::Sender<bool>,
@@ -92,11 +103,16 @@ pub enum StartError {
     SigningKey(String),
     #[error("cannot write the first objects: {0}")]
     Bootstrap(String),
+    #[error("the bearer token of {0:?} is empty; an empty token would let in everybody who sends none")]
+    EmptyToken(String),
 }
 
 impl ApiServer {
     /// A server on a store. Writes the objects every cluster has (namespaces, roles) where they are missing.
     pub async fn new(store: Store, options: Options) -> Result<Self, StartError> {
+        if let Some((_, user)) = options.tokens.iter().find(|(token, _)| token.trim().is_empty()) {
+            return Err(StartError::EmptyToken(user.name.clone()));
+        }
         let key = match &options.signing_key {
             Some(key) => key.clone(),
             None => Signer::generate().map_err(StartError::SigningKey)?,
@@ -111,6 +127,7 @@ impl ApiServer {
             addresses: crate::allocate::Allocator::new(&store),
             registry: RwLock::new(Arc::new(Registry::new(crate::builtin_types::all()))),
             store,
+            in_flight: limits::InFlight::new(options.limits.clone()),
             options,
             ending: ending.clone(),
         });

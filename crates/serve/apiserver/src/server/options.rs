@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::limits::Limits;
 use crate::auth::User;
 
 /// How simulated workloads behave.
@@ -42,6 +43,8 @@ pub struct Options {
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// How often idle watches get a bookmark.
     pub bookmark_every: Duration,
+    /// What one user and one connection may have under way.
+    pub limits: Limits,
 }
 
 impl Default for Options {
@@ -55,6 +58,7 @@ impl Default for Options {
             max_body: 3 << 20,
             clock: Arc::new(Timestamp::now),
             bookmark_every: Duration::from_secs(60),
+            limits: Limits::default(),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Refuses what a web page in the user's browser could send: a foreign Host (DNS rebinding), a foreign Origin, a form.
 
-use http::HeaderMap;
-
+use super::headers::RequestHeaders;
 use crate::status::ApiError;
 
 /// Host names this server answers to beside addresses.
@@ -28,9 +27,8 @@ fn is_ours(host: &str) -> bool {
 }
 
 /// Checks Host and Origin of a request.
-pub(crate) fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), ApiError> {
-    let header = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
-    if let Some(host) = authority.or_else(|| header("host"))
+pub(crate) fn check(headers: &RequestHeaders, authority: Option<&str>) -> Result<(), ApiError> {
+    if let Some(host) = authority.or(headers.host.as_deref())
         && !is_ours(host_of(host))
     {
         return Err(ApiError::new(
@@ -39,7 +37,7 @@ pub(crate) fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), 
             format!("this server does not answer to the host {host:?}"),
         ));
     }
-    if let Some(origin) = header("origin") {
+    if let Some(origin) = &headers.origin {
         let host = origin.split_once("://").map_or("", |(_, rest)| host_of(rest));
         let loopback =
             host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -51,7 +49,7 @@ pub(crate) fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), 
             ));
         }
     }
-    if header("sec-fetch-site").is_some_and(|site| site == "cross-site") {
+    if headers.sec_fetch_site.as_deref() == Some("cross-site") {
         return Err(ApiError::new(403, "Forbidden", "cross-site requests are refused"));
     }
     Ok(())
@@ -61,11 +59,12 @@ pub(crate) fn check(headers: &HeaderMap, authority: Option<&str>) -> Result<(), 
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs
+    fn headers(pairs: &[(&'static str, &'static str)]) -> RequestHeaders {
+        let map = pairs
             .iter()
             .map(|(k, v)| (http::HeaderName::from_static(k), http::HeaderValue::from_static(v)))
-            .collect()
+            .collect();
+        RequestHeaders::read(&map).expect("readable headers")
     }
 
     #[test]

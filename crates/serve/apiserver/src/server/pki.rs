@@ -1,15 +1,27 @@
-//! The CA, the server's certificate and the administrator's, kept in the data directory.
+//! The CA, the serving certificate and the administrator's client certificate, kept in the data directory.
+//!
+//! The CA lives for ten years, what it signs for one. Certificates are renewed when a third of their life is left, with the same
+//! keys: a kubeconfig that carries the old CA certificate trusts what the renewed one signs.
 
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
 
+use super::private_files::{private_dir, replace_private};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const LEAF_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// A certificate and its key, PEM.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     pub certificate: String,
     pub key: String,
@@ -22,7 +34,7 @@ impl std::fmt::Debug for Identity {
 }
 
 /// Everything TLS needs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pki {
     pub ca: Identity,
     pub server: Identity,
@@ -40,9 +52,21 @@ pub enum PkiError {
         #[source]
         source: std::io::Error,
     },
+    #[error("{path} does not hold a certificate and its key")]
+    Damaged { path: String },
 }
 
-fn params(name: &str, organization: Option<&str>) -> Result<CertificateParams, rcgen::Error> {
+fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> PkiError {
+    let path = path.display().to_string();
+    move |source| PkiError::Io { path, source }
+}
+
+fn params(
+    name: &str,
+    organization: Option<&str>,
+    now: Timestamp,
+    life: Duration,
+) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::<String>::new())?;
     let mut dn = DistinguishedName::new();
     if let Some(organization) = organization {
@@ -50,91 +74,258 @@ fn params(name: &str, organization: Option<&str>) -> Result<CertificateParams, r
     }
     dn.push(DnType::CommonName, name);
     params.distinguished_name = dn;
+    // Clocks of clients may be a little behind.
+    let seconds = u64::try_from(now.as_second()).unwrap_or_default().saturating_sub(300);
+    params.not_before = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
+    params.not_after = params.not_before + life;
     Ok(params)
+}
+
+fn ca_params(now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
+    let mut ca = params("fluorite-ca", None, now, CA_LIFE)?;
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    Ok(ca)
+}
+
+fn server_params(addresses: &[IpAddr], now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
+    let mut server = params("kube-apiserver", None, now, LEAF_LIFE)?;
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    for name in [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ] {
+        server.subject_alt_names.push(SanType::DnsName(name.try_into()?));
+    }
+    let mut all = vec![
+        IpAddr::from([127, 0, 0, 1]),
+        IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]),
+        IpAddr::from([10, 0, 0, 1]),
+    ];
+    all.extend(addresses.iter().filter(|a| !a.is_unspecified()));
+    all.sort();
+    all.dedup();
+    server.subject_alt_names.extend(all.into_iter().map(SanType::IpAddress));
+    Ok(server)
+}
+
+fn admin_params(now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
+    let mut admin = params("fluorite-admin", Some("system:masters"), now, LEAF_LIFE)?;
+    admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(admin)
+}
+
+impl Identity {
+    fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> Self {
+        Self { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    fn self_signed(params: CertificateParams, key: &KeyPair) -> Result<Self, rcgen::Error> {
+        Ok(Self::new(&params.self_signed(key)?, key))
+    }
+
+    fn signed_by(ca: &Self, params: CertificateParams, key: &KeyPair) -> Result<Self, rcgen::Error> {
+        let issuer = Issuer::from_ca_cert_pem(&ca.certificate, KeyPair::from_pem(&ca.key)?)?;
+        Ok(Self::new(&params.signed_by(key, &issuer)?, key))
+    }
+
+    /// First and last second of the certificate's life; `None` for what is no certificate.
+    fn validity(&self) -> Option<(i64, i64)> {
+        let (_, pem) = x509_parser::pem::parse_x509_pem(self.certificate.as_bytes()).ok()?;
+        let certificate = pem.parse_x509().ok()?;
+        let validity = certificate.validity();
+        Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
+    }
+
+    /// Whether a certificate has a third of `life` left or less, or lives longer than we want any to live.
+    fn is_due(&self, now: Timestamp, life: Duration) -> bool {
+        let seconds = |d: Duration| i64::try_from(d.as_secs()).unwrap_or(i64::MAX);
+        self.validity().is_none_or(|(from, to)| {
+            to - from > seconds(life + DAY)
+                || now.as_second() < from
+                || now.as_second() > to - seconds(life / 3)
+        })
+    }
+
+    /// Reads `name.crt` and `name.key`; `None` when one of them is not there.
+    fn read(dir: &Path, name: &str) -> Result<Option<Self>, PkiError> {
+        let read = |suffix: &str| {
+            let path = dir.join(format!("{name}.{suffix}"));
+            match std::fs::read_to_string(&path) {
+                Ok(text) => Ok(Some(text)),
+                Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(io_error(&path)(e)),
+            }
+        };
+        let (Some(certificate), Some(key)) = (read("crt")?, read("key")?) else { return Ok(None) };
+        let found = Self { certificate, key };
+        if found.validity().is_none() || KeyPair::from_pem(&found.key).is_err() {
+            return Err(PkiError::Damaged { path: dir.join(name).display().to_string() });
+        }
+        Ok(Some(found))
+    }
+
+    fn write(&self, dir: &Path, name: &str) -> Result<(), PkiError> {
+        // The key first: a certificate without it would be read as damage.
+        for (suffix, text) in [("key", &self.key), ("crt", &self.certificate)] {
+            let path = dir.join(format!("{name}.{suffix}"));
+            if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
+                replace_private(&path, text.as_bytes()).map_err(io_error(&path))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Pki {
     /// New certificates for a server that listens on `addresses`.
     pub fn generate(addresses: &[IpAddr]) -> Result<Self, PkiError> {
-        let ca_key = KeyPair::generate()?;
-        let mut ca = params("fluorite-ca", None)?;
-        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let ca_certificate = ca.self_signed(&ca_key)?;
-        let issuer = Issuer::new(ca, &ca_key);
-
-        let server_key = KeyPair::generate()?;
-        let mut server = params("kube-apiserver", None)?;
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        for name in [
-            "localhost",
-            "kubernetes",
-            "kubernetes.default",
-            "kubernetes.default.svc",
-            "kubernetes.default.svc.cluster.local",
-        ] {
-            server.subject_alt_names.push(SanType::DnsName(name.try_into()?));
-        }
-        let mut all = vec![
-            IpAddr::from([127, 0, 0, 1]),
-            IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1]),
-            IpAddr::from([10, 0, 0, 1]),
-        ];
-        all.extend(addresses.iter().filter(|a| !a.is_unspecified()));
-        all.sort();
-        all.dedup();
-        server.subject_alt_names.extend(all.into_iter().map(SanType::IpAddress));
-        let server_certificate = server.signed_by(&server_key, &issuer)?;
-
-        let admin_key = KeyPair::generate()?;
-        let mut admin = params("fluorite-admin", Some("system:masters"))?;
-        admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let admin_certificate = admin.signed_by(&admin_key, &issuer)?;
-
-        let identity = |certificate: &rcgen::Certificate, key: &KeyPair| Identity {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        };
-        Ok(Self {
-            ca: identity(&ca_certificate, &ca_key),
-            server: identity(&server_certificate, &server_key),
-            admin: identity(&admin_certificate, &admin_key),
-        })
+        Self::generate_at(addresses, Timestamp::now())
     }
 
-    /// The certificates of a directory, made when they are missing.
+    /// [`Pki::generate`] with a clock.
+    pub fn generate_at(addresses: &[IpAddr], now: Timestamp) -> Result<Self, PkiError> {
+        let ca = Identity::self_signed(ca_params(now)?, &KeyPair::generate()?)?;
+        Self::issue(ca, addresses, now)
+    }
+
+    fn issue(ca: Identity, addresses: &[IpAddr], now: Timestamp) -> Result<Self, PkiError> {
+        let server = Identity::signed_by(&ca, server_params(addresses, now)?, &KeyPair::generate()?)?;
+        let admin = Identity::signed_by(&ca, admin_params(now)?, &KeyPair::generate()?)?;
+        Ok(Self { ca, server, admin })
+    }
+
+    /// Renews the certificates that come to their end, with the keys they have. Returns whether there were any.
+    pub fn renew(&mut self, addresses: &[IpAddr], now: Timestamp) -> Result<bool, PkiError> {
+        let before = self.clone();
+        if self.ca.is_due(now, CA_LIFE) {
+            self.ca = Identity::self_signed(ca_params(now)?, &KeyPair::from_pem(&self.ca.key)?)?;
+        }
+        if self.server.is_due(now, LEAF_LIFE) {
+            let key = KeyPair::from_pem(&self.server.key)?;
+            self.server = Identity::signed_by(&self.ca, server_params(addresses, now)?, &key)?;
+        }
+        if self.admin.is_due(now, LEAF_LIFE) {
+            let key = KeyPair::from_pem(&self.admin.key)?;
+            self.admin = Identity::signed_by(&self.ca, admin_params(now)?, &key)?;
+        }
+        Ok(*self != before)
+    }
+
+    /// The certificates of a directory, made when they are missing and renewed when they come to their end.
     pub fn load_or_generate(dir: &Path, addresses: &[IpAddr]) -> Result<Self, PkiError> {
-        let io = |path: &Path| {
-            let path = path.display().to_string();
-            move |source| PkiError::Io { path, source }
+        Self::load_or_generate_at(dir, addresses, Timestamp::now())
+    }
+
+    /// [`Pki::load_or_generate`] with a clock.
+    pub fn load_or_generate_at(dir: &Path, addresses: &[IpAddr], now: Timestamp) -> Result<Self, PkiError> {
+        private_dir(dir).map_err(io_error(dir))?;
+        let found =
+            (Identity::read(dir, "ca")?, Identity::read(dir, "server")?, Identity::read(dir, "admin")?);
+        let mut pki = match found {
+            (Some(ca), Some(server), Some(admin)) => Self { ca, server, admin },
+            // Clients trust the CA: as long as it is there, the others can be made anew.
+            (Some(ca), _, _) => Self::issue(ca, addresses, now)?,
+            (None, _, _) => Self::generate_at(addresses, now)?,
         };
-        let names = ["ca", "server", "admin"];
-        let read = |name: &str| -> Option<Identity> {
-            Some(Identity {
-                certificate: std::fs::read_to_string(dir.join(format!("{name}.crt"))).ok()?,
-                key: std::fs::read_to_string(dir.join(format!("{name}.key"))).ok()?,
-            })
-        };
-        if let [Some(ca), Some(server), Some(admin)] = names.map(read) {
-            return Ok(Self { ca, server, admin });
-        }
-        let pki = Self::generate(addresses)?;
-        std::fs::create_dir_all(dir).map_err(io(dir))?;
-        for (name, identity) in names.iter().zip([&pki.ca, &pki.server, &pki.admin]) {
-            let path = dir.join(format!("{name}.crt"));
-            std::fs::write(&path, &identity.certificate).map_err(io(&path))?;
-            let path = dir.join(format!("{name}.key"));
-            write_private(&path, identity.key.as_bytes()).map_err(io(&path))?;
-        }
+        pki.renew(addresses, now)?;
+        pki.write(dir)?;
         Ok(pki)
+    }
+
+    /// Writes what changed to a directory.
+    pub fn write(&self, dir: &Path) -> Result<(), PkiError> {
+        for (name, identity) in [("ca", &self.ca), ("server", &self.server), ("admin", &self.admin)] {
+            identity.write(dir, name)?;
+        }
+        Ok(())
     }
 }
 
-/// Writes a file only its owner can read.
-pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(bytes)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR: i64 = 365 * 24 * 3600;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    #[test]
+    fn certificates_do_not_outlive_a_year_nor_the_ca_ten() {
+        let now = at(1_800_000_000);
+        let pki = Pki::generate_at(&[], now).expect("made");
+        for (identity, life) in [(&pki.ca, 10 * YEAR), (&pki.server, YEAR), (&pki.admin, YEAR)] {
+            let (from, to) = identity.validity().expect("a certificate");
+            assert!(from <= now.as_second() && to - from <= life, "{from} {to}");
+            assert!(to > now.as_second() + life * 9 / 10);
+        }
+    }
+
+    #[test]
+    fn certificates_are_renewed_before_their_end_by_the_same_ca_and_keys() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let start = 1_800_000_000;
+        let load = |second: i64| Pki::load_or_generate_at(dir.path(), &[], at(second)).expect("certificates");
+        let first = load(start);
+        assert_eq!(load(start + YEAR / 2), first, "half of its life is left");
+        let renewed = load(start + YEAR * 7 / 10);
+        assert_eq!(renewed.ca, first.ca);
+        assert_eq!((&renewed.server.key, &renewed.admin.key), (&first.server.key, &first.admin.key));
+        assert!(
+            renewed.server.certificate != first.server.certificate
+                && renewed.admin.certificate != first.admin.certificate
+        );
+        assert_eq!(load(start + YEAR * 7 / 10), renewed, "the renewed ones were kept");
+        // After years of standstill everything is still signed by the same key.
+        let late = load(start + 20 * YEAR);
+        assert_eq!(late.ca.key, first.ca.key);
+        let (_, end) = late.server.validity().expect("a certificate");
+        assert!(end > start + 20 * YEAR);
+    }
+
+    #[test]
+    fn certificates_without_an_end_are_replaced_and_trusted_by_old_clients() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let now = at(1_800_000_000);
+        // As older versions of this program made them: from 1975 to 4096.
+        let endless = |mut params: CertificateParams| {
+            params.not_before = rcgen::date_time_ymd(1975, 1, 1);
+            params.not_after = rcgen::date_time_ymd(4096, 1, 1);
+            params
+        };
+        let key = || KeyPair::generate().expect("a key");
+        let ca = Identity::self_signed(endless(ca_params(now).expect("params")), &key()).expect("made");
+        let sign = |params| Identity::signed_by(&ca, endless(params), &key()).expect("made");
+        let server = sign(server_params(&[], now).expect("params"));
+        let admin = sign(admin_params(now).expect("params"));
+        let old = Pki { ca: ca.clone(), server, admin };
+        old.write(dir.path()).expect("written");
+        let renewed = Pki::load_or_generate_at(dir.path(), &[], now).expect("renewed");
+        let (from, to) = renewed.server.validity().expect("a certificate");
+        assert!(to - from <= YEAR);
+        let der = |pem: &str| x509_parser::pem::parse_x509_pem(pem.as_bytes()).expect("PEM").1.contents;
+        let (old_ca, new_server) = (der(&ca.certificate), der(&renewed.server.certificate));
+        let old_ca = x509_parser::parse_x509_certificate(&old_ca).expect("a certificate").1;
+        let new_server = x509_parser::parse_x509_certificate(&new_server).expect("a certificate").1;
+        assert_eq!(new_server.issuer(), old_ca.subject());
+        assert_eq!(renewed.ca.key, ca.key, "what the old CA certificate verifies");
+    }
+
+    #[test]
+    fn a_missing_part_is_made_anew_and_damage_is_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let load = || Pki::load_or_generate(dir.path(), &[]);
+        let first = load().expect("made");
+        std::fs::remove_file(dir.path().join("server.crt")).expect("removed");
+        let second = load().expect("made anew");
+        assert_eq!(second.ca, first.ca);
+        std::fs::write(dir.path().join("ca.key"), "garbage").expect("written");
+        let error = load().expect_err("not replaced in silence");
+        assert!(matches!(error, PkiError::Damaged { .. }), "{error}");
+    }
 }

@@ -9,8 +9,8 @@ use http::{Request, Response};
 
 use super::ApiServer;
 use super::dispatch::Peer;
-use crate::answer::Body;
 use crate::auth::User;
+use crate::body::Body;
 
 /// A client's side of the server, without a socket: hand it to `kube::Client::new`.
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::BURST;
 use crate::object;
+use crate::plugins::quota::{TABLE, tables, total};
 use crate::server::Inner;
-use crate::special::quota::{TABLE, tables, total};
 use crate::store::{Change, Expect, StoreError};
 
 /// The last change of each table that counts for some quota.

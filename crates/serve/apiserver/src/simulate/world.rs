@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::controllers::{delete_with, modify};
 use crate::object;
-use crate::resource::Hook;
+use crate::resource::StrategyContext;
 use crate::server::{Inner, SimulateOptions, rfc3339};
 use crate::store::{Change, Expect};
 
@@ -56,7 +56,7 @@ impl<'a> World<'a> {
             object::remove_meta(&mut object, "generation");
         }
         // A pod that is refused is asked for again when something has changed.
-        if table == "/pods" && crate::special::admit_pod(self.inner, &mut object).await.is_err() {
+        if table == "/pods" && crate::plugins::admit_pod(self.inner, &mut object).await.is_err() {
             return;
         }
         let key = object::key(object::namespace(&object), object::name(&object));
@@ -74,16 +74,16 @@ impl<'a> World<'a> {
     ) -> Option<Value> {
         let rt = self.inner.registry().find(group, version, plural)?.clone();
         let now = self.stamp();
-        let hook = Hook { resource: &rt, subresource: "", now: &now };
-        rt.behaviour.default(&mut object);
-        rt.behaviour.normalize(&mut object);
+        let context = StrategyContext { resource: &rt, subresource: "", now: &now };
+        rt.strategy.default(&mut object);
+        rt.strategy.normalize(&mut object);
         object::set_meta(&mut object, "uid", uuid::Uuid::new_v4().to_string());
         object::set_meta(&mut object, "creationTimestamp", now.as_str());
-        if rt.behaviour.has_generation() {
+        if rt.strategy.has_generation() {
             object::set_meta(&mut object, "generation", 1);
         }
-        rt.behaviour.prepare_for_create(hook, &mut object);
-        rt.behaviour.normalize(&mut object);
+        rt.strategy.prepare_for_create(context, &mut object);
+        rt.strategy.normalize(&mut object);
         let key = object::key(object::namespace(&object), object::name(&object));
         let table = &rt.storage.prefix;
         let made = self.inner.store.commit(table, &key, Expect::Absent, Change::Put(object)).await.ok()?;

@@ -1,54 +1,22 @@
-//! Server-side apply, and the other merges.
+//! Server-side apply.
 
 use std::sync::Arc;
 
 use fl_schema::{DecodeError, Misfit};
-use fl_ssa::patch::PatchError;
 use serde_json::Value;
 
 use super::change::{self, Proposal, Style};
-use super::create::{Tracking, check_namespace, refuse_other_namespace};
 use super::decode;
 use super::fields::Tracker;
+use super::identity::{check_namespace, refuse_other_namespace};
 use super::options::{FieldValidation, WriteOptions};
-use super::patch::Form;
+use super::patch_type::restored;
+use super::pipeline::Tracking;
 use crate::answer::Answer;
 use crate::object;
 use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
-
-/// Applies a patch of any form but apply.
-pub(crate) fn merge(rt: &ResourceType, form: Form, old: &Value, patch: &Value) -> Outcome<Value> {
-    let mut object = old.clone();
-    let done = match (form, rt.behaviour.schema()) {
-        (Form::Json, _) => fl_ssa::patch::json_patch(&mut object, patch),
-        (Form::Strategic, Some(schema)) => {
-            fl_ssa::patch::strategic_merge(&mut object, patch.clone(), &schema)
-        }
-        _ => fl_ssa::patch::merge_patch(&mut object, patch.clone()),
-    };
-    done.map_err(|e| match e {
-        PatchError::BadRequest(message) => ApiError::bad_request(message),
-        PatchError::TooLarge(message) => ApiError::too_large(&message),
-        // Upstream keeps the reason to itself.
-        PatchError::Unprocessable(_) => {
-            let message = "the server rejected our request due to an error in our request";
-            ApiError::new(422, "Invalid", message).with_details(serde_json::json!({}))
-        }
-        other => ApiError::new(500, "", other.to_string()),
-    })?;
-    if !object.is_object() {
-        return Err(ApiError::bad_request("the patch does not make an object"));
-    }
-    Ok(object)
-}
-
-/// The patch as a refusal shows it: the whole object, or the patch the way Go prints a map.
-pub(crate) fn shown_patch(form: Form, patch: &Value, merged: &Value) -> String {
-    let text = if form == Form::Strategic { fl_golang::plain(patch) } else { merged.to_string() };
-    Value::from(text).to_string()
-}
 
 pub(crate) async fn run(
     inner: &Arc<Inner>,
@@ -99,7 +67,7 @@ pub(crate) async fn run(
         };
         let mut object = tracker.apply(old, &applied)?;
         check_values(rt, &applied)?;
-        if let (true, Some(schema)) = (rt.is_custom(), rt.behaviour.schema()) {
+        if let (true, Some(schema)) = (rt.is_custom(), rt.strategy.schema()) {
             // What a looser part of the schema let through is cut off where a stricter part begins.
             fl_schema::prune(&mut object, &schema);
             tidy_metadata(&mut object)?;
@@ -140,9 +108,9 @@ fn tidy_metadata(object: &mut Value) -> Outcome<()> {
 /// Whether a built-in type can hold what was applied. The merge knows texts and numbers; that a text is a quantity, a time or
 /// base64 shows when the outcome is turned into the type.
 fn check_values(rt: &ResourceType, applied: &Value) -> Outcome<()> {
-    let Some(schema) = rt.behaviour.schema().filter(|_| !rt.is_custom()) else { return Ok(()) };
+    let Some(schema) = rt.strategy.schema().filter(|_| !rt.is_custom()) else { return Ok(()) };
     let Err(error) = fl_schema::check_value(applied, fl_schema::Shape::Typed(&schema)) else { return Ok(()) };
-    let mut why = super::patch::restored(&error);
+    let mut why = restored(&error);
     match error {
         // Upstream cuts what is too large and goes on.
         DecodeError::Value { misfit: Misfit::Range, .. } => return Ok(()),

@@ -6,7 +6,7 @@ use fl_schema::FieldError;
 use serde_json::{Value, json};
 
 use super::change::{self, Proposal, Style};
-use super::create::Tracking;
+use super::pipeline::Tracking;
 use super::{decode, delete, options};
 use crate::answer::{Answer, respond};
 use crate::server::{Call, Inner, Target};

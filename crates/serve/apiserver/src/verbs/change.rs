@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::create::{self, Tracking, check_namespace};
+use super::identity::{check_name, check_namespace};
 use super::options::{self, WriteOptions};
-use super::{decode, fields, metadata, read};
-use crate::admission;
+use super::persist::{self, read_back};
+use super::pipeline::{Operation, Pipeline, Tracking};
+use super::{decode, fields, read};
 use crate::answer::{Answer, to_bytes};
 use crate::crd::convert;
 use crate::object;
-use crate::resource::{Hook, ResourceType};
+use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 use crate::store::{Change, Entry, Expect, StoreError};
@@ -43,23 +44,6 @@ pub(crate) async fn put(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
         Ok(Proposal { object: object.clone(), tracking: Tracking::Update, expected: expected.clone() })
     })
     .await
-}
-
-/// An object that is written by name carries that name.
-pub(crate) fn check_name(name: &str, target: &Target) -> Outcome<()> {
-    if name.is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            target.name
-        )));
-    }
-    if name != target.name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            target.name
-        )));
-    }
-    Ok(())
 }
 
 /// Reads, proposes, checks and writes until nothing came in between.
@@ -109,7 +93,7 @@ pub(crate) async fn run(
             && !still_in_grace(&object)
             && !super::delete::is_held_namespace(target, &object);
         // The last event of an object shows it as it was stored, with the finalizer that was just taken off.
-        if !gone && rt.behaviour.stored_as_served() && !crate::special::is_special(target) {
+        if !gone && rt.strategy.stored_as_served() && !crate::plugins::has_side_effects(target) {
             // The usual case: what is stored is what is answered, written out once.
             match inner
                 .store
@@ -132,12 +116,12 @@ pub(crate) async fn run(
         match inner.store.commit(target.table(), &key, Expect::Revision(entry.revision), change).await {
             Ok(entry) => {
                 if gone {
-                    crate::special::after_delete(inner, target, &object).await;
+                    crate::plugins::after_delete(inner, target, &object).await;
                     return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
                 }
-                let mut object = round_trip(inner, rt, object, entry.clone()).await?;
+                let mut object = read_back(inner, rt, object, entry.clone()).await?;
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
-                crate::special::after_write(inner, target, &object).await;
+                crate::plugins::after_write(inner, target, &object).await;
                 return Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) });
             }
             Err(StoreError::Conflict) => {}
@@ -149,23 +133,9 @@ pub(crate) async fn run(
 /// Whether a custom resource is read as something else than it was stored.
 fn is_outdated(rt: &ResourceType, entry: &Entry, read: &Value) -> bool {
     rt.is_custom()
-        && !rt.behaviour.stored_as_served()
+        && !rt.strategy.stored_as_served()
         && rt.api_version() == rt.storage.api_version
         && entry.value() != *read
-}
-
-/// The object as it comes back from the store: a version that is not the storage version may have lost fields.
-pub(crate) async fn round_trip(
-    inner: &Inner,
-    rt: &ResourceType,
-    object: Value,
-    entry: Arc<Entry>,
-) -> Outcome<Value> {
-    if rt.is_custom() && rt.api_version() != rt.storage.api_version {
-        let entry = convert::entry(inner, rt, entry).await?;
-        return Ok(rt.behaviour.read_from_storage(entry.value()));
-    }
-    Ok(object)
 }
 
 /// A deleted pod stays until its grace is over.
@@ -184,7 +154,7 @@ async fn create_instead(
     let rt = &target.rt;
     let applied = proposal.tracking == Tracking::Done;
     if !target.subresource.is_empty()
-        || !(applied || (style == Style::Put && rt.behaviour.allow_create_on_update()))
+        || !(applied || (style == Style::Put && rt.strategy.allow_create_on_update()))
     {
         return Err(ApiError::not_found(rt, &target.name));
     }
@@ -197,10 +167,10 @@ async fn create_instead(
         return Err(ApiError::conflict(rt, &target.name, &why));
     }
     object::remove_meta(&mut object, "resourceVersion");
-    let shared = rt.behaviour.shares_labels(&object);
-    rt.behaviour.default(&mut object);
-    rt.behaviour.normalize(&mut object);
-    create::store(inner, call, target, (object, shared), options, proposal.tracking).await
+    let shared = rt.strategy.shares_labels(&object);
+    rt.strategy.default(&mut object);
+    rt.strategy.normalize(&mut object);
+    persist::create(inner, call, target, (object, shared), options, proposal.tracking).await
 }
 
 struct Step<'a> {
@@ -214,78 +184,18 @@ struct Step<'a> {
 impl Step<'_> {
     /// The object to write, or `None` when it is what is there.
     async fn check(&self, old: &Value, proposal: Proposal) -> Outcome<Option<Value>> {
-        let (rt, target) = (&self.target.rt, self.target);
         let Proposal { mut object, tracking, expected } = proposal;
-        let now = self.call.now_text();
-        let hook = Hook { resource: rt, subresource: &target.subresource, now: &now };
-
         self.check_identity(&object, old, expected.as_deref())?;
         self.keep_metadata(&mut object, old);
-        let registry = self.inner.registry();
-        let tracker = fields::Tracker {
-            registry: &registry,
-            rt,
-            options: self.options,
-            subresource: &target.subresource,
-            now: &now,
-            conversions: &self.call.conversions,
-        };
-        if tracking == Tracking::Update {
-            rt.behaviour.default(&mut object);
-            tracker.track(self.inner, old, &mut object).await?;
-            rt.behaviour.seal(&mut object);
-        } else {
-            rt.behaviour.default_and_seal(&mut object);
-        }
-        let write = admission::Write {
+        let pipeline = Pipeline {
+            inner: self.inner,
             call: self.call,
-            target,
-            operation: "UPDATE",
-            old: Some(old),
-            dry_run: self.options.dry_run,
+            target: self.target,
+            options: self.options,
+            operation: Operation::Update { old },
+            tracking,
         };
-        // What webhooks change belongs to nobody.
-        self.inner.webhooks.mutate(self.inner, write, &mut object).await?;
-        let status = target.subresource == "status";
-        match target.subresource.as_str() {
-            "status" => rt.behaviour.prepare_for_status_update(hook, &mut object, old),
-            "" | "approval" => rt.behaviour.prepare_for_update(hook, &mut object, old),
-            "resize" => {
-                keep_but_resources(&mut object, old);
-                rt.behaviour.normalize(&mut object);
-            }
-            "ephemeralcontainers" => {
-                keep_but(&mut object, old, "ephemeralContainers");
-                rt.behaviour.normalize(&mut object);
-            }
-            _ => {}
-        }
-        crate::special::prepare_update(self.inner, self.call, target, &mut object, old)?;
-        // Scheduling and eviction are the server's own changes: no rules, no new generation.
-        let own = matches!(target.subresource.as_str(), "binding" | "eviction");
-        let noted = rt.behaviour.metadata_moves_generation().filter(|_| !status);
-        set_generation(rt.behaviour.moves_generation() && !own, noted, &mut object, old);
-
-        let mut errors = metadata::check_update(rt, &object, old);
-        errors.extend(if own {
-            Vec::new()
-        } else if status {
-            rt.behaviour.validate_status_update(hook, &object, old)
-        } else {
-            rt.behaviour.validate_update(hook, &object, old)
-        });
-        errors.extend(crate::special::validate(self.inner, target, &object, Some(old)));
-        if !errors.is_empty() {
-            let errors = super::empties::restore(self.call, rt, errors);
-            return Err(ApiError::invalid(rt, &target.name, &errors));
-        }
-        for warning in rt.behaviour.warnings(hook, &object, Some(old)) {
-            self.call.warn(warning);
-        }
-        crate::special::check_security(self.inner, self.call, target, &object, Some(old))?;
-        self.inner.webhooks.validate(self.inner, write, Some(&object)).await?;
-        let dry_run = self.options.dry_run;
-        crate::special::charge_quotas(self.inner, target, &object, Some(old), dry_run).await?;
+        pipeline.run(&mut object).await?;
         if fields::same(&mut object, old) {
             return Ok(None);
         }
@@ -305,7 +215,7 @@ impl Step<'_> {
             return Err(ApiError::conflict(rt, &self.target.name, &why));
         }
         match expected {
-            Some("" | "0") if self.style == Style::Put && !rt.behaviour.allow_unconditional_update() => {
+            Some("" | "0") if self.style == Style::Put && !rt.strategy.allow_unconditional_update() => {
                 let error = fl_schema::FieldError {
                     kind: fl_schema::FieldErrorKind::Invalid,
                     field: "metadata.resourceVersion".to_owned(),
@@ -352,64 +262,5 @@ impl Step<'_> {
         if !metadata.contains_key("generateName") && self.target.subresource == "status" {
             keep(metadata, "generateName");
         }
-    }
-}
-
-/// Takes one field of the spec from a change and all else from what is there.
-fn keep_but(object: &mut Value, old: &Value, field: &str) {
-    let (given, managed) =
-        (object["spec"].get(field).cloned(), object.pointer("/metadata/managedFields").cloned());
-    *object = old.clone();
-    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        match given {
-            Some(given) => spec.insert(field.to_owned(), given),
-            None => spec.remove(field),
-        };
-    }
-    if let Some(managed) = managed {
-        object::set_meta(object, "managedFields", managed);
-    }
-}
-
-/// Takes the resources of containers from a change and all else from what is there.
-fn keep_but_resources(object: &mut Value, old: &Value) {
-    let (mut given, managed) =
-        (object["spec"].take(), object.pointer("/metadata/managedFields").cloned().unwrap_or_default());
-    *object = old.clone();
-    object::set_meta(object, "managedFields", managed);
-    for list in ["containers", "initContainers"] {
-        let named = |spec: &Value| -> Vec<Value> {
-            spec[list].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect()
-        };
-        if named(&given) != named(&object["spec"]) {
-            // The rules say that this cannot be.
-            object["spec"][list] = given[list].take();
-            continue;
-        }
-        let now = object["spec"][list].as_array_mut().into_iter().flatten();
-        for (container, given) in now.zip(given[list].as_array_mut().into_iter().flatten()) {
-            for field in ["resources", "resizePolicy"] {
-                crate::resource::copy_field(container, given, field);
-            }
-        }
-    }
-}
-
-/// The fields outside metadata and status.
-fn body(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let own = |key: &String| !matches!(key.as_str(), "metadata" | "status" | "kind" | "apiVersion");
-    object.as_object().into_iter().flatten().filter(move |(key, _)| own(key))
-}
-
-/// A change outside metadata and status is a new generation; for some types one of annotations or labels is, too.
-fn set_generation(kept: bool, noted: Option<&str>, object: &mut Value, old: &Value) {
-    if !kept {
-        return;
-    }
-    let before = object::generation(old);
-    let noted = noted.is_some_and(|at| object.pointer(at) != old.pointer(at));
-    let grown = if noted || !body(object).eq(body(old)) { before + 1 } else { before };
-    if grown > 0 {
-        object::set_meta(object, "generation", grown);
     }
 }

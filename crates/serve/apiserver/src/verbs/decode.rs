@@ -11,7 +11,7 @@ use crate::status::{ApiError, Outcome};
 
 /// The media type without parameters.
 pub(crate) fn media_type(call: &Call) -> String {
-    call.header("content-type").split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    call.headers.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// The body as JSON text; YAML is turned into it.
@@ -104,7 +104,7 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
         report_unknown_version(call, rt, &api_version, validation, text)?;
     }
     check_type(kinds, &kind, &api_version, text)?;
-    let schema = rt.behaviour.schema();
+    let schema = rt.strategy.schema();
     let shape = match (&schema, rt.is_custom()) {
         (Some(schema), false) => Shape::Typed(schema),
         _ => Shape::Free,
@@ -122,7 +122,7 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     }
     report(call, rt, validation, &strict, refuse)?;
     stamp_type(&mut value, rt);
-    rt.behaviour.normalize(&mut value);
+    rt.strategy.normalize(&mut value);
     Ok(value)
 }
 

@@ -165,15 +165,14 @@ pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
     if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
         return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
     }
-    if let Some(why) = crate::special::undeletable(target) {
+    if let Some(why) = crate::plugins::undeletable(target) {
         return Err(ApiError::forbidden(rt, &target.name, why));
     }
-    if rt.behaviour.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch"
-    {
+    if rt.strategy.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch" {
         call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
     }
     match remove(inner, call, target, &options).await? {
-        Removed::Gone(object) if rt.behaviour.returns_deleted_object() => {
+        Removed::Gone(object) if rt.strategy.returns_deleted_object() => {
             Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
         }
         Removed::Gone(object) => Ok(Answer::document(deleted(rt, &object))),
@@ -228,7 +227,7 @@ pub(crate) async fn remove(
         }
         let stored = convert::to_storage(inner, rt, object.clone()).await?;
         let mut revision = entry.revision;
-        if gone && rt.behaviour.default_grace_seconds(&old).is_some() && object != old {
+        if gone && rt.strategy.default_grace_seconds(&old).is_some() && object != old {
             // What may be given grace is marked before it goes, even when it gets none: watchers see both.
             let mark = Change::Put(stored.clone());
             match inner.store.commit(target.table(), &key, Expect::Revision(revision), mark).await {
@@ -242,10 +241,10 @@ pub(crate) async fn remove(
             Ok(entry) => {
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {
-                    crate::special::after_delete(inner, target, &object).await;
+                    crate::plugins::after_delete(inner, target, &object).await;
                     return Ok(Removed::Gone(object));
                 }
-                crate::special::after_write(inner, target, &object).await;
+                crate::plugins::after_write(inner, target, &object).await;
                 return Ok(Removed::Pending(object));
             }
             Err(StoreError::Conflict) => {}
@@ -286,8 +285,8 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     let namespace = rt.group.is_empty() && rt.plural == "namespaces";
     let grace = match options.grace {
         // What runs nowhere needs no time to stop; less than nothing is a second.
-        Some(_) if rt.behaviour.default_grace_seconds(old) == Some(0) => 0,
-        Some(seconds) if rt.behaviour.default_grace_seconds(old).is_some() => {
+        Some(_) if rt.strategy.default_grace_seconds(old) == Some(0) => 0,
+        Some(seconds) if rt.strategy.default_grace_seconds(old).is_some() => {
             if seconds < 0 {
                 1
             } else {
@@ -296,9 +295,9 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
         }
         // Most types know no grace: whatever is asked for is none.
         Some(_) => 0,
-        None => rt.behaviour.default_grace_seconds(old).unwrap_or(0),
+        None => rt.strategy.default_grace_seconds(old).unwrap_or(0),
     };
-    set_propagation_finalizers(object, options, rt.behaviour.default_propagation());
+    set_propagation_finalizers(object, options, rt.strategy.default_propagation());
     if target.table() == crate::crd::TABLE && !object::is_deleting(old) {
         crate::crd::mark_deleted(object, &call.now_text());
         return false;
@@ -325,7 +324,7 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
         return !waits && left == 0;
     }
     if !waits && grace == 0 {
-        if rt.behaviour.default_grace_seconds(old).is_some() {
+        if rt.strategy.default_grace_seconds(old).is_some() {
             object::set_meta(object, "deletionTimestamp", call.now_text());
             object::set_meta(object, "deletionGracePeriodSeconds", 0);
             let next = object::generation(object) + 1;
@@ -343,7 +342,7 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     } else {
         object::set_meta(object, "deletionGracePeriodSeconds", grace);
     }
-    if object::generation(object) > 0 && rt.behaviour.has_generation() {
+    if object::generation(object) > 0 && rt.strategy.has_generation() {
         let next = object::generation(object) + 1;
         object::set_meta(object, "generation", next);
     }

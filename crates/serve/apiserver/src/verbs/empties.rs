@@ -16,7 +16,7 @@ pub(super) fn restore(call: &Call, rt: &ResourceType, mut errors: Vec<FieldError
     if !errors.iter().any(is_nothing) {
         return errors;
     }
-    let Some(schema) = rt.behaviour.schema().filter(|_| !rt.is_custom()) else { return errors };
+    let Some(schema) = rt.strategy.schema().filter(|_| !rt.is_custom()) else { return errors };
     let Ok(body) = crate::yaml::read(&call.body) else { return errors };
     for error in errors.iter_mut().filter(|error| is_nothing(error)) {
         if !is_collection(&schema, &mut steps(&error.field)) {

@@ -71,7 +71,7 @@ impl Others<'_> {
 impl Versions for Others<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<(Value, Arc<Schema>)> {
         let other = self.served(api_version)?;
-        let schema = other.behaviour.merge_schema()?;
+        let schema = other.strategy.merge_schema()?;
         if self.rt.conversion.is_some() {
             // Nothing is nothing in every version.
             let empty = object.get("metadata").is_none();
@@ -79,7 +79,7 @@ impl Versions for Others<'_> {
                 if empty { object.clone() } else { self.conversions.find(object, api_version)? };
             return Some((converted, schema));
         }
-        Some((other.behaviour.read_from_storage(self.rt.behaviour.to_storage(object.clone())), schema))
+        Some((other.strategy.read_from_storage(self.rt.strategy.to_storage(object.clone())), schema))
     }
 
     /// Without a webhook, the versions of a custom resource differ in their name only: what another one does not declare
@@ -88,13 +88,13 @@ impl Versions for Others<'_> {
         if !self.rt.is_custom() || self.rt.conversion.is_some() {
             return None;
         }
-        if !self.rt.behaviour.has_version(api_version) {
+        if !self.rt.strategy.has_version(api_version) {
             return Some(format!("request to convert CR to an invalid group/version: {api_version}"));
         }
         let other = self.served(api_version)?;
         let mut object = object.clone();
         crate::object::remove_meta(&mut object, "managedFields");
-        fl_ssa::misfit(&object, other.behaviour.merge_schema()?.as_ref())
+        fl_ssa::misfit(&object, other.strategy.merge_schema()?.as_ref())
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn zero(rt: &ResourceType) -> Value {
         return Value::Null;
     }
     let mut empty = json!({"kind": rt.kind, "apiVersion": rt.api_version()});
-    rt.behaviour.normalize(&mut empty);
+    rt.strategy.normalize(&mut empty);
     empty
 }
 
@@ -144,7 +144,7 @@ pub(crate) struct Tracker<'a> {
 
 impl Tracker<'_> {
     fn with<T>(&self, run: impl FnOnce(Request<'_>) -> T) -> Option<T> {
-        let schema = self.rt.behaviour.merge_schema()?;
+        let schema = self.rt.strategy.merge_schema()?;
         let reset = reset_fields(self.rt, self.subresource);
         let others = Others { registry: self.registry, rt: self.rt, conversions: self.conversions };
         let api_version = self.rt.api_version();

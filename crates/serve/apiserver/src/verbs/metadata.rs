@@ -157,7 +157,7 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
     let mut out = Vec::new();
     let (name, prefix) = (object::name(object), object::meta_str(object, "generateName"));
     if !prefix.is_empty() {
-        let wrong = rt.behaviour.validate_name(prefix, true);
+        let wrong = rt.strategy.validate_name(prefix, true);
         out.extend(
             wrong.into_iter().map(|e| FieldError::invalid("metadata.generateName", &json!(prefix), e)),
         );
@@ -165,7 +165,7 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
     if name.is_empty() {
         out.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
-        let wrong = rt.behaviour.validate_name(name, false);
+        let wrong = rt.strategy.validate_name(name, false);
         out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.name", &json!(name), e)));
     }
     if rt.namespaced {
@@ -255,7 +255,7 @@ pub(crate) fn merge_owners(call: &crate::server::Call, object: &mut Value) {
 
 /// Rules on the metadata of a changed object. Upstream runs the immutability checks twice, and reports them twice.
 pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Vec<FieldError> {
-    let twice = rt.behaviour.checks_metadata_twice();
+    let twice = rt.strategy.checks_metadata_twice();
     let entries = check_entries(object);
     let common = check_rest(object, entries.clone(), is_kubernetes_own(object));
     let mut changes = check_added_finalizers(object, old);
@@ -266,7 +266,7 @@ pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Ve
     if twice {
         out.extend(entries);
     }
-    if rt.behaviour.repeats_metadata() {
+    if rt.strategy.repeats_metadata() {
         out.extend(common);
     }
     out.extend_from_slice(&changes);

@@ -8,13 +8,20 @@ pub(crate) mod decode;
 pub(crate) mod delete;
 mod empties;
 pub(crate) mod fields;
+pub(crate) mod identity;
 pub(crate) mod lifecycle;
 pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod patch;
+mod patch_type;
+mod persist;
+pub(crate) mod pipeline;
 mod read;
 pub(crate) mod scale;
+mod verb;
 mod watch;
+
+pub(crate) use verb::Verb;
 
 use std::sync::Arc;
 
@@ -26,76 +33,75 @@ use crate::server::{Call, Target};
 use crate::status::{ApiError, Outcome};
 
 /// Runs one verb.
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
+pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Verb) -> Outcome<Answer> {
     let rt = &target.rt;
     if !target.subresource.is_empty() {
         return subresource(inner, call, target, verb).await;
     }
     let allowed = match verb {
         // A collection takes POST, one object everything else.
-        "create" => {
+        Verb::Create => {
             target.name.is_empty()
                 && (!rt.namespaced || !target.namespace.is_empty() || reviews::is_review(rt))
         }
-        "update" | "patch" => !target.name.is_empty(),
-        "deletecollection" => !rt.namespaced || !target.namespace.is_empty(),
+        Verb::Update | Verb::Patch => !target.name.is_empty(),
+        Verb::DeleteCollection => !rt.namespaced || !target.namespace.is_empty(),
         _ => true,
     };
     if target.name.is_empty() && rt.namespaced && target.namespace.is_empty() && unlisted(rt) {
         return Err(ApiError::no_such_resource());
     }
-    if !allowed || !rt.has_verb(verb) {
+    if !allowed || !rt.has_verb(verb.as_str()) {
         return Err(ApiError::method_not_allowed());
     }
     match verb {
-        "get" => read::get(inner, call, target).await,
-        "list" => read::list(inner, call, target).await,
-        "watch" => watch::start(inner, call, target).await,
-        "create" if reviews::is_review(rt) => reviews::create(inner, call, target),
-        "create" if rt.group.is_empty() && rt.plural == "bindings" => {
+        Verb::Get => read::get(inner, call, target).await,
+        Verb::List => read::list(inner, call, target).await,
+        Verb::Watch => watch::start(inner, call, target).await,
+        Verb::Create if reviews::is_review(rt) => reviews::create(inner, call, target),
+        Verb::Create if rt.group.is_empty() && rt.plural == "bindings" => {
             binding::bind_named(inner, call, target).await
         }
-        "create" => create::run(inner, call, target).await,
-        "update" => change::put(inner, call, target).await,
-        "patch" => patch::run(inner, call, target).await,
-        "delete" => delete::one(inner, call, target).await,
-        "deletecollection" => delete::collection(inner, call, target).await,
-        _ => Err(ApiError::method_not_allowed()),
+        Verb::Create => create::run(inner, call, target).await,
+        Verb::Update => change::put(inner, call, target).await,
+        Verb::Patch => patch::run(inner, call, target).await,
+        Verb::Delete => delete::one(inner, call, target).await,
+        Verb::DeleteCollection => delete::collection(inner, call, target).await,
     }
 }
 
 /// Built-in types that can only be created have no path across namespaces.
 fn unlisted(rt: &ResourceType) -> bool {
-    !rt.is_custom() && !rt.has_verb("list") && !reviews::is_review(rt)
+    !rt.is_custom() && !rt.has_verb(Verb::List.as_str()) && !reviews::is_review(rt)
 }
 
-async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
+async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Verb) -> Outcome<Answer> {
     let Some(sub) = target.rt.subresource(&target.subresource) else {
         if target.rt.is_custom() {
             return Err(ApiError::not_found(&target.rt, &target.name));
         }
         return Err(ApiError::no_such_resource());
     };
-    if !sub.verbs.iter().any(|v| v == verb) {
+    if !sub.verbs.iter().any(|v| v == verb.as_str()) {
         return Err(if target.rt.is_custom() {
-            ApiError::method_not_supported(&target.rt, verb)
+            ApiError::method_not_supported(&target.rt, verb.as_str())
         } else {
             ApiError::method_not_allowed()
         });
     }
     match (target.subresource.as_str(), verb) {
         ("scale", _) => scale::run(inner, call, target, verb).await,
-        ("token", "create") => reviews::token_request(inner, call, target),
-        ("binding", "create") => binding::bind(inner, call, target).await,
-        ("eviction", "create") => binding::evict(inner, call, target).await,
-        ("log", "get") => binding::log(inner, call, target),
-        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "get") => {
+        ("token", Verb::Create) => reviews::token_request(inner, call, target),
+        ("binding", Verb::Create) => binding::bind(inner, call, target).await,
+        ("eviction", Verb::Create) => binding::evict(inner, call, target).await,
+        ("log", Verb::Get) => binding::log(inner, call, target),
+        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Get) => {
             read::get(inner, call, target).await
         }
-        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", "update") => {
+        ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Update) => {
             change::put(inner, call, target).await
         }
-        ("status" | "approval" | "ephemeralcontainers" | "resize", "patch") => {
+        ("status" | "approval" | "ephemeralcontainers" | "resize", Verb::Patch) => {
             patch::run(inner, call, target).await
         }
         _ => Err(not_run(inner, target)),

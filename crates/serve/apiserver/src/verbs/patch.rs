@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use fl_schema::{DecodeError, FieldError, Misfit};
+use fl_schema::FieldError;
 use serde_json::Value;
 
 use super::change::{self, Proposal, Style};
-use super::create::{Tracking, check_namespace};
+use super::identity::{check_name, check_namespace};
 use super::options::{self, FieldValidation, WriteOptions};
+use super::patch_type::{self, PatchType, refuse, restored};
+use super::pipeline::Tracking;
 use super::{apply, decode};
 use crate::answer::Answer;
 use crate::object;
@@ -15,49 +17,20 @@ use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
 
-/// The forms of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Json,
-    Merge,
-    Strategic,
-    Apply,
-}
-
-pub(crate) fn form(call: &Call, target: &Target) -> Outcome<Form> {
-    let custom = target.rt.is_custom();
-    let unsupported = || {
-        ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
-            .with_details(serde_json::json!({}))
-    };
-    match decode::media_type(call).as_str() {
-        "application/json-patch+json" => Ok(Form::Json),
-        "application/merge-patch+json" => Ok(Form::Merge),
-        "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
-        "application/apply-patch+yaml" => Ok(Form::Apply),
-        _ if custom => Err(ApiError::new(
-            415,
-            "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        )),
-        _ => Err(unsupported()),
-    }
-}
-
 pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
-    let form = form(call, target)?;
-    let options = options::read(call, "PatchOptions", form == Form::Apply)?;
-    if form == Form::Apply {
+    let patch_type = patch_type::patch_type(call, target)?;
+    let options = options::read(call, "PatchOptions", patch_type == PatchType::Apply)?;
+    if patch_type == PatchType::Apply {
         return apply::run(inner, call, target, &options).await;
     }
     if inner.store.latest(target.table(), &target.key()).is_none() {
         return Err(ApiError::not_found(&target.rt, &target.name));
     }
-    let patch = read_patch(call, form)?;
-    let repeated = repeated_fields(call, form);
+    let patch = read_patch(call, patch_type)?;
+    let repeated = repeated_fields(call, patch_type);
     change::run(inner, call, target, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
-        let patched = patched(inner, call, target, &options, form, (&patch, &repeated), old)?;
+        let patched = patched(inner, call, target, &options, patch_type, (&patch, &repeated), old)?;
         let given = object::meta_str(&patched, "resourceVersion");
         let expected = (given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
         Ok(Proposal { object: patched, tracking: Tracking::Update, expected })
@@ -66,8 +39,8 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
 }
 
 /// Fields that stand twice in a patch, as strict readers complain about them.
-fn repeated_fields(call: &Call, form: Form) -> Vec<String> {
-    if form == Form::Json {
+fn repeated_fields(call: &Call, patch_type: PatchType) -> Vec<String> {
+    if patch_type == PatchType::Json {
         return Vec::new();
     }
     let read = fl_schema::decode(&call.body, fl_schema::Shape::Free);
@@ -75,30 +48,31 @@ fn repeated_fields(call: &Call, form: Form) -> Vec<String> {
 }
 
 /// The patch document.
-pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
+pub(crate) fn read_patch(call: &Call, patch_type: PatchType) -> Outcome<Value> {
     // Strategic patches are read by another reader, which says less.
-    let said = if form == Form::Strategic { "" } else { "error decoding patch: " };
+    let said = if patch_type == PatchType::Strategic { "" } else { "error decoding patch: " };
     let patch: Value = serde_json::from_slice(&call.body)
         .map_err(|_| ApiError::bad_request(format!("{said}{}", fl_schema::go_syntax_error(&call.body))))?;
-    let wanted = if form == Form::Json { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
-    let fits = match form {
-        Form::Json => patch.is_array() || patch.is_null(),
-        Form::Strategic => patch.is_object() || patch.is_null(),
-        Form::Merge => patch.is_object() || patch.is_null(),
-        Form::Apply => patch.is_object(),
+    let wanted =
+        if patch_type == PatchType::Json { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
+    let fits = match patch_type {
+        PatchType::Json => patch.is_array() || patch.is_null(),
+        PatchType::Strategic => patch.is_object() || patch.is_null(),
+        PatchType::Merge => patch.is_object() || patch.is_null(),
+        PatchType::Apply => patch.is_object(),
     };
     if !fits {
         let what = decode::go_type(&patch);
         let why = format!("json: cannot unmarshal {what} into Go value of type {wanted}");
         return Err(ApiError::bad_request(format!("{said}{why}")));
     }
-    if patch.is_null() && form == Form::Strategic {
+    if patch.is_null() && patch_type == PatchType::Strategic {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    if form == Form::Merge && patch.is_null() {
+    if patch_type == PatchType::Merge && patch.is_null() {
         return Err(ApiError::bad_request("Invalid JSON Patch"));
     }
-    if form == Form::Json {
+    if patch_type == PatchType::Json {
         let odd = patch.as_array().into_iter().flatten().find(|op| !op.is_object() && !op.is_null());
         if let Some(odd) = odd {
             let what = decode::go_type(odd);
@@ -115,30 +89,19 @@ pub(crate) fn read_patch(call: &Call, form: Form) -> Outcome<Value> {
     Ok(patch)
 }
 
-/// What a patch makes of an object is not of its type.
-pub(super) fn refuse(shown: &str, why: String) -> ApiError {
-    let error = FieldError {
-        kind: fl_schema::FieldErrorKind::Invalid,
-        field: "patch".to_owned(),
-        value: Some(shown.to_owned()),
-        detail: why,
-    };
-    ApiError::invalid_kind("", "", "", &[error])
-}
-
 /// The current object with the patch applied and decoded again.
 fn patched(
     inner: &Inner,
     call: &Call,
     target: &Target,
     options: &WriteOptions,
-    form: Form,
+    patch_type: PatchType,
     (patch, repeated): (&Value, &[String]),
     old: &Value,
 ) -> Outcome<Value> {
     let rt = &target.rt;
-    let merged = apply::merge(rt, form, old, patch)?;
-    let shown = apply::shown_patch(form, patch, &merged);
+    let merged = patch_type::merge(rt, patch_type, old, patch)?;
+    let shown = patch_type::shown_patch(patch_type, patch, &merged);
     let invalid = |why: String| refuse(&shown, why);
     let mut object = decode_patched(
         inner,
@@ -146,10 +109,10 @@ fn patched(
         target,
         options.validation,
         (merged, repeated),
-        form == Form::Strategic,
+        patch_type == PatchType::Strategic,
         &invalid,
     )?;
-    change::check_name(object::name(&object), target)?;
+    check_name(object::name(&object), target)?;
     check_namespace(&mut object, target)?;
     Ok(object)
 }
@@ -165,7 +128,7 @@ fn foreign_kind(
     let (group, version) = object::split_api_version(api_version);
     let registry = inner.registry();
     let other = registry.by_kind(group, version, kind).filter(|t| !t.is_custom())?;
-    let schema = other.behaviour.schema()?;
+    let schema = other.strategy.schema()?;
     Some(match fl_schema::decode_value(merged.clone(), fl_schema::Shape::Typed(&schema)) {
         Err(error) => decode::decode_message(&error),
         Ok(_) => {
@@ -173,36 +136,6 @@ fn foreign_kind(
             format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", rt.kind)
         }
     })
-}
-
-/// A strategic patch is turned into Go values without JSON in between: a value of a wrong type is told differently.
-pub(super) fn restored(error: &DecodeError) -> String {
-    let why = decode::decode_message(error);
-    let told = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
-        let (given, rest) = rest.split_once(" into Go ")?;
-        if matches!(error, DecodeError::Value { misfit: Misfit::IntOrString, .. }) {
-            // That type reads JSON itself, and does not know where it stands.
-            return Some(format!("json: cannot unmarshal {given} into Go value of type int32"));
-        }
-        let (_, wanted) = rest.rsplit_once(" of type ")?;
-        let given = match given.split(' ').next().unwrap_or(given) {
-            "object" => "map",
-            "array" => "slice",
-            "number" if given.contains('.') => "float64",
-            "number" => "int64",
-            other => other,
-        };
-        Some(match wanted {
-            "bool" | "int32" | "int64" | "string" | "float64" if matches!(given, "int64" | "float64") => {
-                format!("cannot convert {given} to {wanted}")
-            }
-            "bool" | "int32" | "int64" | "string" | "float64" => format!("unrecognized type: {wanted}"),
-            list if list.starts_with("[]") => format!("cannot restore slice from {given}"),
-            map if map.starts_with("map[") => format!("cannot restore map from {given}"),
-            _ => format!("cannot restore struct from: {given}"),
-        })
-    });
-    told.unwrap_or(why)
 }
 
 /// A patch does not make a custom resource something else.
@@ -233,7 +166,7 @@ fn decode_patched(
     invalid: &dyn Fn(String) -> ApiError,
 ) -> Outcome<Value> {
     let rt = &target.rt;
-    let schema = rt.behaviour.schema();
+    let schema = rt.strategy.schema();
     let mut strict: Vec<String>;
     let mut object;
     if rt.is_custom() {
@@ -279,6 +212,6 @@ fn decode_patched(
     strict.splice(0..0, repeated.iter().cloned());
     decode::report(call, rt, validation, &strict, invalid)?;
     decode::stamp_type(&mut object, rt);
-    rt.behaviour.normalize(&mut object);
+    rt.strategy.normalize(&mut object);
     Ok(object)
 }

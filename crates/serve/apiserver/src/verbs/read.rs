@@ -18,24 +18,20 @@ use crate::store::{Entry, Item, StoreError};
 
 /// The served bytes of a stored object that is in a version without a converter, or came from it ([`convert::entry`]).
 pub(crate) fn served(rt: &ResourceType, entry: &Entry) -> Bytes {
-    if rt.behaviour.stored_as_served() {
+    if rt.strategy.stored_as_served() {
         return entry.bytes.clone();
     }
-    to_bytes(&rt.behaviour.read_from_storage(entry.value()))
+    to_bytes(&rt.strategy.read_from_storage(entry.value()))
 }
 
 /// The served object.
 pub(crate) fn served_value(rt: &ResourceType, entry: &Entry) -> Value {
-    if rt.behaviour.stored_as_served() {
-        entry.value()
-    } else {
-        rt.behaviour.read_from_storage(entry.value())
-    }
+    if rt.strategy.stored_as_served() { entry.value() } else { rt.strategy.read_from_storage(entry.value()) }
 }
 
 /// [`served_value`] of what the next write finds.
 pub(crate) fn current_value(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Arc<Value> {
-    if rt.behaviour.stored_as_served() { inner.store.value(entry) } else { Arc::new(served_value(rt, entry)) }
+    if rt.strategy.stored_as_served() { inner.store.value(entry) } else { Arc::new(served_value(rt, entry)) }
 }
 
 /// Which objects of a collection are meant.
@@ -50,7 +46,7 @@ impl Selection {
         let labels = LabelSelector::parse(call.query.get("labelSelector"))?;
         let mut fields = FieldSelector::parse(call.query.get("fieldSelector"))?;
         let rt = &target.rt;
-        let known = rt.behaviour.selectable_labels();
+        let known = rt.strategy.selectable_labels();
         for (label, _, _) in &fields.terms {
             let standard = label == "metadata.name"
                 || (label == "metadata.namespace" && (rt.namespaced || !rt.is_custom()));
@@ -75,7 +71,7 @@ impl Selection {
         if self.fields.is_empty() {
             return true;
         }
-        let extra = rt.behaviour.selectable_fields(object);
+        let extra = rt.strategy.selectable_fields(object);
         self.fields.terms.iter().all(|(label, wanted, equal)| {
             let value = match label.as_str() {
                 "metadata.name" => object::name(object),
@@ -91,7 +87,7 @@ fn unknown_field(rt: &ResourceType, label: &str) -> String {
     if rt.is_custom() {
         return format!("field label not supported: {label}");
     }
-    if rt.behaviour.selectable_labels().is_empty() {
+    if rt.strategy.selectable_labels().is_empty() {
         return format!(
             "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         );

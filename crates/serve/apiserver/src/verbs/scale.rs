@@ -6,9 +6,10 @@ use fl_schema::FieldError;
 use serde_json::{Value, json};
 
 use super::change::{self, Proposal, Style};
-use super::create::Tracking;
-use super::patch::{self, Form};
-use super::{apply, decode, options, read};
+use super::identity::check_name;
+use super::patch_type::{self, PatchType};
+use super::pipeline::Tracking;
+use super::{Verb, decode, options, patch, read};
 use crate::answer::Answer;
 use crate::crd::convert;
 use crate::object;
@@ -91,10 +92,10 @@ pub(crate) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status})
 }
 
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: &str) -> Outcome<Answer> {
+pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Verb) -> Outcome<Answer> {
     let rt = &target.rt;
-    let Some(paths) = rt.behaviour.scale_paths() else { return Err(ApiError::no_such_resource()) };
-    if verb == "get" {
+    let Some(paths) = rt.strategy.scale_paths() else { return Err(ApiError::no_such_resource()) };
+    if verb == Verb::Get {
         let entry = inner
             .store
             .get(target.table(), &target.key())
@@ -109,9 +110,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         }
         return Ok(Answer::document(scale_of(&object, &paths)));
     }
-    let form = if verb == "patch" { Some(patch::form(call, target)?) } else { None };
-    let kind = if verb == "patch" { "PatchOptions" } else { "UpdateOptions" };
-    let options = options::read(call, kind, form == Some(Form::Apply))?;
+    let form = if verb == Verb::Patch { Some(patch_type::patch_type(call, target)?) } else { None };
+    let kind = if verb == Verb::Patch { "PatchOptions" } else { "UpdateOptions" };
+    let options = options::read(call, kind, form == Some(PatchType::Apply))?;
     let document = match form {
         None => {
             let text = decode::json_text(call)?;
@@ -124,10 +125,10 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
                     "{kind} in version {version:?} cannot be handled as a Scale: converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion"
                 )));
             }
-            change::check_name(object::name(&scale), target)?;
+            check_name(object::name(&scale), target)?;
             scale
         }
-        Some(Form::Apply) => {
+        Some(PatchType::Apply) => {
             let text = decode::yaml_to_json(&call.body)?;
             serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?
         }
@@ -136,7 +137,7 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
     let main = Target { subresource: "scale".to_owned(), ..target.clone() };
     let answered = change::run(inner, call, &main, &options, Style::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(rt, &target.name)) };
-        if rt.is_custom() && form == Some(Form::Apply) {
+        if rt.is_custom() && form == Some(PatchType::Apply) {
             // Upstream knows no other version of a custom resource's scale than the resource's own.
             let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
             return Err(ApiError::new(500, "", why));
@@ -180,17 +181,17 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
             None => typed(document.clone(), &|why| {
                 ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
             })?,
-            Some(Form::Apply) => fl_ssa::apply(request, &current, &document, options.force)
+            Some(PatchType::Apply) => fl_ssa::apply(request, &current, &document, options.force)
                 .map_err(|e| super::fields::refused(&e))?,
             Some(form) => {
                 // No list of a scale is merged by keys.
-                let merged = if form == Form::Strategic { Form::Merge } else { form };
-                let merged = apply::merge(rt, merged, &current, &document)?;
-                let shown = apply::shown_patch(form, &document, &merged);
-                typed(merged, &|why| patch::refuse(&shown, why))?
+                let merged = if form == PatchType::Strategic { PatchType::Merge } else { form };
+                let merged = patch_type::merge(rt, merged, &current, &document)?;
+                let shown = patch_type::shown_patch(form, &document, &merged);
+                typed(merged, &|why| patch_type::refuse(&shown, why))?
             }
         };
-        if form != Some(Form::Apply) {
+        if form != Some(PatchType::Apply) {
             object::remove_meta(&mut scale, "managedFields");
             fl_ssa::update(request, &current, &mut scale);
         }

@@ -1,7 +1,8 @@
 //! `watch`: a stream of events.
 //!
-//! A watch holds a revision and a receiver that says when its table changed, nothing else; events are read from the
-//! shared history when there are some. Ten thousand idle watches cost ten thousand small futures.
+//! A watch holds a revision and a receiver that says when its table changed; events are read from the shared history when
+//! there are some. Ten thousand idle watches cost ten thousand small futures. Events are written out when the client has read
+//! those before, so that a client that does not read holds references to objects and no copies of them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,15 +17,20 @@ use tokio::time::Instant;
 
 use super::read::{self, Selection};
 use crate::answer::{self, Answer};
+use crate::body::{PIECE, Parts};
 use crate::crd::convert;
 use crate::negotiate::{Accept, Form, View};
 use crate::resource::ResourceType;
 use crate::server::{Call, Inner, Target};
 use crate::status::{ApiError, Outcome};
-use crate::store::{Event, EventKind, StoreError};
+use crate::store::{Entry, Event, EventKind, StoreError};
 
-/// Events read from the history in one go.
+/// Events read from the history in one go, and how many bytes of objects they may refer to.
 const BATCH: usize = 100;
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Initial objects that are looked at before other tasks have their turn.
+const SCANNED_AT_ONCE: usize = 64;
 
 /// Longest life of a watch nobody bounded.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -82,7 +88,12 @@ struct Stream {
     until: Instant,
     last_bookmark_sent: bool,
     first_table: bool,
-    ready: Vec<Bytes>,
+    /// The objects to begin with, as far as they are not written out, and whether a bookmark follows them.
+    initial: std::collections::VecDeque<Arc<Entry>>,
+    mark_initial_end: bool,
+    /// Events up to `revision` that are not written out.
+    events: std::collections::VecDeque<Arc<Event>>,
+    ready: Parts,
     ended: bool,
 }
 
@@ -124,7 +135,10 @@ pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> O
         until: now + Duration::from_secs(seconds),
         last_bookmark_sent: false,
         first_table: true,
-        ready: Vec::new(),
+        initial: std::collections::VecDeque::new(),
+        mark_initial_end: false,
+        events: std::collections::VecDeque::new(),
+        ready: Parts::default(),
         ended: false,
         inner: inner.clone(),
     };
@@ -157,18 +171,44 @@ impl Stream {
         let (revision, items, _) = self.inner.store.list(target.table(), &prefix, None, 0);
         self.revision = revision;
         let entries = items.into_iter().map(|(_, entry)| entry).collect();
-        for entry in convert::entries(&self.inner, &self.rt, entries).await? {
-            let bytes = read::served(&self.rt, &entry);
-            if self.selection.is_empty() || self.selection.matches(&self.rt, &parse(&bytes)) {
-                self.push("ADDED", &bytes);
+        self.initial = convert::entries(&self.inner, &self.rt, entries).await?.into();
+        self.mark_initial_end = mark_end && self.bookmarks;
+        Ok(())
+    }
+
+    /// Writes out initial objects and events until there is a piece to send or nothing left.
+    async fn fill(&mut self) {
+        let mut scanned = 0;
+        while self.ready.len() < PIECE {
+            if let Some(entry) = self.initial.pop_front() {
+                let bytes = read::served(&self.rt, &entry);
+                if self.selection.is_empty() || self.selection.matches(&self.rt, &parse(&bytes)) {
+                    self.push("ADDED", &bytes);
+                }
+                scanned += 1;
+                if scanned % SCANNED_AT_ONCE == 0 {
+                    tokio::task::yield_now().await;
+                }
+            } else if std::mem::take(&mut self.mark_initial_end) {
+                let mut object = self.bookmark_object();
+                object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+                self.push_value("BOOKMARK", &object);
+            } else if let Some(event) = self.events.pop_front() {
+                if self.rt.conversion.is_none() {
+                    self.show(&event);
+                    continue;
+                }
+                match self.converted(&event).await {
+                    Ok(event) => self.show(&event),
+                    Err(error) => {
+                        self.events.clear();
+                        self.fail(&error);
+                    }
+                }
+            } else {
+                return;
             }
         }
-        if mark_end && self.bookmarks {
-            let mut object = self.bookmark_object();
-            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-            self.push_value("BOOKMARK", &object);
-        }
-        Ok(())
     }
 
     fn prefix(&self) -> String {
@@ -199,11 +239,9 @@ impl Stream {
 
     fn push(&mut self, kind: &str, bytes: &Bytes) {
         if self.accept.view == View::Object {
-            let mut line = Vec::with_capacity(bytes.len() + 32);
-            line.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
-            line.extend_from_slice(bytes);
-            line.extend_from_slice(b"}\n");
-            self.ready.push(Bytes::from(line));
+            self.ready.push(format!("{{\"type\":\"{kind}\",\"object\":"));
+            self.ready.push(bytes.clone());
+            self.ready.push(&b"}\n"[..]);
             return;
         }
         let now = self.inner.now().as_second();
@@ -215,7 +253,7 @@ impl Stream {
 
     fn push_value(&mut self, kind: &str, object: &Value) {
         let line = json!({"type": kind, "object": object});
-        self.ready.push(Bytes::from(format!("{line}\n")));
+        self.ready.push(format!("{line}\n"));
     }
 
     fn fail(&mut self, error: &ApiError) {
@@ -223,21 +261,20 @@ impl Stream {
         self.ended = true;
     }
 
-    /// Reads what happened since; false when there was nothing new for this watch.
-    async fn read_events(&mut self) {
+    /// Reads the events since the last ones that were read, at most a batch.
+    fn read_events(&mut self) {
         match self.inner.store.events(&self.rt.storage.prefix, self.revision, BATCH) {
             Ok((seen, events)) => {
+                self.revision = seen;
+                let mut bytes = 0;
                 for event in events {
-                    if self.rt.conversion.is_none() {
-                        self.show(&event);
-                        continue;
-                    }
-                    match self.converted(&event).await {
-                        Ok(event) => self.show(&event),
-                        Err(error) => return self.fail(&error),
+                    bytes += event.object.bytes.len();
+                    self.events.push_back(event.clone());
+                    if bytes > BATCH_BYTES {
+                        self.revision = event.revision;
+                        break;
                     }
                 }
-                self.revision = seen;
             }
             Err(error) => self.fail(&gone(&error)),
         }
@@ -296,16 +333,17 @@ impl Stream {
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if !self.ready.is_empty() {
-                return Some(join(std::mem::take(&mut self.ready)));
+            self.fill().await;
+            if let Some(piece) = self.ready.next_piece() {
+                return Some(piece);
             }
             if self.ended {
                 return None;
             }
             // Marked as seen before reading: a change in between wakes us again.
             self.changed.borrow_and_update();
-            self.read_events().await;
-            if !self.ready.is_empty() || self.ended {
+            self.read_events();
+            if !self.events.is_empty() || self.ended {
                 continue;
             }
             // One more bookmark shortly before the end, so that the client can go on from there.
@@ -325,7 +363,11 @@ impl Stream {
                         return None;
                     }
                     if self.bookmarks && now >= due {
-                        self.read_events().await;
+                        self.read_events();
+                        if !self.events.is_empty() || self.ended {
+                            // The bookmark stands for these events, so it follows them.
+                            continue;
+                        }
                         let object = self.bookmark_object();
                         self.push_value("BOOKMARK", &object);
                         self.last_bookmark_sent |= now >= last;
@@ -339,11 +381,4 @@ impl Stream {
 
 fn parse(bytes: &Bytes) -> Value {
     serde_json::from_slice(bytes).unwrap_or(Value::Null)
-}
-
-fn join(mut chunks: Vec<Bytes>) -> Bytes {
-    if chunks.len() == 1 {
-        return chunks.remove(0);
-    }
-    Bytes::from(chunks.concat())
 }

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::columns::{self, PrinterColumn};
 use crate::object;
-use crate::resource::{Behaviour, Column, Hook, ScalePaths};
+use crate::resource::{Column, ScalePaths, Strategy, StrategyContext};
 
 /// One version of one definition.
 #[derive(Debug)]
-pub(crate) struct CustomBehaviour {
+pub(crate) struct CustomStrategy {
     api_version: String,
     storage_version: String,
     /// Every version of the definition, served or not.
@@ -32,7 +32,7 @@ pub(crate) struct CustomBehaviour {
     terminating: bool,
 }
 
-impl CustomBehaviour {
+impl CustomStrategy {
     pub(crate) fn new(definition: &Value, version: &Value, group: &str, kind: &str, storage: &str) -> Self {
         let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
         let json = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(
@@ -180,7 +180,7 @@ fn json_has_default(schema: &Value) -> bool {
     }
 }
 
-impl Behaviour for CustomBehaviour {
+impl Strategy for CustomStrategy {
     fn is_custom(&self) -> bool {
         true
     }
@@ -207,7 +207,7 @@ impl Behaviour for CustomBehaviour {
         }
     }
 
-    fn prepare_for_create(&self, cx: Hook<'_>, object: &mut Value) {
+    fn prepare_for_create(&self, cx: StrategyContext<'_>, object: &mut Value) {
         if cx.resource.has_status() {
             crate::resource::remove_status(object);
             // The status comes back with its defaults when it is read.
@@ -215,7 +215,7 @@ impl Behaviour for CustomBehaviour {
         }
     }
 
-    fn warnings(&self, _cx: Hook<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn warnings(&self, _cx: StrategyContext<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
         // Errors in parts that did not change are only mentioned.
         match (&self.rules, old) {
             (Some(rules), Some(_)) => rules.validate(object, old).1,
@@ -223,7 +223,7 @@ impl Behaviour for CustomBehaviour {
         }
     }
 
-    fn prepare_for_status_update(&self, _cx: Hook<'_>, object: &mut Value, old: &Value) {
+    fn prepare_for_status_update(&self, _cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
         // Everything but the status and the managed fields stays.
         let status = object.get("status").cloned();
         let managed = object.get("metadata").and_then(|m| m.get("managedFields")).cloned();
@@ -245,19 +245,24 @@ impl Behaviour for CustomBehaviour {
         }
     }
 
-    fn validate_create(&self, _cx: Hook<'_>, object: &Value) -> Vec<FieldError> {
+    fn validate_create(&self, _cx: StrategyContext<'_>, object: &Value) -> Vec<FieldError> {
         let mut errors = self.check(object, None, "");
         errors.extend(self.check_scale(object));
         errors
     }
 
-    fn validate_update(&self, _cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_update(&self, _cx: StrategyContext<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = self.check(object, Some(old), "");
         errors.extend(self.check_scale(object));
         errors
     }
 
-    fn validate_status_update(&self, _cx: Hook<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn validate_status_update(
+        &self,
+        _cx: StrategyContext<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Vec<FieldError> {
         self.check(object, Some(old), "status")
     }
 
@@ -345,7 +350,7 @@ impl Behaviour for CustomBehaviour {
     }
 }
 
-impl CustomBehaviour {
+impl CustomStrategy {
     fn check_scale(&self, object: &Value) -> Vec<FieldError> {
         let Some(paths) = &self.scale else { return Vec::new() };
         let mut errors = Vec::new();

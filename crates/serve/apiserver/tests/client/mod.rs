@@ -1,11 +1,11 @@
-//! One request to a server in process, as somebody who may do everything.
+//! A client of a server in the same process, with all rights.
 
 use bytes::Bytes;
 use fl_apiserver::{ApiServer, Peer, User};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 
-pub(crate) async fn ask(
+pub(crate) async fn send(
     server: &ApiServer,
     method: &str,
     path: &str,

@@ -1,5 +1,5 @@
-//! What a few built-in types need from the server itself, beyond the rules of their kind: addresses for services,
-//! served types for definitions, checks against granting what one does not hold.
+//! The built-in admission plugins, for the few types that need more than the strategy of their kind: addresses of Services, the
+//! types that CustomResourceDefinitions serve, checks against granting rights one does not hold, limits, quotas, pod security.
 
 mod claims;
 mod classes;
@@ -21,9 +21,9 @@ use crate::crd;
 use crate::server::{Call, Inner, Target};
 use crate::status::Outcome;
 
-/// The types with something to do.
+/// The types that have plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Special {
+enum Plugin {
     Service,
     Definition,
     Rbac,
@@ -35,23 +35,23 @@ enum Special {
     None,
 }
 
-fn special(target: &Target) -> Special {
+fn plugin_of(target: &Target) -> Plugin {
     match (target.rt.group.as_str(), target.rt.plural.as_str()) {
-        ("", "services") => Special::Service,
-        ("", "pods") => Special::Pod,
-        ("", "persistentvolumeclaims") => Special::Claim,
-        ("networking.k8s.io", "ingresses") => Special::Ingress,
-        ("scheduling.k8s.io", "priorityclasses") => Special::PriorityClass,
-        ("certificates.k8s.io", "certificatesigningrequests") => Special::SigningRequest,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => Special::Definition,
-        ("rbac.authorization.k8s.io", _) => Special::Rbac,
-        _ => Special::None,
+        ("", "services") => Plugin::Service,
+        ("", "pods") => Plugin::Pod,
+        ("", "persistentvolumeclaims") => Plugin::Claim,
+        ("networking.k8s.io", "ingresses") => Plugin::Ingress,
+        ("scheduling.k8s.io", "priorityclasses") => Plugin::PriorityClass,
+        ("certificates.k8s.io", "certificatesigningrequests") => Plugin::SigningRequest,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => Plugin::Definition,
+        ("rbac.authorization.k8s.io", _) => Plugin::Rbac,
+        _ => Plugin::None,
     }
 }
 
-/// Whether writes of a type are followed by something.
-pub(crate) fn is_special(target: &Target) -> bool {
-    matches!(special(target), Special::Service | Special::Definition)
+/// Whether something follows the writes of a type ([`after_write`], [`after_delete`]).
+pub(crate) fn has_side_effects(target: &Target) -> bool {
+    matches!(plugin_of(target), Plugin::Service | Plugin::Definition)
 }
 
 /// Before a new object is validated.
@@ -61,30 +61,28 @@ pub(crate) fn prepare_create(
     target: &Target,
     object: &mut Value,
 ) -> Outcome<()> {
-    match special(target) {
-        Special::Service => {
-            services::allocate(inner, target, object, None, call.query.get("dryRun") == "All")
-        }
-        Special::Rbac => rbac::check(inner, call, target, object, None),
-        Special::Pod => pods::admit(inner, target, object),
-        Special::Definition => {
+    match plugin_of(target) {
+        Plugin::Service => services::allocate(inner, target, object, None, call.query.get("dryRun") == "All"),
+        Plugin::Rbac => rbac::check(inner, call, target, object, None),
+        Plugin::Pod => pods::admit(inner, target, object),
+        Plugin::Definition => {
             crd::prepare(inner, object, None, &call.now_text());
             Ok(())
         }
-        Special::Claim => {
+        Plugin::Claim => {
             classes::of_claim(inner, object);
             claims::check_limits(inner, target, object)
         }
-        Special::Ingress => {
+        Plugin::Ingress => {
             classes::of_ingress(inner, object);
             Ok(())
         }
-        Special::PriorityClass => classes::check_priority(inner, target, object),
-        Special::SigningRequest => {
+        Plugin::PriorityClass => classes::check_priority(inner, target, object),
+        Plugin::SigningRequest => {
             sign(call, object);
             Ok(())
         }
-        Special::None => Ok(()),
+        Plugin::None => Ok(()),
     }
 }
 
@@ -118,25 +116,25 @@ pub(crate) fn prepare_update(
     object: &mut Value,
     old: &Value,
 ) -> Outcome<()> {
-    match special(target) {
-        Special::Service if target.subresource.is_empty() => {
+    match plugin_of(target) {
+        Plugin::Service if target.subresource.is_empty() => {
             services::allocate(inner, target, object, Some(old), call.query.get("dryRun") == "All")?;
         }
-        Special::Rbac => rbac::check(inner, call, target, object, Some(old))?,
-        Special::PriorityClass => classes::check_priority(inner, target, object)?,
-        Special::Claim if target.subresource.is_empty() => claims::check_resize(inner, target, object, old)?,
-        Special::Definition if target.subresource.is_empty() => {
+        Plugin::Rbac => rbac::check(inner, call, target, object, Some(old))?,
+        Plugin::PriorityClass => classes::check_priority(inner, target, object)?,
+        Plugin::Claim if target.subresource.is_empty() => claims::check_resize(inner, target, object, old)?,
+        Plugin::Definition if target.subresource.is_empty() => {
             crd::prepare(inner, object, Some(old), &call.now_text());
         }
         _ => return Ok(()),
     }
-    target.rt.behaviour.normalize(object);
+    target.rt.strategy.normalize(object);
     Ok(())
 }
 
 /// Why an object may not be deleted.
 pub(crate) fn undeletable(target: &Target) -> Option<&'static str> {
-    let system = special(target) == Special::PriorityClass && target.name.starts_with("system-");
+    let system = plugin_of(target) == Plugin::PriorityClass && target.name.starts_with("system-");
     system.then_some("this is a system priority class and cannot be deleted")
 }
 
@@ -147,33 +145,33 @@ pub(crate) fn validate(
     object: &Value,
     old: Option<&Value>,
 ) -> Vec<FieldError> {
-    match special(target) {
-        Special::Definition if target.subresource.is_empty() => crd::validate(object, old),
+    match plugin_of(target) {
+        Plugin::Definition if target.subresource.is_empty() => crd::validate(object, old),
         _ => Vec::new(),
     }
 }
 
 /// After an object was written.
 pub(crate) async fn after_write(inner: &Arc<Inner>, target: &Target, object: &Value) {
-    match special(target) {
-        Special::Definition => crd::changed(inner, object).await,
-        Special::Service => inner.addresses.keep(object),
+    match plugin_of(target) {
+        Plugin::Definition => crd::changed(inner, object).await,
+        Plugin::Service => inner.addresses.keep(object),
         _ => {}
     }
 }
 
 /// After an object is gone.
 pub(crate) async fn after_delete(inner: &Arc<Inner>, target: &Target, object: &Value) {
-    match special(target) {
-        Special::Definition => crd::removed(inner, object).await,
-        Special::Service => inner.addresses.free(object),
+    match plugin_of(target) {
+        Plugin::Definition => crd::removed(inner, object).await,
+        Plugin::Service => inner.addresses.free(object),
         _ => {}
     }
 }
 
 /// After a prepared object turned out not to be written.
 pub(crate) fn forget(inner: &Arc<Inner>, target: &Target, object: &Value) {
-    if special(target) == Special::Service {
+    if plugin_of(target) == Plugin::Service {
         inner.addresses.free(object);
     }
 }
