@@ -1,12 +1,14 @@
 //! Tasks of the repository, run as `cargo xtask TASK`. Each task is one file.
 
 mod conformance;
+mod elf;
 mod generate;
 mod kubeschema;
 mod layers;
 mod oracles;
 mod places;
 mod size;
+mod threats;
 
 use anyhow::bail;
 
@@ -15,7 +17,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   oracles [NAME…]        build the real tools that end-to-end tests and benchmarks compare with (needs Go)
   conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
   generate               write the files that the program makes: docs/reference, deploy/manifests, the chart's CRDs
-  size                   print the release binary's size and the number of dependencies
+  size                   print the size of the shipped binary (profile dist) and its dependencies, and check its hardening
+  threats                write the column of tests in docs/threats.md from the comments of the tests
   kubeschema             write the tables of built-in types: --reference DIR (documents of a real API server; needs Go)";
 
 fn main() -> anyhow::Result<()> {
@@ -27,6 +30,7 @@ fn main() -> anyhow::Result<()> {
         Some("conformance") => conformance::run(rest),
         Some("generate") => generate::write(),
         Some("size") => size::print(),
+        Some("threats") => threats::write(),
         Some("kubeschema") => kubeschema::run(rest),
         _ => bail!("{USAGE}"),
     }
