@@ -60,7 +60,8 @@ fn citations(checkout: &Path) -> anyhow::Result<Citations> {
     let mut found = Citations::new();
     let mut folders = vec![checkout.join("crates")];
     while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+        let entries =
+            std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
             if path.is_dir() {
@@ -76,7 +77,8 @@ fn citations(checkout: &Path) -> anyhow::Result<Citations> {
     Ok(found)
 }
 
-/// Numbers in the comments of one file. Those above or inside of a test belong to it, those at the head of a test file to the file.
+/// Numbers in the comments and test names of one file. Those above or inside of a test belong to it, those at the head of a test
+/// file to the file.
 fn cite(file: &str, text: &str, found: &mut Citations) {
     let lines: Vec<&str> = text.lines().collect();
     let tests = tests(&lines);
@@ -88,6 +90,12 @@ fn cite(file: &str, text: &str, found: &mut Citations) {
             if test.is_some() || head {
                 found.entry(number).or_default().insert((file.to_owned(), test.map(|t| t.name.clone())));
             }
+        }
+    }
+    for test in &tests {
+        let number = test.name.split('_').next().unwrap_or_default().to_uppercase();
+        if is_number(&number) {
+            found.entry(number).or_default().insert((file.to_owned(), Some(test.name.clone())));
         }
     }
     // A test that is named makes the mention of its number at the head of the file redundant.
@@ -114,8 +122,11 @@ fn tests(lines: &[&str]) -> Vec<Test> {
         }
         let belongs = |line: &&&str| line.trim().starts_with("//") || line.trim().starts_with("#[");
         let begin = at - lines[..at].iter().rev().take_while(belongs).count();
-        let Some(head) = lines[at..].iter().position(|line| line.contains("fn ")).map(|n| at + n) else { continue };
-        let name = lines[head].split("fn ").nth(1).and_then(|rest| rest.split('(').next()).unwrap_or_default();
+        let Some(head) = lines[at..].iter().position(|line| line.contains("fn ")).map(|n| at + n) else {
+            continue;
+        };
+        let name =
+            lines[head].split("fn ").nth(1).and_then(|rest| rest.split('(').next()).unwrap_or_default();
         let indent = lines[head].len() - lines[head].trim_start().len();
         let closing = format!("{}}}", " ".repeat(indent));
         let end = lines[head..].iter().position(|line| *line == closing).map_or(lines.len(), |n| head + n);
@@ -170,7 +181,8 @@ mod tests {
             fn helper() {}\n\
             /// A01: a path.\n\
             #[tokio::test(start_paused = true)]\n\
-            async fn paths_are_rejected() {\n    // E05, too\n}\n";
+            async fn paths_are_rejected() {\n    // E05, too\n}\n\
+            #[test]\nfn d05_lookup_uses_the_tenant() {\n}\n";
         let mut found = Citations::new();
         cite("x/tests/y.rs", file, &mut found);
         let test = ("x/tests/y.rs".to_owned(), Some("paths_are_rejected".to_owned()));
@@ -180,6 +192,8 @@ mod tests {
         for number in ["B02", "B03", "B04", "C01", "C02", "C03"] {
             assert_eq!(found[number], BTreeSet::from([whole.clone()]), "{number}");
         }
+        let named = ("x/tests/y.rs".to_owned(), Some("d05_lookup_uses_the_tenant".to_owned()));
+        assert_eq!(found["D05"], BTreeSet::from([named]));
         assert!(!found.contains_key("D01"));
     }
 

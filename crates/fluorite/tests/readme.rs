@@ -15,7 +15,9 @@ fn commands() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let page = std::fs::read_to_string(page).expect("the README");
     let lines = page.lines().filter_map(|line| line.strip_prefix("cargo run --release -- "));
-    let bare = |line: &str| line.split(" > ").next().unwrap_or_default().split('#').next().unwrap_or_default().trim().to_owned();
+    let bare = |line: &str| {
+        line.split(" > ").next().unwrap_or_default().split('#').next().unwrap_or_default().trim().to_owned()
+    };
     lines.map(bare).collect()
 }
 
@@ -80,7 +82,11 @@ async fn every_command_does_what_the_page_says() {
     let repositories = peer::Repositories::new();
     let tree = repositories.make("fleet");
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hello\n  namespace: default\n";
-    peer::commit(&tree, &[("hello.yaml", manifest), ("kustomization.yaml", "resources: [hello.yaml]\n")], "first");
+    peer::commit(
+        &tree,
+        &[("hello.yaml", manifest), ("kustomization.yaml", "resources: [hello.yaml]\n")],
+        "first",
+    );
     let web = peer::Web::serve(repositories.root.path(), None, true).await;
     let url = format!("{}/fleet.git", web.address);
     let run = move || run(&tree, &url);
@@ -130,8 +136,10 @@ fn run(tree: &Path, url: &str) {
                 let ports = ["--metrics-addr=0", "--health-addr=0", "--storage-addr=127.0.0.1:0"];
                 controllers.extend(ports.map(str::to_owned));
                 reader.until(&server, "serving the Kubernetes API", || {
-                    let second = Reader { folder: tempfile::tempdir_in(reader.folder.path()).expect("a folder") };
-                    std::fs::copy(reader.path("kubeconfig"), second.path("kubeconfig")).expect("a kubeconfig");
+                    let second =
+                        Reader { folder: tempfile::tempdir_in(reader.folder.path()).expect("a folder") };
+                    std::fs::copy(reader.path("kubeconfig"), second.path("kubeconfig"))
+                        .expect("a kubeconfig");
                     second.until(&controllers, "\"msg\":\"starting\"", || {});
                 });
                 done += 1;

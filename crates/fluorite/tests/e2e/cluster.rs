@@ -16,17 +16,29 @@ const SERVER_VARIABLE: &str = "FLUORITE_E2E_SERVER";
 /// Generous for a busy machine; every step takes a second or less on an idle one.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server process. Dropping it ends the process.
 enum Server {
     Embedded(Child),
-    KubeApiServer(ControlPlane),
+    KubeApiServer(Box<ControlPlane>),
+}
+
+impl Server {
+    /// Fails the test when the server has ended.
+    fn check(&mut self) {
+        match self {
+            Server::Embedded(child) => {
+                let ended = child.try_wait().expect("a process");
+                assert!(ended.is_none(), "the embedded API server has ended: {ended:?}");
+            }
+            Server::KubeApiServer(plane) => plane.check().expect("etcd and kube-apiserver still run"),
+        }
+    }
 }
 
 /// The server and the engine; both end with this.
 pub(crate) struct Cluster {
     // Order matters: the engine ends before its server, both before their folder is removed.
     engine: Child,
-    server: Server,
+    server: Mutex<Server>,
     kubeconfig: PathBuf,
     log: PathBuf,
     _folder: tempfile::TempDir,
@@ -39,7 +51,8 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let _ = self.engine.kill();
         let _ = self.engine.wait();
-        if let Server::Embedded(child) = &mut self.server {
+        let server = self.server.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Server::Embedded(child) = server {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -65,7 +78,8 @@ impl Cluster {
             "embedded" => {
                 let kubeconfig = folder.path().join("kubeconfig");
                 let data = folder.path().join("data");
-                let args = ["apiserver", "--listen=127.0.0.1:0", "--data-dir", text(&data), "--kubeconfig-out"];
+                let args =
+                    ["apiserver", "--listen=127.0.0.1:0", "--data-dir", text(&data), "--kubeconfig-out"];
                 let args: Vec<&str> = args.into_iter().chain([text(&kubeconfig)]).collect();
                 let child = spawn(&folder.path().join("apiserver.log"), &args);
                 let begin = Instant::now();
@@ -78,7 +92,7 @@ impl Cluster {
             "kube-apiserver" => {
                 let plane = ControlPlane::start().expect("etcd and kube-apiserver of `cargo xtask oracles`");
                 let kubeconfig = plane.kubeconfig().to_owned();
-                (Server::KubeApiServer(plane), kubeconfig)
+                (Server::KubeApiServer(Box::new(plane)), kubeconfig)
             }
             other => panic!("{SERVER_VARIABLE} is `embedded` or `kube-apiserver`, not `{other}`"),
         };
@@ -101,7 +115,7 @@ impl Cluster {
         ];
         install_crds(&kubeconfig);
         let engine = spawn(&log, &args);
-        Cluster { engine, server, kubeconfig, log, _folder: folder }
+        Cluster { engine, server: Mutex::new(server), kubeconfig, log, _folder: folder }
     }
 
     fn shared() -> Arc<Self> {
@@ -229,6 +243,7 @@ impl Tenant {
             match object {
                 Some(object) if holds(&object) => return object,
                 object if begin.elapsed() > TIMEOUT => {
+                    self.cluster.server.lock().unwrap_or_else(PoisonError::into_inner).check();
                     let object = object.map_or_else(|| "absent".to_owned(), |o| format!("{o:#}"));
                     panic!("{path} is not {what}: {object}\n{}", self.engine_log());
                 }
@@ -249,8 +264,11 @@ impl Tenant {
     pub(crate) async fn until_condition(&self, path: &str, kind: &str, status: &str, reason: &str) -> Value {
         let what = format!("{kind}={status} with reason {reason}");
         let holds = |object: &Value| {
-            object["status"]["observedGeneration"] == object["metadata"]["generation"]
-                && condition(object, kind).is_some_and(|c| c["status"] == status && c["reason"] == reason)
+            condition(object, kind).is_some_and(|c| {
+                c["status"] == status
+                    && c["reason"] == reason
+                    && c["observedGeneration"] == object["metadata"]["generation"]
+            })
         };
         self.until(path, &what, holds).await
     }

@@ -30,7 +30,7 @@ fn says<'a>(text: &'a str, revision: &'a str) -> impl Fn(&Value) -> bool + 'a {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
     let tenant = Tenant::new("e2e-helm").await;
-    Source::create(&tenant, &FILES).await;
+    let _source = Source::create(&tenant, &FILES).await;
     tenant.apply("helmreleases/app", spec(json!({"text": "one"}))).await;
     let ready = tenant.until_condition("helmreleases/app", "Ready", "True", "InstallSucceeded").await;
     assert_eq!(ready["status"]["history"][0]["version"], 1);
@@ -60,7 +60,7 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suspended_release_is_upgraded_when_it_is_resumed() {
     let tenant = Tenant::new("e2e-helm-suspend").await;
-    Source::create(&tenant, &FILES).await;
+    let _source = Source::create(&tenant, &FILES).await;
     tenant.apply("helmreleases/app", spec(json!({"text": "one"}))).await;
     tenant.until_condition("helmreleases/app", "Ready", "True", "InstallSucceeded").await;
     tenant.fluorite(&["suspend", "helmrelease", "app"]).await;

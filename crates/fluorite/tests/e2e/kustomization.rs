@@ -25,7 +25,8 @@ async fn a_commit_is_applied_pruned_and_drift_is_corrected() {
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let (source, revision) = Source::create(&tenant, &files).await;
     tenant.apply("kustomizations/app", spec(&tenant, "./deploy")).await;
-    let ready = tenant.until_condition("kustomizations/app", "Ready", "True", "ReconciliationSucceeded").await;
+    let ready =
+        tenant.until_condition("kustomizations/app", "Ready", "True", "ReconciliationSucceeded").await;
     assert_eq!(ready["status"]["lastAppliedRevision"], revision.as_str());
     assert_eq!(ready["status"]["inventory"]["entries"].as_array().map(Vec::len), Some(2));
     for name in ["configmaps/a", "configmaps/b"] {
@@ -34,7 +35,8 @@ async fn a_commit_is_applied_pruned_and_drift_is_corrected() {
         assert_eq!(applied["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"], "app");
     }
 
-    let revision = source.commit(&tenant, &[("deploy/a.yaml", &config_map("a", "two"))], &["deploy/b.yaml"]).await;
+    let revision =
+        source.commit(&tenant, &[("deploy/a.yaml", &config_map("a", "two"))], &["deploy/b.yaml"]).await;
     tenant.until("configmaps/a", "updated", holds("two")).await;
     tenant.until_gone("configmaps/b").await;
     let at = |object: &Value| object["status"]["lastAppliedRevision"] == revision.as_str();
@@ -71,7 +73,7 @@ async fn a_dependency_is_applied_first() {
     let tenant = Tenant::new("e2e-depends").await;
     let files = [("a/a.yaml", config_map("a", "one")), ("b/b.yaml", config_map("b", "one"))];
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    Source::create(&tenant, &files).await;
+    let _source = Source::create(&tenant, &files).await;
     let mut second = spec(&tenant, "./b");
     second["dependsOn"] = json!([{"name": "first"}]);
     tenant.apply("kustomizations/second", second).await;
@@ -106,7 +108,7 @@ async fn deletion_prunes_unless_the_policy_is_orphan() {
     let tenant = Tenant::new("e2e-delete").await;
     let files = [("a/a.yaml", config_map("a", "one")), ("b/b.yaml", config_map("b", "one"))];
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    Source::create(&tenant, &files).await;
+    let _source = Source::create(&tenant, &files).await;
     let mut orphan = spec(&tenant, "./b");
     orphan["deletionPolicy"] = json!("Orphan");
     tenant.apply("kustomizations/pruned", spec(&tenant, "./a")).await;

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use cluster::Tenant;
 use serde_json::json;
 
-/// A repository served over HTTP, and the GitRepository that fetches it.
+/// A repository served over HTTP, and the GitRepository that fetches it. Its files are removed when this is dropped.
+#[must_use]
 pub(crate) struct Source {
     tree: PathBuf,
     _repositories: peer::Repositories,
@@ -41,7 +42,8 @@ impl Source {
         }
         let revision = revision(&peer::commit(&self.tree, files, "next"));
         tenant.fluorite(&["reconcile", "source", "git", "source"]).await;
-        let fetched = |object: &serde_json::Value| object["status"]["artifact"]["revision"] == revision.as_str();
+        let fetched =
+            |object: &serde_json::Value| object["status"]["artifact"]["revision"] == revision.as_str();
         tenant.until("gitrepositories/source", &format!("at {revision}"), fetched).await;
         revision
     }
