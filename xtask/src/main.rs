@@ -1,6 +1,7 @@
 //! Tasks of the repository, run as `cargo xtask TASK`. Each task is one file.
 
 mod conformance;
+mod elf;
 mod generate;
 mod kubeschema;
 mod layers;
@@ -8,6 +9,7 @@ mod oracles;
 mod places;
 mod size;
 mod soak;
+mod threats;
 
 use anyhow::bail;
 
@@ -17,7 +19,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
   generate               write the files that the program makes: docs/reference, deploy/manifests, the chart's CRDs
   soak [NAME…]           run the long forms of randomised tests: store, kill, history, watches, storms, decryptions
-  size                   print the release binary's size and the number of dependencies
+  size                   print the size of the shipped binary (profile dist) and its dependencies, and check its hardening
+  threats                write the column of tests in docs/threats.md from the comments of the tests
   kubeschema             write the tables of built-in types: --reference DIR (documents of a real API server; needs Go)";
 
 fn main() -> anyhow::Result<()> {
@@ -30,6 +33,7 @@ fn main() -> anyhow::Result<()> {
         Some("generate") => generate::write(),
         Some("soak") => soak::run(rest),
         Some("size") => size::print(),
+        Some("threats") => threats::write(),
         Some("kubeschema") => kubeschema::run(rest),
         _ => bail!("{USAGE}"),
     }

@@ -30,13 +30,22 @@ pub(crate) fn oracles() -> anyhow::Result<PathBuf> {
     Ok(Path::new(&home).join(".cache/fluorite-oracles/bin"))
 }
 
-/// The release binary, which must have been built already.
+/// The binary of `cargo build --release`, which must have been built already.
 pub(crate) fn release_binary() -> anyhow::Result<PathBuf> {
+    binary("release", "--release")
+}
+
+/// The binary that is shipped: `cargo build --profile dist`, which must have been built already.
+pub(crate) fn dist_binary() -> anyhow::Result<PathBuf> {
+    binary("dist", "--profile dist")
+}
+
+fn binary(profile: &str, flag: &str) -> anyhow::Result<PathBuf> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from);
-    let binary = target.join("release/fluorite");
+    let binary = target.join(profile).join("fluorite");
     if !binary.is_file() {
-        bail!("no release binary at {}; run `cargo build --release` first", binary.display());
+        bail!("no binary at {}; run `cargo build {flag}` first", binary.display());
     }
     Ok(binary)
 }

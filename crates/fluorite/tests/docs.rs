@@ -15,9 +15,8 @@ fn root() -> PathBuf {
 
 /// Pages written by hand; the reference is generated.
 fn pages() -> Vec<(PathBuf, String)> {
-    let mut files = vec![root().join("README.md"), root().join("deploy/README.md")];
-    files.push(root().join("deploy/chart/fluorite/README.md"));
-    for folder in ["docs", "docs/spec"] {
+    let mut files = vec![root().join("deploy/README.md"), root().join("deploy/chart/fluorite/README.md")];
+    for folder in [".", "docs", "docs/decisions", "docs/spec"] {
         let entries = std::fs::read_dir(root().join(folder)).expect("a folder").flatten();
         files.extend(entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "md")));
     }

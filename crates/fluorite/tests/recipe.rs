@@ -21,7 +21,10 @@ fn the_image_is_a_static_binary_on_nothing() {
     let version: Vec<&str> = channel.trim_matches('"').split('.').take(2).collect();
     assert!(lines.contains(&format!("FROM rust:{}-slim AS build", version.join("."))), "{lines:?}");
     assert!(lines.iter().any(|l| l.contains("+crt-static") && l.contains("--target")), "{lines:?}");
-    assert!(lines.iter().any(|l| l.contains("--locked") && l.contains("! readelf")), "the link is looked at");
+    let build = lines.iter().find(|l| l.contains("cargo build")).expect("a build");
+    for part in ["--profile dist", "--locked", "/dist/fluorite", "! readelf -l", "DYN", "GNU_RELRO"] {
+        assert!(build.contains(part), "{part} is missing in {build}");
+    }
     let stages: Vec<&String> = lines.iter().filter(|l| l.starts_with("FROM ")).collect();
     assert_eq!(stages.last().map(|l| l.as_str()), Some("FROM scratch"));
 }

@@ -155,6 +155,21 @@ impl Remote {
         }
     }
 
+    /// The branch that `HEAD` of the repository refers to; none when the repository is empty or its `HEAD` is detached.
+    pub async fn default_branch(&self) -> Result<Option<String>, Error> {
+        let wording = Wording { url: self.address.shown(), listing: true };
+        let work = async {
+            let mut session = self.open().await.map_err(|f| wording.failed(f))?;
+            session.refs(&["HEAD"]).await.map_err(|f| wording.failed(f))
+        };
+        let refs = match tokio::time::timeout(self.options.timeout, work).await {
+            Ok(refs) => refs?,
+            Err(_) => return Err(wording.failed(Failure::Deadline)),
+        };
+        let head = refs.into_iter().find(|found| found.name == "HEAD").and_then(|head| head.symref_target);
+        Ok(head.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned)))
+    }
+
     /// The tree of a resolved commit.
     pub async fn fetch(&self, resolved: &Resolved, options: &FetchOptions) -> Result<Checkout, Error> {
         match tokio::time::timeout(self.options.timeout, self.fetch_all(resolved, options)).await {

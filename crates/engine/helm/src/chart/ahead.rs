@@ -1,6 +1,5 @@
 //! Templates on their way to a thread that parses them while the archive is still unpacked.
 
-use std::hint::black_box;
 use std::mem::take;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,14 +105,4 @@ impl First {
         }
         set
     }
-}
-
-/// Makes the allocator get the memory of this thread in one piece.
-///
-/// glibc grows that of every thread but the first page by page, as it is used: hundreds of calls of the kernel for a large chart, and
-/// page faults of the other thread wait for each. The first block here teaches it that blocks of this size come and go, so that the
-/// second one is cut from the thread's own memory, which then stays. Nothing is written to either, so neither takes memory.
-pub(crate) fn make_room(bytes: usize) {
-    drop(black_box(Vec::<u8>::with_capacity(bytes * 4)));
-    drop(black_box(Vec::<u8>::with_capacity(bytes * 3)));
 }

@@ -58,8 +58,7 @@ impl Loader {
     /// templates of a large one are parsed while a second thread still unpacks it, which then helps with what is left;
     /// rendering waits for that.
     pub fn compiled_archive(&mut self, source: &Source) -> Result<CompiledChart, LoadError> {
-        let bytes = source.len();
-        if bytes < WORTH_A_THREAD {
+        if source.len() < WORTH_A_THREAD {
             return self.source(source, Ahead::nobody()).map(CompiledChart::new);
         }
         let (found, texts) = mpsc::channel();
@@ -69,7 +68,6 @@ impl Loader {
         let load = {
             let (source, texts) = (source.clone(), Arc::clone(&texts));
             move || {
-                ahead::make_room(bytes);
                 let chart = loader.source(&source, Ahead::new(found));
                 // Nobody listens when the first thread has panicked.
                 let _ = loaded.send((chart, loader.notices));

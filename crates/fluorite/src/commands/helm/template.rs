@@ -114,8 +114,8 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.refused.check()?;
         let archive = self.fetched()?;
-        // Charts may nest a thousand includes; Helm's stack grows, ours is chosen beforehand. Few charts need more than the
-        // first thread has, whose memory is the cheapest to get.
+        // Charts may nest a thousand includes; Go's stack grows, ours has a fixed size. Few charts need more than the main
+        // thread has, so a second thread with a larger stack is started only for those.
         if let Some(stack) = own_stack() {
             match self.run_here(archive.as_deref(), stack, &mut say) {
                 Err(error) if matches!(error.downcast_ref(), Some(fl_helm::Error::TooDeep(_))) => {}

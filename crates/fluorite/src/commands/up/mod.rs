@@ -107,8 +107,11 @@ impl Args {
         let source = asked.open(&folder.path("example"))?;
         let mut settings = self.settings(&source.id(), last.as_ref(), &folder)?;
         let chosen = source.choose(self.path.as_deref())?;
-        if last.is_none() {
-            source.reach(self.branch.as_deref()).await?;
+        if self.branch.is_some() {
+            settings.branch.clone_from(&self.branch);
+        }
+        if last.is_none() || settings.branch.is_none() {
+            settings.branch = source.reach(settings.branch.as_deref()).await?;
         }
         configure(Level::Info, Encoding::Json);
         redirect(folder.log()?);
@@ -143,7 +146,7 @@ impl Args {
         let git = Arc::new(LocalGit::new(&source.served(&self.serve)?));
         let runtime = engine::controllers(&folder, &mut settings, &target, git.clone(), &stop).await?;
         folder.remember(&settings)?;
-        let delivered = source.delivered(&chosen.path, self.branch.as_deref(), &self.interval)?;
+        let delivered = source.delivered(&chosen.path, settings.branch.as_deref(), &self.interval)?;
         objects::deliver(&target.cluster, &delivered).await.map_err(engine::refused)?;
         self.point(&folder, &target.url);
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use fl_gitfetch::{Auth, Reference, SshAlgorithms};
-use fl_source::git::{GitClient as _, GitRequest, NetworkGit};
+use fl_gitfetch::{Auth, Reference, Remote, RemoteOptions};
 use serde_json::json;
 
 use super::choose::{self, Chosen};
@@ -16,6 +15,8 @@ use super::objects::Delivered;
 
 /// How the example is called, to people and in the state.
 pub(super) const EXAMPLE: &str = "the example";
+/// For one request to a remote repository before anything is started.
+const REACH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,28 +95,33 @@ impl Source {
         }
     }
 
-    /// Asks an address whether it is one, the first time.
-    pub(super) async fn reach(&self, branch: Option<&str>) -> anyhow::Result<()> {
-        let Source::Address(url) = self else { return Ok(()) };
-        let reference =
-            branch.map_or_else(|| Reference::Name("HEAD".to_owned()), |b| Reference::Branch(b.to_owned()));
-        let request = GitRequest {
-            owner: fl_http::Owner::engine(),
-            url: url.clone(),
-            auth: Auth::none(),
-            proxy: None,
-            timeout: Duration::from_secs(30),
-            reference,
+    /// Checks that a remote repository can be read, and returns the branch to deliver: the given one, or the default one. Flux does
+    /// not resolve `HEAD` itself. None for a directory, which knows its own reference.
+    pub(super) async fn reach(&self, branch: Option<&str>) -> anyhow::Result<Option<String>> {
+        let Source::Address(url) = self else { return Ok(None) };
+        let options = RemoteOptions { timeout: REACH_TIMEOUT, ..RemoteOptions::default() };
+        let shown = without_credentials(url);
+        let unreadable = || {
+            format!(
+                "{shown} cannot be read; if it needs credentials, clone it and give the directory instead"
+            )
         };
-        let hint = "if it needs credentials, clone it and give the directory instead";
-        let client = NetworkGit { scratch: std::env::temp_dir(), ssh: SshAlgorithms::default() };
-        let mut remote = client.open(&request).map_err(anyhow::Error::msg)?;
-        match remote.resolve(false).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => bail!("{} is an empty repository; push a commit first", without_credentials(url)),
-            Err(error) => Err(anyhow::anyhow!(error))
-                .with_context(|| format!("{} cannot be read; {hint}", without_credentials(url))),
-        }
+        let remote = Remote::new(url, Auth::none(), options).with_context(unreadable)?;
+        let empty = || anyhow::anyhow!("{shown} is an empty repository; push a commit first");
+        let branch = match branch {
+            Some(branch) => branch.to_owned(),
+            None => match remote.default_branch().await.with_context(unreadable)? {
+                Some(branch) => branch,
+                None => {
+                    let head = Reference::Name("HEAD".to_owned());
+                    remote.resolve(&head, false).await.with_context(unreadable)?.ok_or_else(empty)?;
+                    bail!("{shown} has no default branch; name one with --branch");
+                }
+            },
+        };
+        let reference = Reference::Branch(branch.clone());
+        remote.resolve(&reference, false).await.with_context(unreadable)?.ok_or_else(empty)?;
+        Ok(Some(branch))
     }
 
     /// What the objects say.
@@ -129,8 +135,8 @@ impl Source {
         let (url, reference) = match (self.directory(), self) {
             (Some(directory), _) => (directory.address(), directory.now()?.0.reference),
             (None, Source::Address(url)) => {
-                let reference = branch.map_or_else(|| json!({"name": "HEAD"}), |b| json!({"branch": b}));
-                (url.clone(), reference)
+                let branch = branch.context("no branch of the repository is known")?;
+                (url.clone(), json!({"branch": branch}))
             }
             (None, _) => bail!("there is nothing to deliver"),
         };

@@ -36,6 +36,8 @@ pub(super) struct Settings {
     pub(super) source: String,
     /// The cluster, if it is not the one in the folder.
     pub(super) context: Option<String>,
+    /// The branch of a remote repository that is delivered.
+    pub(super) branch: Option<String>,
     /// Where the API server and the artifacts were last found; taken again when they are free.
     pub(super) api: Option<String>,
     pub(super) artifacts: Option<String>,
@@ -112,6 +114,7 @@ impl Folder {
         Ok(Some(Settings {
             source,
             context: field("context"),
+            branch: field("branch"),
             api: field("api"),
             artifacts: field("artifacts"),
         }))
@@ -120,7 +123,7 @@ impl Folder {
     pub(super) fn remember(&self, settings: &Settings) -> anyhow::Result<()> {
         let text = json!({
             "source": settings.source, "context": settings.context, "api": settings.api,
-            "artifacts": settings.artifacts,
+            "artifacts": settings.artifacts, "branch": settings.branch,
         });
         write_whole(&self.path("settings.json"), format!("{text:#}\n").as_bytes())
     }
