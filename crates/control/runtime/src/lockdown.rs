@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(account(named, ""), None);
         }
         assert_eq!(account(Some("tenant"), "default").as_deref(), Some("tenant"));
-        assert_eq!(ServiceAccountName::new(""), None);
+        assert_eq!(fl_client::ServiceAccountName::new(""), None);
         let identity = Identity::of_object("apps", Some("tenant"), "");
         assert_eq!(identity.user().as_deref(), Some("system:serviceaccount:apps:tenant"));
     }

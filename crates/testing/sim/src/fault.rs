@@ -38,6 +38,8 @@ pub enum Action {
     Duplicate,
     /// Every event of a watch comes so much later.
     Lag(Duration),
+    /// Accepted, and never answered.
+    Hang,
     /// Answered with this body, as a server that is behind would.
     Answer(String),
 }
@@ -222,6 +224,7 @@ where
                 match action {
                     Action::Fail(code, reason) => return Ok(refusal(code, reason)),
                     Action::Delay(delay) => tokio::time::sleep(delay).await,
+                    Action::Hang => return std::future::pending().await,
                     Action::Disconnect => return Err("connection reset by peer".into()),
                     Action::LoseAnswer => lose = true,
                     Action::Die { served: true } => die = true,

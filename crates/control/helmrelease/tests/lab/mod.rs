@@ -130,7 +130,10 @@ impl World {
 
     pub(crate) async fn with(options: Options) -> Self {
         let server = ApiServer::in_memory().await.expect("the server starts");
-        let client = kube::Client::new(server.service(User::superuser("test")), "default");
+        let client = fl_runtime::Client::over(
+            server.service(User::superuser("test")),
+            &fl_client::Settings::default(),
+        );
         let cluster = Cluster::new(client.clone());
         for set in [CrdSet::Source, CrdSet::Helm] {
             for definition in fl_api::definitions(set) {
@@ -154,7 +157,7 @@ impl World {
         cluster.patch(&reference, Patch::Merge, &status, &write).await.expect("a status");
         let (stop, log) = (Stop::default(), Log::default());
         let options = Options { requeue_dependency: Duration::from_millis(200), ..options };
-        let runtime = Runtime::new(fl_runtime::Client::new(client), None, options, stop.clone(), log);
+        let runtime = Runtime::new(client, None, options, stop.clone(), log);
         let fetcher = ArtifactFetcher::new(None, 1, None).expect("a fetcher");
         let controller =
             HelmReleaseController::new(&runtime, Resolver::new(&runtime), fetcher, Settings::default());

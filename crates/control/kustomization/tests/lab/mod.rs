@@ -70,7 +70,7 @@ pub(crate) async fn applied(world: &World, name: &str, revision: &str) -> Value 
         .await
 }
 
-pub(crate) fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.expect("a runtime").block_on(test);
+    runtime.expect("a runtime").block_on(test)
 }

@@ -99,7 +99,8 @@ impl Source {
     /// not resolve `HEAD` itself. None for a directory, which knows its own reference.
     pub(super) async fn reach(&self, branch: Option<&str>) -> anyhow::Result<Option<String>> {
         let Source::Address(url) = self else { return Ok(None) };
-        let options = RemoteOptions { timeout: REACH_TIMEOUT, ..RemoteOptions::default() };
+        let options =
+            RemoteOptions { timeout: REACH_TIMEOUT, ..RemoteOptions::new(fl_http::Owner::engine()) };
         let shown = without_credentials(url);
         let unreadable = || {
             format!(

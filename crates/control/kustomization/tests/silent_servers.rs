@@ -1,0 +1,107 @@
+//! API servers that accept requests and never answer: N09 of the threats, for the engine's own server and for remote ones.
+
+mod lab;
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use fl_sim::{Action, NAMESPACE, Rule, When, World, condition};
+use http::Method;
+use lab::{kustomization, map, run, world};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// Requests of the controllers that end with their answer.
+fn is_plain(method: &Method, path: &str) -> bool {
+    !path.contains("watch=true")
+        && !path.contains("/leases/")
+        && (*method != Method::POST || !path.contains("/events"))
+}
+
+/// One request of a pass is never answered, each in turn. The pass ends, the next one succeeds, and others go on meanwhile.
+#[test]
+fn no_request_of_a_pass_holds_it_for_good() {
+    let files = [("one/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))];
+    let requests = run(async {
+        let world = world(40, &files).await;
+        world.ready("GitRepository", "app").await;
+        world.faults.take_requests();
+        kustomization(&world, "one", "./one").await;
+        world.ready("Kustomization", "one").await;
+        let all = world.faults.take_requests();
+        all.iter()
+            .filter(|r| r.split_once(' ').is_some_and(|(m, p)| is_plain(&m.parse().expect("a method"), p)))
+            .count()
+    });
+    assert!(requests > 4, "{requests}");
+    for nth in 1..=requests {
+        run(async {
+            let world = world(40, &files).await;
+            world.ready("GitRepository", "app").await;
+            world.faults.add(Rule::new(
+                is_plain,
+                When::Nth(u64::try_from(nth).expect("small")),
+                Action::Hang,
+            ));
+            let begin = Instant::now();
+            kustomization(&world, "one", "./one").await;
+            kustomization(&world, "two", "./two").await;
+            world.ready("Kustomization", "two").await;
+            world.ready("Kustomization", "one").await;
+            assert!(begin.elapsed() < Duration::from_secs(300), "request {nth}: {:?}", begin.elapsed());
+        });
+    }
+}
+
+/// A server that accepts connections and says nothing.
+fn silent_server() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    (listener, address)
+}
+
+async fn remote(world: &World, name: &str, server: &str) {
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{token: t}}}}]\n"
+    );
+    world
+        .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "silent", "namespace": NAMESPACE},
+            "stringData": {"value": kubeconfig}}))
+        .await;
+    world
+        .source(
+            "Kustomization",
+            name,
+            json!({"interval": "10m", "timeout": "20s", "prune": true, "path": "./one",
+                "kubeConfig": {"secretRef": {"name": "silent"}},
+                "sourceRef": {"kind": "GitRepository", "name": "app"}}),
+        )
+        .await;
+}
+
+/// Twelve Kustomizations on a silent cluster: each reports it within its timeout, and a local one is ready at once.
+#[test]
+fn a_silent_cluster_holds_nobody_else() {
+    run(async {
+        let world = world(41, &[("one/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))]).await;
+        world.ready("GitRepository", "app").await;
+        let (_listener, address) = silent_server();
+        for i in 0..12 {
+            remote(&world, &format!("silent-{i}"), &address).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let begin = Instant::now();
+        kustomization(&world, "two", "./two").await;
+        world.ready("Kustomization", "two").await;
+        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+        let told = |o: &Value| {
+            let message = condition(o, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+            condition(o, "Ready")["status"] == "False" && message.contains("no answer from the API server")
+        };
+        for i in 0..12 {
+            world.until("Kustomization", &format!("silent-{i}"), told).await;
+        }
+        // Four at a time, each within its timeout.
+        assert!(begin.elapsed() < Duration::from_secs(180), "{:?}", begin.elapsed());
+    });
+}
