@@ -144,7 +144,7 @@ impl Client {
     pub async fn execute(&self, request: &Request<'_>) -> Result<Raw, Error> {
         let mut pauses = if request.is_repeatable() { PAUSES.as_slice() } else { &[] }.iter();
         loop {
-            let error = match self.once(request).await {
+            let error = match Box::pin(self.once(request)).await {
                 Ok(answer) => return Ok(answer),
                 // A server that was silent until the deadline will be so again.
                 Err(error @ Error::Deadline { .. }) => return Err(error),

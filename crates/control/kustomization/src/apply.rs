@@ -135,10 +135,11 @@ impl KustomizationController {
             let prepared = prepare(&applier, &pass.object, built)?;
             self.guard_deletions(&pass.object, revision, &old, &prepared)?;
             self.warn_of_dropped_metadata(pass, built, &prepared);
-            self.write_ahead(pass, &old, applier.inventory_names(&prepared).await).await?;
             // The deadline of the whole apply: a server that is slow at every request must not hold the pass for longer.
             let deadline = Instant::now() + plan.timeout;
-            let applied = match fl_client::within(deadline, applier.apply(&prepared)).await {
+            let names = fl_client::within(deadline, applier.inventory_names(&prepared)).await;
+            Box::pin(self.write_ahead(pass, &old, names)).await?;
+            let applied = match fl_client::within(deadline, Box::pin(applier.apply(&prepared))).await {
                 Ok(applied) => applied,
                 Err(failure) => {
                     let mut kept = old.clone();
@@ -273,8 +274,9 @@ impl KustomizationController {
             return Ok(());
         }
         let stale: Vec<ObjectRef> = stale.iter().filter(|o| !self.is_engine_object(o)).cloned().collect();
+        let pruner = self.pruner(&pass.object, target);
         let deadline = Instant::now() + validate::timeout(&pass.object);
-        match fl_client::within(deadline, self.pruner(&pass.object, target).prune(&stale)).await {
+        match fl_client::within(deadline, Box::pin(pruner.prune(&stale))).await {
             Ok(changes) => {
                 if !changes.is_empty() {
                     pass.log.info(&format!("garbage collection completed: {changes}"));

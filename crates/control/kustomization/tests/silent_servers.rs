@@ -7,9 +7,15 @@ use std::time::Duration;
 
 use fl_sim::{Action, NAMESPACE, Rule, When, World, condition};
 use http::Method;
-use lab::{kustomization, map, run, world};
+use lab::{map, run, world};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+
+async fn kustomization(world: &World, name: &str, path: &str) {
+    let spec = json!({"interval": "10m", "retryInterval": "10s", "prune": true, "path": path,
+        "sourceRef": {"kind": "GitRepository", "name": "app"}});
+    world.source("Kustomization", name, spec).await;
+}
 
 /// Requests of the controllers that end with their answer.
 fn is_plain(method: &Method, path: &str) -> bool {

@@ -180,7 +180,8 @@ impl<R: Reconciler> Controller<R> {
             waiting + running
         };
         let remote = self.reconciler.target(&pass.object).is_some();
-        let reconcile = AssertUnwindSafe(self.reconciler.reconcile(&mut pass)).catch_unwind();
+        // Boxed: a reconcile is large, and every wrapper around it would copy it on the stack.
+        let reconcile = AssertUnwindSafe(self.reconciler.reconcile(&mut pass).boxed()).catch_unwind();
         let outcome = tokio::select! {
             outcome = unless_local(remote, reconcile) => outcome,
             () = pass::report(&runtime, &kind, &writer, &progress, &log, due) => unreachable!("reporting never ends"),
@@ -199,7 +200,7 @@ impl<R: Reconciler> Controller<R> {
             return Outcome::never();
         };
         let remote = self.reconciler.target(&pass.object).is_some();
-        let deleted = AssertUnwindSafe(self.reconciler.delete(pass)).catch_unwind();
+        let deleted = AssertUnwindSafe(self.reconciler.delete(pass).boxed()).catch_unwind();
         let deleted = unless_local(remote, deleted).await;
         match deleted {
             Ok(Ok(())) => {
