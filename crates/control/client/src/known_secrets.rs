@@ -142,7 +142,9 @@ impl KnownSecrets {
 
     /// Masks the messages of the conditions in a status.
     pub fn mask_status(&self, status: &mut Value) {
-        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        // Not by index: that would add the field to a status without conditions.
+        let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
             if let Some(masked) = condition["message"].as_str().and_then(|text| self.masked(text)) {
                 condition["message"] = masked.into();
             }

@@ -323,10 +323,12 @@ impl Applier {
         if let (Some(target), Some(item)) = (first, first_item.first()) {
             match self.create(item, target).await {
                 Ok(Some((change, object))) => done.push((change, Some(object))),
-                // Nothing is written yet, so it is validated like the others.
-                Ok(None) | Err(_) => {
+                // Nothing is written yet, so it is validated like the others. Without an answer to the creation the object may exist.
+                created => {
+                    let refused = created.as_ref().err().is_none_or(|error| !error.is_transient());
+                    let maybe = |errors| if refused { StageFailure::from(errors) } else { attempted(errors) };
                     for planned in self.plan_all(first_item, plan::Mode::Apply).await {
-                        work.push_front((item, planned.map_err(|e| attempted(vec![e]))?));
+                        work.push_front((item, planned.map_err(|e| maybe(vec![e]))?));
                     }
                 }
             }
