@@ -290,7 +290,7 @@ impl Client {
                 OutOfBounds::Size(limit) => Error::TooLarge { request, limit },
             };
         }
-        if chain.any(|e| e.is::<Fenced>()) {
+        if chain.any(<dyn std::error::Error>::is::<Fenced>) {
             return Error::Fenced;
         }
         Error::Transport { request, cause: self.cause(&*error) }

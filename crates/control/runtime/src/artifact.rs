@@ -223,7 +223,7 @@ mod tests {
         let store = Store::open(options).expect("a store");
         let served = store.clone();
         tokio::spawn(async move {
-            fl_store::serve(&served, listener, fl_store::Hosts::Any, std::future::pending()).await
+            fl_store::serve(&served, listener, fl_store::Hosts::Any, std::future::pending()).await;
         });
         let at = Location::new("GitRepository", "default", "app").expect("a place");
         let publish = |content: &'static [u8]| {

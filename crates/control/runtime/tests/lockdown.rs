@@ -134,7 +134,7 @@ fn every_reference_field_has_a_rule() {
         let foreign = fields[&field];
         match rule {
             OwnNamespace | Account | CloudAccount => {
-                assert!(!foreign, "{field:?} can name another namespace")
+                assert!(!foreign, "{field:?} can name another namespace");
             }
             AnyNamespace | Dependency => assert!(foreign, "{field:?} cannot name another namespace"),
             Selector | Unread => {}

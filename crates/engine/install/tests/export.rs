@@ -55,15 +55,14 @@ fn one_process_behind_fluxs_names() {
         ]
     );
     let pod = &find(&objects, "Deployment", "fluorite")["spec"]["template"];
-    for (service, port) in [("source-controller", 9090)] {
-        let spec = &find(&objects, "Service", service)["spec"];
-        assert_eq!(spec["selector"]["app"], pod["metadata"]["labels"]["app"], "{service} selects the pod");
-        assert_eq!(spec["ports"][0]["port"], 80);
-        let target = &spec["ports"][0]["targetPort"];
-        let ports = pod["spec"]["containers"][0]["ports"].as_array().expect("ports");
-        let named = ports.iter().find(|p| p["name"] == *target).expect("the port exists");
-        assert_eq!(named["containerPort"], port, "{service}");
-    }
+    let (service, port) = ("source-controller", 9090);
+    let spec = &find(&objects, "Service", service)["spec"];
+    assert_eq!(spec["selector"]["app"], pod["metadata"]["labels"]["app"], "{service} selects the pod");
+    assert_eq!(spec["ports"][0]["port"], 80);
+    let target = &spec["ports"][0]["targetPort"];
+    let ports = pod["spec"]["containers"][0]["ports"].as_array().expect("ports");
+    let named = ports.iter().find(|p| p["name"] == *target).expect("the port exists");
+    assert_eq!(named["containerPort"], port, "{service}");
 }
 
 /// Nothing is started or pointed at that this release does not have: no Deployment that exits, no Service without a listener.

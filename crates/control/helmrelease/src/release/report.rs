@@ -138,7 +138,7 @@ pub(crate) async fn inventory(
         if reference.id.namespace.is_empty() {
             match cluster.resource(&reference).await {
                 Ok(resource) if resource.namespaced() => {
-                    reference.id.namespace.clone_from(&release.namespace)
+                    reference.id.namespace.clone_from(&release.namespace);
                 }
                 Ok(_) => {}
                 Err(error @ ClusterError::Client(fl_client::Error::NoKind { .. })) => warnings.push(format!(

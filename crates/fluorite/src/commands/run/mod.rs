@@ -103,7 +103,7 @@ impl Args {
         })?;
         let (served, store_stop) = (store.clone(), stop.clone());
         tokio::spawn(async move {
-            fl_store::serve(&served, listener, fl_store::Hosts::Any, store_stop.stopped()).await
+            fl_store::serve(&served, listener, fl_store::Hosts::Any, store_stop.stopped()).await;
         });
 
         let localhost = std::env::var("SOURCE_CONTROLLER_LOCALHOST").ok().filter(|h| !h.is_empty());

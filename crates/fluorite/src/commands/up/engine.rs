@@ -330,7 +330,7 @@ pub(super) async fn controllers(
     .with_context(|| format!("cannot open the artifact store in {}", root.display()))?;
     let (served, ending) = (store.clone(), stop.clone());
     tokio::spawn(async move {
-        fl_store::serve(&served, listener, fl_store::Hosts::Loopback, ending.stopped()).await
+        fl_store::serve(&served, listener, fl_store::Hosts::Loopback, ending.stopped()).await;
     });
 
     let args = run::Args::defaults()?;
