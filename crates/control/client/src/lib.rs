@@ -25,7 +25,7 @@ mod write;
 
 pub use client::Client;
 pub use connect::{ConnectError, ConnectOptions, Connection, RemoteAccounts, RemoteError, RemoteOptions};
-pub use deadline::{remaining, within};
+pub use deadline::{Deadline, remaining, within};
 pub use error::{ApiError, Error};
 pub use identity::{Identity, ServiceAccountName};
 pub use kind::{Key, Kind};

@@ -14,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tower::BoxError;
 
-use crate::layer::{self, Bounded, Fenced, OutOfBounds, Until};
+use crate::layer::{self, Bounded, Fenced, OutOfBounds};
 use crate::path::with_query;
 use crate::{ApiError, Client, Error, Patch};
 
@@ -153,9 +153,9 @@ impl Client {
             let Some(pause) = pauses.next().filter(|_| error.is_transient()) else { return Err(error) };
             let asked = error.api().and_then(|e| e.retry_after_seconds).map(Duration::from_secs);
             let pause = asked.unwrap_or(*pause).min(LONGEST_PAUSE);
-            if crate::remaining()
-                .is_some_and(|until| until.saturating_duration_since(tokio::time::Instant::now()) < pause)
-            {
+            if crate::remaining().is_some_and(|deadline| {
+                deadline.at.saturating_duration_since(tokio::time::Instant::now()) < pause
+            }) {
                 return Err(error);
             }
             tokio::time::sleep(pause).await;
@@ -184,13 +184,11 @@ impl Client {
     }
 
     async fn permit(&self, request: &Request<'_>) -> Result<tokio::sync::SemaphorePermit<'_>, Error> {
-        let begin = tokio::time::Instant::now();
         let permit = self.shared.parallel.acquire();
         let permit = match crate::remaining() {
-            Some(until) => tokio::time::timeout_at(until, permit).await.map_err(|_| Error::Deadline {
-                request: request.name(),
-                limit: until.saturating_duration_since(begin),
-            })?,
+            Some(deadline) => tokio::time::timeout_at(deadline.at, permit)
+                .await
+                .map_err(|_| Error::Deadline { request: request.name(), limit: deadline.limit })?,
             None => permit.await,
         };
         permit.map_err(|e| Error::Transport { request: request.name(), cause: e.to_string() })
@@ -268,8 +266,8 @@ impl Client {
             // A name that cannot be a header must not turn into a request under our own identity.
             built = built.header("impersonate-user", HeaderValue::from_str(user).map_err(|e| cannot(&e))?);
         }
-        if let Some(until) = crate::remaining() {
-            built = built.extension(Until(until));
+        if let Some(deadline) = crate::remaining() {
+            built = built.extension(deadline);
         }
         let built =
             built.body(Body::from(request.body.clone().unwrap_or_default())).map_err(|e| cannot(&e))?;

@@ -15,7 +15,7 @@ use kube::client::Body;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::{BoxError, Service};
 
-use crate::Stop;
+use crate::{Deadline, Stop};
 
 /// What a request has left once the process was told to stop.
 const STOPPING: Duration = Duration::from_secs(5);
@@ -45,10 +45,6 @@ impl Default for Limits {
         Limits::OWN
     }
 }
-
-/// A deadline that the caller set on a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Until(pub(crate) Instant);
 
 /// The error of an answer that was cut off.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -102,16 +98,17 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let limits = self.limits;
         let stream = stream(request.uri());
-        let begin = Instant::now();
-        let own = begin + limits.answer;
-        let until = request.extensions().get::<Until>().map_or(own, |until| until.0.min(own));
+        // The earlier of the request's own deadline and that of the step it belongs to.
+        let own = Deadline { at: Instant::now() + limits.answer, limit: limits.answer };
+        let step = request.extensions().get::<Deadline>().copied();
+        let Deadline { at: until, limit } = step.filter(|step| step.at < own.at).unwrap_or(own);
         let stop = self.stop.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let response = tokio::select! {
                 biased;
                 answer = answer => answer?,
-                () = sleep_until(until) => return Err(OutOfBounds::Deadline(until - begin).into()),
+                () = sleep_until(until) => return Err(OutOfBounds::Deadline(limit).into()),
                 () = stopping(stop) => return Err(OutOfBounds::Deadline(STOPPING).into()),
             };
             let timer = match stream {
@@ -119,7 +116,7 @@ where
                 Some(Stream::Bookmarks) => Some(Box::pin(tokio::time::sleep(limits.silence))),
                 Some(Stream::Plain) => None,
             };
-            let limit = if stream.is_none() { until - begin } else { limits.silence };
+            let limit = if stream.is_none() { limit } else { limits.silence };
             Ok(response.map(|inner| Bounded { inner, timer, limit, stream, bytes: limits.bytes, seen: 0 }))
         })
     }

@@ -17,7 +17,7 @@ use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _, service_fn};
 
 pub use bounds::Limits;
-pub(crate) use bounds::{Bounded, OutOfBounds, Until};
+pub(crate) use bounds::{Bounded, OutOfBounds};
 pub use fence::Fence;
 pub(crate) use fence::Fenced;
 pub use observe::Observer;
