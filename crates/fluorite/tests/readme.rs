@@ -107,7 +107,7 @@ fn run(tree: &Path, url: &str) {
                 "DIR" => reader.path("data").display().to_string(),
                 "CHART" => chart.display().to_string(),
                 "NAME" => "shop".to_owned(),
-                // A port that nobody else uses.
+                // A free port.
                 "127.0.0.1:6443" => "127.0.0.1:0".to_owned(),
                 "127.0.0.1:9090" => "127.0.0.1:19090".to_owned(),
                 word => word.to_owned(),

@@ -166,8 +166,7 @@ impl KustomizationController {
         self.check_health(pass, plan, revision, target, applied, jobs, !changed.is_empty()).await
     }
 
-    /// Stores which objects are about to be created, so that a crash in the middle of the apply leaves none behind that nobody would
-    /// prune.
+    /// Writes the inventory ahead of the apply: after a crash in the middle of it, the objects created so far are still pruned.
     async fn write_ahead(
         &self,
         pass: &mut Pass<Kustomization>,

@@ -1,4 +1,4 @@
-//! What one connection may cost: bodies that are not read, requests and answers with a deadline, watches nobody reads.
+//! Cost limits of a connection: unread bodies, deadlines of requests and answers, watches whose client does not read.
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -85,7 +85,7 @@ impl Collector {
     }
 
     /// Replaces what the graph knows of a table by its content. An object that the graph knows and the table does not have
-    /// was deleted while nobody read the events, and its dependents are looked at as after a deletion.
+    /// was deleted while the events were not read, and its dependents are looked at as after a deletion.
     fn relist(&mut self, inner: &Inner, table: &Arc<str>) -> u64 {
         let (_, items, _) = inner.store.list(table, "", None, 0);
         let mut last = 0;

@@ -140,7 +140,7 @@ mod tests {
                 assert!(refused.message.contains(name), "{}", refused.message);
             }
         }
-        // What decides nothing is nobody's business.
+        // Headers that decide nothing are not checked.
         RequestHeaders::read(&headers(&[("x-note", "jürgen".as_bytes())])).expect("read");
     }
 

@@ -1,4 +1,4 @@
-//! What one user may have under way at a time, so that nobody can use up the server for others.
+//! Limits per user on requests, watches and body bytes, so that one user cannot exhaust the server for others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -363,7 +363,7 @@ impl Store {
         Ok(write)
     }
 
-    /// [`Store::commit`] for controllers, which have nobody to report a failure to: waits while the store takes no writes, and
+    /// [`Store::commit`] for controllers, which have no caller to return an error to: waits while the store takes no writes, and
     /// then answers with a conflict, so that the object is read again.
     pub(crate) async fn commit_when_writable(
         &self,

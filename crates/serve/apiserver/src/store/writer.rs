@@ -14,7 +14,7 @@ use super::{Shared, StoreError, Sync, Write};
 
 /// How long writes that nobody waits for are gathered: waking this thread for each of them would cost more than they do.
 const GATHER: Duration = Duration::from_millis(5);
-/// How often what nobody waits for is synced.
+/// Sync interval of `--sync relaxed`, where no request waits for the sync.
 const RELAXED_SYNC: Duration = Duration::from_secs(1);
 /// How soon, and how rarely at most, a failed store tries to write again.
 const RESUME: Backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(2) };
