@@ -12,7 +12,7 @@ here (LOAD speaks TLS only). Prints one JSON line per server.
 """
 import argparse, json, os, signal, subprocess, sys, tempfile, time, urllib.request
 
-import cut_off  # noqa: F401
+import cleanup  # noqa: F401
 
 ap = argparse.ArgumentParser()
 ap.add_argument("--fluorite", required=True)

@@ -17,7 +17,7 @@ import time
 import types
 import urllib.request
 
-import cut_off  # noqa: F401
+import cleanup  # noqa: F401
 
 PHASES = {
     "kustomizations": ["idle", "ks_install", "ks_reconcile", "ks_change", "ks_steady", "restart", "drift", "chain"],

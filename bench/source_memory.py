@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 
-import cut_off  # noqa: F401
+import cleanup  # noqa: F401
 
 TOKEN = "bench-token"
 MB = 1_000_000

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-import cut_off  # noqa: F401
+import cleanup  # noqa: F401
 
 WAKES = 100
 # What fluorite must keep: the row, whether it is a ratio to the rival, the bar.

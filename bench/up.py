@@ -13,7 +13,7 @@ Exits 1 when a bar is missed. Needs nothing but the binary; everything stays on 
 """
 import argparse, json, os, random, shutil, signal, ssl, subprocess, sys, tempfile, time, urllib.request
 
-import cut_off  # noqa: F401
+import cleanup  # noqa: F401
 
 ap = argparse.ArgumentParser()
 ap.add_argument("--fluorite", required=True)

@@ -1,4 +1,4 @@
-//! The shared checkers, held against floors that may only rise.
+//! Runs the shared checkers and compares their results with floors that may only rise.
 //!
 //! `conformance.toml` keeps one number per checker: how many cases passed when it was last recorded. Below it CI fails;
 //! above it the run prints the line to record.
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::places;
+use crate::paths;
 
 /// One checker: its name in `conformance.toml` and how it is run.
 struct Check {
@@ -95,7 +95,7 @@ fn apiserver(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
 
 /// The commands of `flux`, through a link of that name, on prepared states of a real API server.
 fn cli(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
-    let (corpora, oracles) = (shared.join("corpus"), places::oracles()?);
+    let (corpora, oracles) = (shared.join("corpus"), paths::oracles()?);
     let work = std::env::temp_dir().join(format!("fluorite-cli-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
     let link = work.join("flux");
@@ -115,7 +115,7 @@ fn cli(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
 fn flux(shared: &Path, binary: &Path) -> anyhow::Result<Output> {
     let corpora = shared.join("corpus");
     let folder = binary.parent().context("the binary has no folder")?;
-    Ok(python(&[&corpora.join("check_flux.py"), Path::new("run"), Path::new("--bin"), &places::oracles()?])
+    Ok(python(&[&corpora.join("check_flux.py"), Path::new("run"), Path::new("--bin"), &paths::oracles()?])
         .arg("--engine-bin")
         .arg(folder)
         .arg("--scenarios")
@@ -132,8 +132,8 @@ fn score(output: &str, prefix: &str) -> Option<(u64, String)> {
 }
 
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
-    let (shared, binary) = (places::shared()?, places::release_binary()?);
-    let file = places::checkout().join("conformance.toml");
+    let (shared, binary) = (paths::shared()?, paths::release_binary()?);
+    let file = paths::checkout().join("conformance.toml");
     let floors: BTreeMap<String, u64> = toml::from_str(
         &std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?,
     )?;

@@ -1,4 +1,4 @@
-//! Writes the files that the program itself makes. A test of the binary holds them; here it is told to record.
+//! Writes the files that the program generates. A test of the binary compares them; this task runs it in recording mode.
 
 use std::process::Command;
 

@@ -1,7 +1,8 @@
-//! The direction of dependencies, checked against `cargo metadata`.
+//! The direction of dependencies, checked against `cargo metadata`, and what sources may name ([`source_rules`]).
 //!
-//! The folders repeat the layers: `engine` (pure) < `io` < `control` < `cli` and `serve` < the binary. A crate may depend
-//! on its own folder and on those below it; `control` and `serve` never see each other, nor do `cli` and `serve`.
+//! Folders are layers: `engine` (pure) < `io` < `control` and `serve` < `flux-cli` and `up` < the binary. A crate may
+//! depend on its own folder and on those below it, except that `control` and `serve` do not depend on each other and
+//! `flux-cli` does not depend on `serve`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -9,7 +10,10 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// What a pure engine may never reach, not even through another crate: async, Kubernetes clients, TLS, C libraries.
+use crate::{paths, source_rules};
+
+/// Crates that a pure engine may not depend on, directly or through another crate: async, Kubernetes clients, TLS, C
+/// libraries.
 const IMPURE: &[&str] =
     &["tokio", "kube", "kube-client", "hyper", "reqwest", "rustls", "ring", "openssl-sys"];
 
@@ -20,9 +24,10 @@ fn allowed(folder: &str) -> &'static [&'static str] {
         "io" => &["engine", "io"],
         "control" => &["engine", "io", "control"],
         "serve" => &["engine", "io", "serve"],
-        "cli" => &["engine", "io", "control", "cli"],
+        "flux-cli" => &["engine", "io", "control", "flux-cli"],
+        "up" => &["engine", "io", "control", "serve", "up"],
         "testing" => &["engine", "io", "control", "serve", "testing"],
-        _ => &["engine", "io", "control", "serve", "cli"],
+        _ => &["engine", "io", "control", "serve", "flux-cli", "up"],
     }
 }
 
@@ -34,7 +39,6 @@ struct Graph {
 }
 
 fn graph() -> anyhow::Result<Graph> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let run = Command::new(cargo)
         .args([
@@ -45,7 +49,7 @@ fn graph() -> anyhow::Result<Graph> {
             "--filter-platform",
             "x86_64-unknown-linux-gnu",
         ])
-        .current_dir(root)
+        .current_dir(paths::checkout())
         .output()
         .context("cannot run cargo metadata")?;
     if !run.status.success() {
@@ -120,11 +124,15 @@ fn impurities(graph: &Graph, from: &str) -> Vec<String> {
 
 pub(crate) fn check() -> anyhow::Result<()> {
     let graph = graph()?;
-    let found = offences(&graph);
+    let mut found = offences(&graph);
+    found.extend(source_rules::offences(&paths::checkout())?);
     if !found.is_empty() {
         bail!("the layers are broken:\n  {}", found.join("\n  "));
     }
-    println!("layers: {} packages, no edge points up, engines are pure", graph.packages.len());
+    println!(
+        "layers: {} packages, no edge points up, engines are pure, one Kubernetes client",
+        graph.packages.len()
+    );
     Ok(())
 }
 
@@ -133,14 +141,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_workspace_keeps_its_layers() {
+    fn workspace_dependencies_follow_the_layers() {
         let graph = graph().expect("cargo metadata works in a checkout");
         assert!(graph.packages.values().any(|(name, _)| name == "fl-yaml"), "the workspace was not read");
         assert_eq!(offences(&graph), Vec::<String>::new());
     }
 
     #[test]
-    fn an_engine_that_reaches_tokio_is_found() {
+    fn engine_that_depends_on_tokio_is_found() {
         let package = |name: &str, folder: Option<&str>| (name.to_owned(), folder.map(str::to_owned));
         let graph = Graph {
             packages: BTreeMap::from([

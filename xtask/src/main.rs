@@ -6,15 +6,16 @@ mod generate;
 mod kubeschema;
 mod layers;
 mod oracles;
-mod places;
+mod paths;
 mod size;
 mod soak;
+mod source_rules;
 mod threats;
 
 use anyhow::bail;
 
 const USAGE: &str = "usage: cargo xtask TASK
-  layers                 check that crates depend only downwards and that pure engines stay pure
+  layers                 check that crates depend only downwards, that engines stay pure and that one crate names the Kubernetes client
   oracles [NAME…]        build the real tools that end-to-end tests and benchmarks compare with (needs Go)
   conformance [NAME…]    run the shared checkers on the release binary and hold them against conformance.toml
   generate               write the files that the program makes: docs/reference, deploy/manifests, the chart's CRDs

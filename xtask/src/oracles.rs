@@ -1,11 +1,11 @@
-//! Builds the real tools from the Go module proxy into a cache folder. What is there already is kept.
+//! Builds the upstream tools from the Go module proxy into a cache directory. Existing ones are kept.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::places;
+use crate::paths;
 
 const KUBERNETES: &str = "1.34.4";
 
@@ -51,7 +51,7 @@ pub(crate) fn build(names: &[String]) -> anyhow::Result<()> {
         let known: Vec<&str> = TOOLS.iter().map(|(name, _)| *name).collect();
         bail!("no recipe for `{unknown}`; there are: {}", known.join(", "));
     }
-    let bin = places::oracles()?;
+    let bin = paths::oracles()?;
     std::fs::create_dir_all(&bin).with_context(|| format!("cannot make {}", bin.display()))?;
     for (name, recipe) in TOOLS {
         if !names.is_empty() && !names.iter().any(|n| n == name) {

@@ -5,15 +5,15 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::{elf, places};
+use crate::{elf, paths};
 
 pub(crate) fn print() -> anyhow::Result<()> {
-    let binary = places::dist_binary()?;
+    let binary = paths::dist_binary()?;
     elf::check_hardening(&binary)?;
     let bytes = binary.metadata()?.len();
     let tree = Command::new("cargo")
         .args(["tree", "--package", "fluorite", "--edges", "normal", "--prefix", "none", "--locked"])
-        .current_dir(places::checkout())
+        .current_dir(paths::checkout())
         .output()
         .context("cannot run cargo tree")?;
     let text = String::from_utf8_lossy(&tree.stdout);

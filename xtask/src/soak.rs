@@ -1,11 +1,11 @@
-//! The long forms of randomised tests. `cargo test` runs short forms of the same tests; what they cover is the same, how often is not.
+//! The long forms of randomised tests. `cargo test` runs short forms of the same tests; they differ only in the number of rounds.
 
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::places;
+use crate::paths;
 
 /// One test and how its length is set.
 struct Soak {
@@ -23,7 +23,7 @@ const SOAKS: &[Soak] = &[
         name: "store",
         package: "fl-apiserver",
         target: &["--lib"],
-        test: "store::tests::model::no_acknowledged_write_is_lost_and_no_damage_is_silent",
+        test: "store::tests::model::no_acknowledged_write_is_lost_and_no_corruption_is_silent",
         variable: "FLUORITE_STORE_SEEDS",
         long: "0..10000",
     },
@@ -38,32 +38,32 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "history",
         package: "fl-apiserver",
-        target: &["--test", "history"],
-        test: "histories_hold_in_memory_and_on_disk",
+        target: &["--test", "linearizability"],
+        test: "histories_are_linearizable_in_memory_and_on_disk",
         variable: "FLUORITE_HISTORY_SEEDS",
         long: "500",
     },
     Soak {
         name: "watches",
         package: "fl-apiserver",
-        target: &["--test", "floods"],
-        test: "idle_watches_cost_little",
+        target: &["--test", "overload"],
+        test: "idle_watches_use_little_memory",
         variable: "FLUORITE_IDLE_WATCHES",
         long: "10000",
     },
     Soak {
         name: "storms",
         package: "fl-kustomization",
-        target: &["--test", "storms"],
-        test: "the_last_of_many_revisions_is_applied",
+        target: &["--test", "concurrency"],
+        test: "last_of_many_revisions_is_applied",
         variable: "FLUORITE_STORM_SEEDS",
         long: "0..10000",
     },
     Soak {
         name: "decryptions",
         package: "fl-kustomization",
-        target: &["--test", "tenants"],
-        test: "decrypted_bytes_never_reach_the_disk",
+        target: &["--test", "multi_tenancy"],
+        test: "decrypted_bytes_are_never_written_to_disk",
         variable: "FLUORITE_DECRYPTIONS",
         long: "10000",
     },
@@ -85,7 +85,7 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
             .args(soak.target)
             .args(["--", "--exact", soak.test, "--nocapture"])
             .env(soak.variable, length)
-            .current_dir(places::checkout())
+            .current_dir(paths::checkout())
             .status()
             .context("cannot run cargo test")?
             .success();
@@ -113,12 +113,12 @@ mod tests {
             let (_, function) = soak.test.rsplit_once("::").unwrap_or(("", soak.test));
             let grep = Command::new("git")
                 .args(["grep", "-lF", &format!("fn {function}("), "--", "crates"])
-                .current_dir(places::checkout())
+                .current_dir(paths::checkout())
                 .output()
                 .expect("git runs");
             let file = String::from_utf8_lossy(&grep.stdout).trim().to_owned();
             assert!(!file.is_empty() && !file.contains('\n'), "{}: {file:?}", soak.test);
-            let text = std::fs::read_to_string(places::checkout().join(&file)).expect("the file");
+            let text = std::fs::read_to_string(paths::checkout().join(&file)).expect("the file");
             assert!(text.contains(&format!("\"{}\"", soak.variable)), "{}: {}", soak.name, soak.variable);
         }
     }

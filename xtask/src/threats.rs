@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use crate::places;
+use crate::paths;
 
 /// File, and the test in it; no test when the whole file is about the threat.
 type Citations = BTreeMap<String, BTreeSet<(String, Option<String>)>>;
 
 fn document() -> PathBuf {
-    places::checkout().join("docs/threats.md")
+    paths::checkout().join("docs/threats.md")
 }
 
 /// Writes the column anew.
 pub(crate) fn write() -> anyhow::Result<()> {
     let path = document();
     let text = std::fs::read_to_string(&path).context("cannot read docs/threats.md")?;
-    let rendered = render(&text, &citations(&places::checkout())?)?;
+    let rendered = render(&text, &citations(&paths::checkout())?)?;
     std::fs::write(&path, rendered).context("cannot write docs/threats.md")
 }
 
@@ -167,9 +167,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_cites_the_tests_that_exist() {
+    fn document_is_current() {
         let text = std::fs::read_to_string(document()).expect("docs/threats.md");
-        let citations = citations(&places::checkout()).expect("the sources");
+        let citations = citations(&paths::checkout()).expect("the sources");
         let rendered = render(&text, &citations).expect("known numbers");
         assert!(rendered == text, "docs/threats.md is stale: run `cargo xtask threats`");
     }

@@ -1,6 +1,7 @@
-//! Takes the descriptions of Kubernetes' types from the crate that carries them and packs them for `src/descriptions.rs`.
+//! Extracts the descriptions of Kubernetes' types from `k8s-openapi` and compresses them for
+//! `src/descriptions.rs`.
 //!
-//! They are upstream's words, shown by `kubectl explain`: they come with the dependency and are not kept in this repository.
+//! They are upstream's text, which is not kept in this repository.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,10 +11,10 @@ use flate2::{Compression, write::DeflateEncoder};
 use k8s_openapi::schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 
-/// By type, then by field; the type's own has the empty name.
+/// Descriptions by type, then by field; that of the type itself has the empty name.
 type Descriptions = BTreeMap<String, BTreeMap<String, String>>;
 
-/// `visit!(generator, path::{Kind, Kind}, …)`: the kinds; the types they use come along.
+/// `visit!(generator, path::{Kind, Kind}, …)`: adds kinds and the types they use.
 macro_rules! visit {
     ($generator:expr, $($($module:ident)::+::{$($kind:ident),+},)+) => {
         $({

@@ -8,7 +8,7 @@ mod output;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
-use fl_cli::{Flux, Wanted};
+use fl_flux_cli::{Flux, Wanted};
 
 /// GitOps delivery for Kubernetes in one binary.
 #[derive(Debug, Parser)]
@@ -48,12 +48,12 @@ fn named(name: &'static str, wanted: &Wanted) -> clap::Command {
     };
     let own = own.name(name).bin_name(name).disable_version_flag(true).arg(version);
     // Called as flux, it answers as the flux whose behaviour it has.
-    let own = if name == "flux" { own.version(fl_cli::VERSION_LINE) } else { own };
+    let own = if name == "flux" { own.version(fl_flux_cli::VERSION_LINE) } else { own };
     Flux::augment(own, name, wanted)
 }
 
 fn main() -> ExitCode {
-    fl_cli::program(definition, |matches| {
+    fl_flux_cli::program(definition, |matches| {
         let run =
             Cli::from_arg_matches(matches).map_err(anyhow::Error::from).and_then(|cli| cli.command.run());
         match run {

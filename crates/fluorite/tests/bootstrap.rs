@@ -1,16 +1,16 @@
 //! `bootstrap` from end to end: a Git server over HTTP, the embedded API server and the engine, and at the end a cluster that
 //! delivers itself from the repository.
 
-#[path = "../../io/gitfetch/tests/peer/mod.rs"]
-mod peer;
+#[path = "../../io/git-client/tests/server/mod.rs"]
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use peer::{Repositories, Web, git};
 use serde_json::{Value, json};
+use server::{Repositories, Web, git};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -84,7 +84,7 @@ impl Cluster {
     }
 }
 
-fn said(run: &Output) -> String {
+fn output(run: &Output) -> String {
     String::from_utf8_lossy(&run.stderr).into_owned()
 }
 
@@ -100,7 +100,7 @@ fn tracked(root: &Path, name: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_any_repository() {
+async fn bootstrap_git_installs_and_syncs() {
     let repositories = Repositories::new();
     let root = repositories.root.path();
     bare(root, "fleet.git");
@@ -114,7 +114,7 @@ async fn from_any_repository() {
         cluster.fluorite(&args, ("GIT_PASSWORD", "secret"))
     };
     let first = bootstrap("--path=clusters/test");
-    let text = said(&first);
+    let text = output(&first);
     assert!(first.status.success(), "{text}");
     let steps = [
         "► cloning branch \"main\" from Git repository",
@@ -150,13 +150,13 @@ async fn from_any_repository() {
         ]
     );
     let again = bootstrap("--path=clusters/test");
-    let text = said(&again);
+    let text = output(&again);
     assert!(again.status.success(), "{text}");
     assert!(text.contains("✔ component manifests are up to date"), "{text}");
     assert!(text.contains("✔ sync manifests are up to date"), "{text}");
     let elsewhere = bootstrap("--path=clusters/other");
     assert!(!elsewhere.status.success());
-    assert!(said(&elsewhere).contains("would overwrite path"), "{}", said(&elsewhere));
+    assert!(output(&elsewhere).contains("would overwrite path"), "{}", output(&elsewhere));
 }
 
 /// A Gitea of which only the API is made up; Git goes through to the real one behind it.
@@ -221,7 +221,7 @@ async fn answer(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_a_repository_that_a_host_makes() {
+async fn bootstrap_gitea_creates_the_repository() {
     let repositories = Repositories::new();
     let root = repositories.root.path().to_owned();
     let web = Web::serve(&root, Some(OWNER_LOGIN), true).await;
@@ -231,12 +231,12 @@ async fn from_a_repository_that_a_host_makes() {
     let hostname = format!("--hostname={host}");
     let words = ["bootstrap", "gitea", "--owner=acme", "--repository=fleet", "--team=ops", &hostname];
     let refused = cluster.fluorite(&words, ("GITEA_TOKEN", ""));
-    assert!(said(&refused).contains("set GITEA_TOKEN"), "{}", said(&refused));
+    assert!(output(&refused).contains("set GITEA_TOKEN"), "{}", output(&refused));
     // The cluster logs in as `git`, the bootstrap as the owner; this host takes only the latter, so it stops at the wait.
     let more = ["--token-auth", "--path=clusters/test", "--timeout=20s"];
     let args: Vec<&str> = words.into_iter().chain(more).collect();
     let run = cluster.fluorite(&args, ("GITEA_TOKEN", "secret"));
-    let text = said(&run);
+    let text = output(&run);
     for step in [
         "► connecting to 127.0.0.1",
         "/acme/fleet\" created",

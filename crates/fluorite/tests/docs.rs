@@ -68,7 +68,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn commands_are_ones_the_program_knows() {
+fn documented_commands_exist() {
     let mut seen = 0;
     for (path, text) in pages() {
         for line in blocks(&text, "sh").iter().flat_map(|block| block.lines()) {
@@ -103,7 +103,7 @@ fn documents(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn objects_are_taken_by_the_api_server() {
+async fn documented_objects_are_accepted_by_the_api_server() {
     let server = Server::start().await;
     for crd in fl_install::crds(&fl_install::Component::ALL.into()) {
         server.take(&crd).await;
@@ -126,7 +126,7 @@ async fn objects_are_taken_by_the_api_server() {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_are_valid() {
     for (path, text) in pages() {
         for rest in text.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or_default().split('#').next().unwrap_or_default();

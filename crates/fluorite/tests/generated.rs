@@ -30,12 +30,12 @@ fn hold(path: &str, fresh: &str) {
 }
 
 #[test]
-fn the_manifest_is_that_of_this_release() {
+fn manifest_is_current() {
     hold("deploy/manifests/fluorite.yaml", &printed(&["install", "--export"]));
 }
 
 #[test]
-fn the_charts_definitions_are_those_of_this_release() {
+fn chart_crds_are_current() {
     let components =
         "--components=source-controller,kustomize-controller,helm-controller,notification-controller";
     hold("deploy/chart/fluorite/crds.yaml", &printed(&["install", "--export", "--crds-only", components]));
@@ -52,7 +52,7 @@ fn pages(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_reference_says_what_the_program_knows() {
+fn reference_is_current() {
     let folder = tempfile::tempdir().expect("a folder");
     printed(&["docgen", "--path", folder.path().to_str().expect("text")]);
     let fresh = pages(folder.path());

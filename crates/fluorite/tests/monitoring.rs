@@ -59,7 +59,7 @@ fn check(file: &Path, queries: &[String]) -> BTreeSet<String> {
 }
 
 #[test]
-fn dashboards_and_rules_ask_for_what_there_is() {
+fn dashboards_and_rules_use_existing_metrics() {
     let mut used = BTreeSet::new();
     let mut ids = BTreeSet::new();
     for entry in std::fs::read_dir(monitoring("dashboards")).expect("dashboards").flatten() {

@@ -1,7 +1,7 @@
 //! The commands of the README, run one after the other as a reader would.
 
-#[path = "../../io/gitfetch/tests/peer/mod.rs"]
-mod peer;
+#[path = "../../io/git-client/tests/server/mod.rs"]
+mod server;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -78,16 +78,16 @@ impl Reader {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_does_what_the_page_says() {
-    let repositories = peer::Repositories::new();
+async fn readme_commands_work() {
+    let repositories = server::Repositories::new();
     let tree = repositories.make("fleet");
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: hello\n  namespace: default\n";
-    peer::commit(
+    server::commit(
         &tree,
         &[("hello.yaml", manifest), ("kustomization.yaml", "resources: [hello.yaml]\n")],
         "first",
     );
-    let web = peer::Web::serve(repositories.root.path(), None, true).await;
+    let web = server::Web::serve(repositories.root.path(), None, true).await;
     let url = format!("{}/fleet.git", web.address);
     let run = move || run(&tree, &url);
     tokio::task::spawn_blocking(run).await.expect("all commands");

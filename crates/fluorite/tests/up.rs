@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// A busy machine takes its time.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Generous, for busy machines.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn fluorite() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fluorite"));
@@ -25,9 +25,10 @@ fn delivered(state: &Path, args: &[&str]) -> (bool, Value, String) {
     let mut all = args.to_vec();
     all.extend(["--exit-when-ready", "--timeout", "90s", "-o", "json"]);
     let out = up(state, &all);
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    let summary = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("no summary ({e}): {said}"));
-    (out.status.success(), summary, said)
+    let output = String::from_utf8_lossy(&out.stderr).into_owned();
+    let summary =
+        serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("no summary ({e}): {output}"));
+    (out.status.success(), summary, output)
 }
 
 fn object<'a>(summary: &'a Value, kind: &str, name: &str) -> &'a Value {
@@ -70,7 +71,7 @@ impl Running {
     /// Waits for a line that holds all of these.
     fn until(&mut self, parts: &[&str]) -> Duration {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             if let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
                 let found = parts.iter().all(|p| line.contains(p));
                 self.seen.push(line);
@@ -79,7 +80,7 @@ impl Running {
                 }
             }
         }
-        panic!("{parts:?} was not said; this was:\n{}", self.seen.join("\n"));
+        panic!("{parts:?} was not printed; output:\n{}", self.seen.join("\n"));
     }
 }
 
@@ -120,11 +121,11 @@ fn repository() -> tempfile::TempDir {
 }
 
 #[test]
-fn the_example_explains_its_mistake_and_heals() {
+fn example_reports_its_error_and_recovers() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
-    let (ok, summary, said) = delivered(&state, &[]);
-    assert!(!ok, "the mistake is in: {said}");
+    let (ok, summary, output) = delivered(&state, &[]);
+    assert!(!ok, "the error is reported: {output}");
     for name in ["flux-system", "platform", "staging", "production"] {
         assert_eq!(object(&summary, "Kustomization", name)["state"], "ready", "{summary:#}");
     }
@@ -135,14 +136,14 @@ fn the_example_explains_its_mistake_and_heals() {
     assert_eq!(broken["place"]["line"], 18);
     let message = broken["message"].as_str().unwrap();
     assert!(message.contains("newsletter/sender.yaml:18:25: malformed YAML"), "{message}");
-    assert!(said.contains("newsletter/sender.yaml:18: image: busybox: 1.37"), "{said}");
+    assert!(output.contains("newsletter/sender.yaml:18: image: busybox: 1.37"), "{output}");
 
     let file = state.join("example/newsletter/sender.yaml");
     let healed = std::fs::read_to_string(&file).unwrap().replace("busybox: 1.37", "busybox:1.37");
     std::fs::write(&file, healed).unwrap();
-    let (ok, summary, said) = delivered(&state, &[]);
-    assert!(ok, "{said}\n{summary:#}");
-    assert!(said.contains("going on with the state in"), "{said}");
+    let (ok, summary, output) = delivered(&state, &[]);
+    assert!(ok, "{output}\n{summary:#}");
+    assert!(output.contains("resuming from the state in"), "{output}");
     assert_eq!(object(&summary, "Kustomization", "newsletter")["objects"]["ready"], 1);
 
     let down = fluorite().args(["down", "--purge", "--state-dir"]).arg(&state).output().unwrap();
@@ -150,7 +151,7 @@ fn the_example_explains_its_mistake_and_heals() {
 }
 
 #[test]
-fn a_save_is_delivered_at_once_and_only_one_process_has_the_state() {
+fn saved_file_is_delivered_at_once_and_the_state_is_locked() {
     let (dir, repo) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let state = dir.path().join("state");
     write(repo.path(), "words.yaml", &format!("{MAP}: one\n"));
@@ -164,24 +165,24 @@ fn a_save_is_delivered_at_once_and_only_one_process_has_the_state() {
     let kubeconfig = state.join("kubeconfig");
     for command in ["check", "version"] {
         let asked = fluorite().arg(command).arg("--kubeconfig").arg(&kubeconfig).output().unwrap();
-        let said = String::from_utf8_lossy(&asked.stderr) + String::from_utf8_lossy(&asked.stdout);
-        assert!(asked.status.success() && said.contains("distribution: flux-v"), "{said}");
+        let output = String::from_utf8_lossy(&asked.stderr) + String::from_utf8_lossy(&asked.stdout);
+        assert!(asked.status.success() && output.contains("distribution: flux-v"), "{output}");
     }
 
     let second = up(&state, &[source, "--dirty"]);
     assert!(!second.status.success());
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains("already") && said.contains(&running.child.id().to_string()), "{said}");
+    let output = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(output.contains("already runs") && output.contains(&running.child.id().to_string()), "{output}");
 
     let down = fluorite().args(["down", "--state-dir"]).arg(&state).output().unwrap();
-    let said = String::from_utf8_lossy(&down.stderr).into_owned();
-    assert!(down.status.success() && said.contains("stopped process"), "{said}");
+    let output = String::from_utf8_lossy(&down.stderr).into_owned();
+    assert!(down.status.success() && output.contains("stopped process"), "{output}");
     assert!(running.child.wait().unwrap().success());
     assert!(state.join("kubeconfig").exists(), "the state stays");
 }
 
 #[test]
-fn commits_are_delivered_and_what_is_not_committed_is_not() {
+fn only_commits_are_delivered_without_dirty() {
     let (dir, repo) = (tempfile::tempdir().unwrap(), repository());
     let state = dir.path().join("state");
     let source = repo.path().to_str().unwrap();
@@ -195,16 +196,16 @@ fn commits_are_delivered_and_what_is_not_committed_is_not() {
     running.until(&["✔ GitRepository/flux-system/flux-system", "feature/x@sha1:"]);
 }
 
-/// What must fail with a sentence, and leave no state where there was none.
+/// Invalid input fails with a message and creates no state directory.
 #[test]
-fn sentences_for_what_cannot_be_delivered() {
+fn invalid_sources_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let fails = |state: &Path, args: &[&str]| {
         let out = up(state, args);
-        let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(1), "{args:?}: {said}");
-        assert!(said.lines().any(|l| l.starts_with('✗')), "{said}");
-        said
+        let output = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{args:?}: {output}");
+        assert!(output.lines().any(|l| l.starts_with('✗')), "{output}");
+        output
     };
     let plain = dir.path().join("plain");
     write(&plain, "readme.md", "nothing to see");
@@ -238,12 +239,12 @@ fn sentences_for_what_cannot_be_delivered() {
 }
 
 #[test]
-fn a_state_that_cannot_be_used_is_left_alone() {
+fn unusable_state_dir_is_not_modified() {
     let (dir, repo) = (tempfile::tempdir().unwrap(), repository());
     let state = dir.path().join("state");
     let source = repo.path().to_str().unwrap();
-    let (ok, _, said) = delivered(&state, &[source]);
-    assert!(ok, "{said}");
+    let (ok, _, output) = delivered(&state, &[source]);
+    assert!(ok, "{output}");
     let fails = |args: &[&str]| {
         let out = up(&state, args);
         assert_eq!(out.status.code(), Some(1));
@@ -258,20 +259,20 @@ fn a_state_that_cannot_be_used_is_left_alone() {
         .unwrap();
     let whole = std::fs::read(&log).unwrap();
     std::fs::write(&log, [b"garbage!".as_slice(), &whole[8..]].concat()).unwrap();
-    assert!(fails(&[source]).contains("is damaged"));
+    assert!(fails(&[source]).contains("is corrupt"));
     std::fs::write(&log, &whole).unwrap();
 
     std::fs::write(state.join("format"), "fluorite up 99\n").unwrap();
     assert!(fails(&[source]).contains("a newer fluorite"));
     std::fs::write(state.join("format"), "fluorite up 1\n").unwrap();
-    let (ok, _, said) = delivered(&state, &[source]);
-    assert!(ok && said.contains("going on with the state"), "nothing was lost: {said}");
+    let (ok, _, output) = delivered(&state, &[source]);
+    assert!(ok && output.contains("resuming from the state"), "nothing was lost: {output}");
 }
 
 /// A repository as `flux bootstrap` leaves it: its own description of the source names a server and a Secret that are
 /// not here.
 #[test]
-fn a_bootstrapped_repository_is_served_from_its_directory() {
+fn bootstrapped_repository_is_served_from_its_directory() {
     let (dir, repo) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let sync = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: flux-system\n  \
         namespace: flux-system\nspec:\n  interval: 1m0s\n  ref:\n    branch: production\n  secretRef:\n    name: flux-system\n  \
@@ -280,15 +281,15 @@ fn a_bootstrapped_repository_is_served_from_its_directory() {
         prune: true\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n";
     write(repo.path(), "clusters/local/flux-system/gotk-sync.yaml", sync);
     write(repo.path(), "clusters/local/words.yaml", &format!("{MAP}one\n"));
-    let (ok, summary, said) =
+    let (ok, summary, output) =
         delivered(&dir.path().join("state"), &[repo.path().to_str().unwrap(), "--dirty"]);
-    assert!(ok, "{said}\n{summary:#}");
-    assert!(said.contains("path: ./clusters/local (the only one in clusters)"), "{said}");
+    assert!(ok, "{output}\n{summary:#}");
+    assert!(output.contains("path: ./clusters/local (the only one in clusters)"), "{output}");
     assert_eq!(object(&summary, "Kustomization", "flux-system")["objects"]["total"], 3);
 }
 
 #[test]
-fn killed_in_the_middle_it_goes_on() {
+fn killed_process_is_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let state: PathBuf = dir.path().join("state");
     for pause in [40, 250, 900] {
@@ -297,16 +298,16 @@ fn killed_in_the_middle_it_goes_on() {
         running.child.kill().unwrap();
         running.child.wait().unwrap();
     }
-    let (_, summary, said) = delivered(&state, &[]);
+    let (_, summary, output) = delivered(&state, &[]);
     for name in ["flux-system", "platform", "staging", "production"] {
-        assert_eq!(object(&summary, "Kustomization", name)["state"], "ready", "{said}");
+        assert_eq!(object(&summary, "Kustomization", name)["state"], "ready", "{output}");
     }
 }
 
 /// A repository like those on a cluster that `flux install` prepared: it acts as an account of Flux, and has objects of kinds whose
 /// definitions come from elsewhere.
 #[test]
-fn accounts_of_flux_and_kinds_without_a_definition_stop_nothing() {
+fn flux_service_accounts_and_undefined_kinds_are_supported() {
     let (dir, repo) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let state = dir.path().join("state");
     let secret = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata:\n  name: db\n  namespace: default\nspec:\n  anything: [goes]\n";
@@ -323,13 +324,13 @@ fn accounts_of_flux_and_kinds_without_a_definition_stop_nothing() {
         "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: le}\n",
     );
     let source = repo.path().to_str().unwrap();
-    let (ok, summary, said) = delivered(&state, &[source, "--dirty", "--path", "cluster"]);
-    assert!(ok, "{said}\n{summary:#}");
+    let (ok, summary, output) = delivered(&state, &[source, "--dirty", "--path", "cluster"]);
+    assert!(ok, "{output}\n{summary:#}");
     assert_eq!(object(&summary, "Kustomization", "apps")["objects"]["ready"], 2, "{summary:#}");
     for (kind, scope) in [("ExternalSecret", "namespaced"), ("ClusterIssuer", "cluster-scoped")] {
-        let told: Vec<&str> = said.lines().filter(|l| l.starts_with("► ") && l.contains(kind)).collect();
-        assert_eq!(told.len(), 1, "{said}");
-        assert!(told[0].contains(scope) && told[0].contains("--strict-kinds"), "{}", told[0]);
+        let notes: Vec<&str> = output.lines().filter(|l| l.starts_with("► ") && l.contains(kind)).collect();
+        assert_eq!(notes.len(), 1, "{output}");
+        assert!(notes[0].contains(scope) && notes[0].contains("--strict-kinds"), "{}", notes[0]);
     }
 
     // The definition comes: the object stays, and is checked from now on.
@@ -339,15 +340,16 @@ fn accounts_of_flux_and_kinds_without_a_definition_stop_nothing() {
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: externalsecrets.external-secrets.io}\nspec:\n  group: external-secrets.io\n  scope: Namespaced\n  names: {plural: externalsecrets, kind: ExternalSecret}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n",
     );
     write(repo.path(), "cluster/kustomization.yaml", "resources: [apps.yaml, crd.yaml]\n");
-    let (ok, summary, said) = delivered(&state, &[source, "--dirty", "--path", "cluster"]);
-    assert!(ok, "{said}\n{summary:#}");
-    assert!(!said.contains("► ExternalSecret"), "{said}");
+    let (ok, summary, output) = delivered(&state, &[source, "--dirty", "--path", "cluster"]);
+    assert!(ok, "{output}\n{summary:#}");
+    assert!(!output.contains("► ExternalSecret"), "{output}");
     assert_eq!(object(&summary, "Kustomization", "apps")["objects"]["ready"], 2, "{summary:#}");
 
     let strict = dir.path().join("strict");
     write(repo.path(), "cluster/kustomization.yaml", "resources: [apps.yaml]\n");
-    let (ok, summary, said) = delivered(&strict, &[source, "--dirty", "--path", "cluster", "--strict-kinds"]);
-    assert!(!ok, "{said}");
+    let (ok, summary, output) =
+        delivered(&strict, &[source, "--dirty", "--path", "cluster", "--strict-kinds"]);
+    assert!(!ok, "{output}");
     let message = object(&summary, "Kustomization", "apps")["message"].to_string();
     assert!(message.contains("no matches for kind"), "{message}");
 }

@@ -8,9 +8,9 @@ use fl_client::{Answer, Client, Events, Kind, Patch, Raw, Request, Write};
 use http::Method;
 use serde_json::Value;
 
-use crate::object::Brief;
-use crate::wait::shared::Watches;
-use crate::{ApiError, Error, ObjectRef, Owned, Sight};
+use crate::object_ref::PartialObject;
+use crate::wait::shared_watch::Watches;
+use crate::{ApiError, Error, LiveObject, ObjectRef, Owned};
 
 /// An API server, reached under one identity. Clones share discovery, watches and the limit on parallel requests.
 #[derive(Clone)]
@@ -176,9 +176,9 @@ impl Cluster {
         target: &ObjectRef,
         object: Bytes,
         write: &Write<'_>,
-    ) -> Result<(Sight, bool), Error> {
+    ) -> Result<(LiveObject, bool), Error> {
         let raw = self.send_apply(target, object, write).await?;
-        let live = raw.read_as(|body| Sight::read(body.clone()))?;
+        let live = raw.read_as(|body| LiveObject::read(body.clone()))?;
         self.note_applied(target, write, live.object());
         Ok((live, raw.created))
     }
@@ -195,7 +195,7 @@ impl Cluster {
     ) -> Result<Option<Value>, Error> {
         let write = Write { dry_run: true, ..write.clone() };
         let raw = self.send_apply(target, object, &write).await?;
-        let Brief { metadata } = raw.read()?;
+        let PartialObject { metadata } = raw.read()?;
         if metadata.resource_version.is_empty() { Ok(None) } else { Ok(raw.read().map(Some)?) }
     }
 

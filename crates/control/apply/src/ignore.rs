@@ -142,7 +142,7 @@ impl Target {
 
 fn pattern(what: &'static str, text: Option<&str>) -> Result<Option<Regex>, IgnoreError> {
     let Some(text) = text.filter(|t| !t.is_empty()) else { return Ok(None) };
-    let whole = fl_goregex::compile(&format!("^(?:{text})$"));
+    let whole = fl_go::regexp::compile(&format!("^(?:{text})$"));
     whole.map(Some).map_err(|e| IgnoreError { what, cause: e.to_string() })
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fl_api::meta::inventory::{ResourceInventory, ResourceRef};
 
-use crate::{ChangeSet, ObjectId, ObjectRef, order};
+use crate::{ChangeSet, ObjectId, ObjectRef, apply_order};
 
 /// Objects in the order of apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Inventory {
         let mut seen = HashSet::new();
         let mut stale: Vec<ObjectRef> =
             self.objects.iter().filter(|o| !wanted.contains(&o.id) && seen.insert(&o.id)).cloned().collect();
-        order::sort(&mut stale);
+        apply_order::sort(&mut stale);
         stale
     }
 

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::order::is_secret;
+use crate::apply_order::is_secret;
 
 /// Shorter values are everywhere in a text; masking them would say more than it hides.
 const SHORTEST: usize = 3;

@@ -33,7 +33,7 @@ pub fn normalize(object: &mut Value) {
         if id.group.is_empty() && id.kind == "Secret" {
             move_plain_values(object);
         }
-        fl_kubeschema::seal(def, object);
+        fl_kubeschema::normalize_stored(def, object);
     }
     let definition = is_custom_resource_definition(id);
     if let Some(map) = object.as_object_mut() {

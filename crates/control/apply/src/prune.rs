@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Action, ChangeSet, Cluster, Delete, Error, Known, ObjectRef, Owned, Propagation, any_in_metadata, order,
+    Action, ChangeSet, Cluster, Delete, Error, Lookup, ObjectRef, Owned, Propagation, any_in_metadata,
+    apply_order,
 };
 
 /// Deletes objects that prove to belong to one owner.
@@ -42,7 +43,7 @@ impl std::fmt::Display for PruneFailure {
 
 impl std::error::Error for PruneFailure {}
 
-enum Verdict {
+enum PruneDecision {
     Kept,
     Ours(Owned<ObjectRef>),
 }
@@ -54,7 +55,7 @@ impl Pruner {
     /// What could not be deleted, or of which it is not known whether it is ours.
     pub async fn prune(&self, objects: &[ObjectRef]) -> Result<ChangeSet, PruneFailure> {
         let mut objects = objects.to_vec();
-        order::sort(&mut objects);
+        apply_order::sort(&mut objects);
         objects.reverse();
         let mut changes = ChangeSet::default();
         let (mut survivors, mut errors) = (Vec::new(), Vec::new());
@@ -73,10 +74,10 @@ impl Pruner {
 
     async fn one(&self, object: &ObjectRef) -> Result<Action, (&'static str, Error)> {
         let owned = match self.judge(object).await {
-            Known::Absent => return Ok(Action::Deleted),
-            Known::Present(Verdict::Kept) => return Ok(Action::Skipped),
-            Known::Present(Verdict::Ours(owned)) => owned,
-            Known::Unknown(error) => return Err(("query", error)),
+            Lookup::NotFound => return Ok(Action::Deleted),
+            Lookup::Found(PruneDecision::Kept) => return Ok(Action::Skipped),
+            Lookup::Found(PruneDecision::Ours(owned)) => owned,
+            Lookup::Unknown(error) => return Err(("query", error)),
         };
         let options = Delete { propagation: self.propagation, dry_run: false };
         if self.cluster.delete(&owned, options).await.map_err(|e| ("delete", e))? {
@@ -84,28 +85,28 @@ impl Pruner {
         }
         // Gone or replaced since it was read: look once more, and leave a new one under the name alone unless it is ours too.
         match self.judge(object).await {
-            Known::Absent => Ok(Action::Deleted),
-            Known::Present(Verdict::Kept) => Ok(Action::Skipped),
-            Known::Present(Verdict::Ours(owned)) => {
+            Lookup::NotFound => Ok(Action::Deleted),
+            Lookup::Found(PruneDecision::Kept) => Ok(Action::Skipped),
+            Lookup::Found(PruneDecision::Ours(owned)) => {
                 self.cluster.delete(&owned, options).await.map(|_| Action::Deleted).map_err(|e| ("delete", e))
             }
-            Known::Unknown(error) => Err(("query", error)),
+            Lookup::Unknown(error) => Err(("query", error)),
         }
     }
 
-    async fn judge(&self, object: &ObjectRef) -> Known<Verdict, Error> {
+    async fn judge(&self, object: &ObjectRef) -> Lookup<PruneDecision, Error> {
         let live = match self.cluster.get(object).await {
             Ok(Some(live)) => live,
-            Ok(None) => return Known::Absent,
-            Err(error) => return Known::Unknown(error),
+            Ok(None) => return Lookup::NotFound,
+            Err(error) => return Lookup::Unknown(error),
         };
         if any_in_metadata(&live, &self.keep) {
-            return Known::Present(Verdict::Kept);
+            return Lookup::Found(PruneDecision::Kept);
         }
         match Owned::by_labels(&live, &self.owner_labels) {
-            Ok(Some(owned)) => Known::Present(Verdict::Ours(owned)),
-            Ok(None) => Known::Present(Verdict::Kept),
-            Err(error) => Known::Unknown(error),
+            Ok(Some(owned)) => Lookup::Found(PruneDecision::Ours(owned)),
+            Ok(None) => Lookup::Found(PruneDecision::Kept),
+            Err(error) => Lookup::Unknown(error),
         }
     }
 }

@@ -13,9 +13,9 @@ use tokio::sync::Semaphore;
 use crate::discovery::Discovery;
 use crate::layer::{Settings, Stack, stack};
 use crate::path::{push_segment, query};
-use crate::{ConnectError, Delete, Error, Fence, Kind, Known, KnownSecrets, Patch, Request, Write};
+use crate::{Delete, Error, Fence, Kind, KnownSecrets, Lookup, Patch, Request, Write};
 
-/// Requests to one API server that may be under way at once, whoever asks.
+/// Concurrent requests to one API server.
 const PARALLEL: usize = 32;
 const PAGE: &str = "500";
 
@@ -24,13 +24,13 @@ const PAGE: &str = "500";
 pub struct Client {
     pub(crate) stack: Stack,
     user: Option<Arc<str>>,
-    /// Of the server, for errors; empty where it is our own.
+    /// Address of the server, for errors; empty for the engine's own.
     address: Arc<str>,
     base: Arc<Base>,
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What the layers are made from.
+/// The inputs of the layers.
 struct Base {
     connection: kube::Client,
     settings: Settings,
@@ -82,16 +82,6 @@ impl Client {
         Client::with(kube::Client::new(service, "default"), settings)
     }
 
-    /// A client for a configuration that the caller put together, as the command line does from its flags.
-    ///
-    /// # Errors
-    /// Certificates or credentials that cannot be used.
-    pub fn from_config(config: kube::Config, settings: &Settings) -> Result<Self, ConnectError> {
-        let address = config.cluster_url.to_string();
-        let connection = crate::connect::connect(config)?;
-        Ok(Client::with(connection, settings).at(&address))
-    }
-
     /// The same connection with other settings.
     #[must_use]
     pub fn reconfigured(&self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -102,7 +92,7 @@ impl Client {
         Client { stack, base: Arc::new(Base { connection, settings }), ..self.clone() }
     }
 
-    /// How requests of this client are treated; clients of other API servers start from it.
+    /// The settings of this client; clients of other API servers start from them.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.base.settings
@@ -132,7 +122,7 @@ impl Client {
         self.user.as_deref()
     }
 
-    /// The address of the server; empty where it is our own.
+    /// The address of the server; empty for the engine's own.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
@@ -144,7 +134,7 @@ impl Client {
         self.base.settings.fence.as_ref()
     }
 
-    /// Whether the server itself arranges fairness between clients (API priority and fairness), so that a rate limit is not needed.
+    /// Whether the server has API priority and fairness, so that no client-side rate limit is needed.
     pub async fn has_priority_and_fairness(&self) -> bool {
         let request = Request::new(Method::GET, "/livez/ping", &[]);
         let answer = crate::layer::send(&self.stack, {
@@ -155,7 +145,7 @@ impl Client {
         answer.await.is_ok_and(|answer| answer.headers().contains_key("x-kubernetes-pf-flowschema-uid"))
     }
 
-    /// Where objects of a kind live. Unknown kinds are looked up again: a CRD may just have come.
+    /// The API resource of a kind. Unknown kinds are looked up again: a CRD may have been created.
     ///
     /// # Errors
     /// When the server does not serve the kind, or does not answer.
@@ -182,8 +172,8 @@ impl Client {
         self.shared.discovery.has_new_kinds(group)
     }
 
-    /// One object. `NotFound` is an error like any other: see [`Client::find`] for reads where absence is an answer. The values of a
-    /// Secret become known to the pass that reads it, which shows them nowhere.
+    /// One object. `NotFound` is an error; see [`Client::find`] for reads where absence is an answer. Values
+    /// of a Secret are registered for masking in the current reconcile.
     pub async fn get(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<Value, Error> {
         let path = kind.object_path(namespace, name);
         let object = self.json(&Request::new(Method::GET, &path, &[])).await?.body;
@@ -204,8 +194,8 @@ impl Client {
         serde_json::from_value(value).map_err(|e| Error::unreadable(kind, name, &e))
     }
 
-    /// Whether an object exists, as far as that could be found out.
-    pub async fn find(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Known<Value> {
+    /// Looks up an object.
+    pub async fn find(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Lookup<Value> {
         self.get(kind, namespace, name).await.into()
     }
 

@@ -1,4 +1,4 @@
-//! What can go wrong between this process and an API server.
+//! Errors of requests to an API server.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
-/// A refusal: the `Status` an API server answered with. Its text is the server's own message, as Flux shows it.
+/// The `Status` that an API server answered with. Its text is the server's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -56,7 +56,7 @@ impl ApiError {
         }
     }
 
-    /// A refusal made here, where the server's answer is known beforehand.
+    /// An error made locally, where the server's answer is known.
     #[must_use]
     pub fn not_found(message: impl Into<String>) -> Self {
         ApiError {
@@ -80,7 +80,7 @@ impl ApiError {
         self.code == 404 && self.reason.is_empty()
     }
 
-    /// Whether another writer or field manager is in the way.
+    /// Whether another writer or field manager conflicts.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.code == 409 && self.reason != "AlreadyExists"
@@ -96,7 +96,7 @@ impl ApiError {
         self.code == 422
     }
 
-    /// Whether trying again may help without anybody doing anything.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self.code, 408 | 429 | 500 | 502 | 503 | 504)
@@ -113,36 +113,36 @@ impl ApiError {
     }
 }
 
-/// A request that gave no result.
+/// An error of a request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused.
+    /// The API server returned an error.
     #[error(transparent)]
     Api(#[from] ApiError),
     /// The server does not serve the kind.
     #[error("no matches for kind \"{kind}\" in version \"{api_version}\"")]
     NoKind { kind: String, api_version: String },
-    /// No connection, or it broke before the answer was complete.
+    /// The connection failed or was lost.
     #[error("no answer from the API server to {request}: {cause}")]
     Transport {
         /// Method and path.
         request: String,
         cause: String,
     },
-    /// The answer did not come in time.
+    /// The deadline passed.
     #[error("no answer from the API server to {request} within {}", fl_types::Duration::from(*.limit))]
     Deadline { request: String, limit: Duration },
-    /// The answer is larger than any honest one.
+    /// The response exceeds the size limit.
     #[error("the answer of the API server to {request} is larger than {} MiB", .limit >> 20)]
     TooLarge { request: String, limit: usize },
-    /// No answer to the question which kinds there are.
+    /// Discovery failed.
     #[error("failed to get server groups: {0}")]
     Groups(String),
-    /// An answer that is not what the API promises.
+    /// An invalid response.
     #[error("cannot read the answer of the API server to {request}: {cause}")]
     Decode { request: String, cause: String },
-    /// A request that cannot be made.
+    /// An invalid request.
     #[error("cannot make the request {request}: {cause}")]
     Request { request: String, cause: String },
     /// This process no longer holds its lease.
@@ -155,7 +155,7 @@ impl Error {
         Error::Decode { request: format!("{} {name}", kind.kind()), cause: error.to_string() }
     }
 
-    /// A refusal as the server would word it, for what is found missing without asking.
+    /// A `NotFound` error as the API server words it, for objects known to be missing.
     pub fn not_found(kind: &Kind, name: &str) -> Self {
         ApiError::not_found(format!("{} \"{name}\" not found", kind.resource_name())).into()
     }
@@ -170,7 +170,7 @@ impl Error {
         ApiError::not_found(format!("{place} \"{name}\" not found")).into()
     }
 
-    /// The refusal behind the error.
+    /// The API error behind this error.
     #[must_use]
     pub fn api(&self) -> Option<&ApiError> {
         match self {
@@ -211,7 +211,7 @@ impl Error {
         self.code() == Some(403)
     }
 
-    /// Whether trying again may help without anybody doing anything.
+    /// Whether a retry may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

@@ -1,11 +1,11 @@
-//! In whose name requests are made.
+//! The identity that requests are made with.
 
 /// The name of a service account; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceAccountName(String);
 
 impl ServiceAccountName {
-    /// None when there is no name.
+    /// `None` for an empty name.
     pub fn new(name: &str) -> Option<Self> {
         (!name.is_empty()).then(|| ServiceAccountName(name.to_owned()))
     }
@@ -15,17 +15,17 @@ impl ServiceAccountName {
     }
 }
 
-/// In whose name requests are made.
+/// The identity that requests are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Identity {
-    /// The engine's own, or that of the kubeconfig.
+    /// That of the connection: the engine's own, or that of the kubeconfig.
     Engine,
     /// `system:serviceaccount:<namespace>:<name>`
     ServiceAccount { namespace: String, name: ServiceAccountName },
 }
 
 impl Identity {
-    /// The account in the namespace of an object that it names, else the default one; the engine only where both are missing.
+    /// The service account that an object names, else the default one; the engine only if there is neither.
     pub fn of_object(namespace: &str, named: Option<&str>, default: &str) -> Self {
         let name = named.and_then(ServiceAccountName::new).or_else(|| ServiceAccountName::new(default));
         match name {

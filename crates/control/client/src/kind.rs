@@ -1,4 +1,4 @@
-//! Kinds and keys: where an object lives and how it is named.
+//! Kinds and keys of objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Kind {
     }
 }
 
-/// An object by group, kind, namespace and name. The version is left out on purpose: all versions are one object.
+/// An object by group, kind, namespace and name. Without a version: all versions are one object.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Arc<KeyParts>);
 

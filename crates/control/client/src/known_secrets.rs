@@ -1,9 +1,9 @@
-//! The secret values that a pass has read, and the texts of the pass without them.
+//! Masks secret values that a reconcile has read in all text it produces.
 //!
-//! An error may quote what it is about: a value that a chart's schema refuses, a label that the API server refuses, a line of a file. So
-//! the values of every Secret that a pass reads, and whatever it decrypts, are collected here ([`KnownSecrets::learn_secret`] is called where
-//! Secrets are read), and text that leaves the pass is masked where it leaves: in its log, in its events ([`MaskedText`]), and in the
-//! conditions it writes.
+//! An error may quote a value that a chart's schema or the API server rejects, or a line of a file. So the
+//! values of every Secret that a reconcile reads, and everything it decrypts, are collected here
+//! ([`KnownSecrets::learn_secret`] is called where Secrets are read), and text is masked where it leaves the
+//! reconcile: in its log, its events ([`MaskedText`]) and its conditions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,25 +12,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// What is written in the place of a value.
+/// The mask.
 const MASK: &str = "***";
 /// From this length on a value is masked wherever it occurs.
 const LONG: usize = 8;
-/// From this length on a value is masked where it is a word of its own and no part of a name or path; shorter ones only where they are quoted.
+/// From this length on a value is masked where it is a separate word and not part of a name or path; shorter
+/// ones only inside quotes.
 const WORD: usize = 4;
 /// Longer values are known by their lines only.
 const LONGEST: usize = 16 << 10;
 /// With more patterns than this a text is withheld as a whole.
 const MOST: usize = 200_000;
-/// Values that say nothing.
+/// Values that are not secret.
 const PLAIN_WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "none", "~"];
-/// go-yaml shows so much of a longer text.
+/// go-yaml quotes this much of a longer text.
 const GO_YAML_SHOWN: usize = 7;
 const GO_YAML_LONG: usize = 10;
-/// How deep the values of a document are looked for.
+/// Maximum depth of values in a document.
 const DEEPEST: usize = 64;
 
-/// Where a pattern counts.
+/// Where a pattern is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Anywhere,
@@ -42,18 +43,18 @@ enum Place {
 struct Patterns {
     /// In lower case.
     places: BTreeMap<String, Place>,
-    /// Names that everybody sees anyway; in lower case.
+    /// Public names; in lower case.
     public: Vec<String>,
     too_many: bool,
 }
 
-/// The secret values of a pass. Clones share them.
+/// The secret values of a reconcile. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct KnownSecrets {
     patterns: Arc<Mutex<Patterns>>,
 }
 
-/// Text for people, in which no known secret value is left.
+/// Masked text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaskedText(String);
 
@@ -74,25 +75,25 @@ tokio::task_local! {
 }
 
 impl KnownSecrets {
-    /// No values yet. Texts equal to one of the `public` names are no secrets, whoever else calls something so.
+    /// An empty set. The `public` names are never masked.
     pub fn with_public_names<'a>(public: impl IntoIterator<Item = &'a str>) -> Self {
         let public = public.into_iter().map(str::to_ascii_lowercase).collect();
         KnownSecrets { patterns: Arc::new(Mutex::new(Patterns { public, ..Patterns::default() })) }
     }
 
-    /// Those of the pass that runs in this task; outside of a pass, new ones.
+    /// Those of the reconcile that runs in this task; outside of one, an empty set.
     pub fn current() -> Self {
         CURRENT.try_with(Clone::clone).unwrap_or_default()
     }
 
-    /// Runs a pass whose secrets these are.
+    /// Runs a reconcile with this set.
     pub async fn during<F: Future>(self, pass: F) -> F::Output {
         CURRENT.scope(self, pass).await
     }
 
-    /// Learns the values of a Secret as the API server sends it.
+    /// Adds the values of a Secret object.
     pub fn learn_secret(&self, secret: &Value) {
-        // Records of Helm are large, and what they hold came from values that the pass reads too.
+        // Helm release Secrets are large, and their values come from Secrets that are read anyway.
         if secret["type"] == "helm.sh/release.v1" {
             return;
         }
@@ -108,7 +109,7 @@ impl KnownSecrets {
         }
     }
 
-    /// Learns a value, and where it is a document (YAML, JSON, lines of `name=value`), the values in it.
+    /// Adds a value and, if it is a document (YAML, JSON, lines of `name=value`), the values in it.
     pub fn learn_bytes(&self, bytes: &[u8]) {
         let mut patterns = self.lock();
         if bytes.len() <= LONGEST {
@@ -129,7 +130,7 @@ impl KnownSecrets {
         }
     }
 
-    /// Learns one value as it stands.
+    /// Adds one value.
     pub fn learn_text(&self, text: &str) {
         self.lock().learn_text(text);
     }
@@ -224,7 +225,7 @@ impl Place {
             }
             Place::Quoted => {
                 let quote = |c: char| matches!(c, '"' | '\'' | '`');
-                // Behind an escaped quote stands a backslash.
+                // An escaped quote is followed by a backslash.
                 before.is_some_and(quote) && after.is_some_and(|c| quote(c) || c == '\\')
             }
         }
@@ -245,7 +246,7 @@ impl Patterns {
         }
     }
 
-    /// A value in the forms in which messages show it.
+    /// The forms in which messages show a value.
     fn learn_text(&mut self, text: &str) {
         let text = text.trim();
         if text.len() <= LONGEST {
@@ -365,7 +366,7 @@ mod tests {
                 "it is true that nothing is hidden"
             );
         }
-        // What everybody sees anyway.
+        // Public names.
         assert_eq!(mask(&["tenant-a"], "Kustomization/tenant-a/app"), "Kustomization/tenant-a/app");
     }
 
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_any_language_is_cut_between_characters() {
+    fn messages_are_truncated_between_characters() {
         assert_eq!(mask(&["pässwörd"], "ä pässwörd ö"), "ä *** ö");
         assert_eq!(mask(&["日本語"], "\"日本語\" 日本語"), "\"***\" 日本語");
         assert_eq!(mask(&["aaaaaaaa"], "aaaaaaaaaaa"), "***");
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pass_has_its_own() {
+    async fn each_reconcile_has_its_own_secrets() {
         let one = KnownSecrets::default();
         one.clone().during(async { KnownSecrets::current().learn_text("canary-one") }).await;
         assert_eq!(one.mask("canary-one").to_string(), "***");

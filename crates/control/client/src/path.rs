@@ -1,9 +1,9 @@
-//! Paths and queries: names from objects and references cannot change their structure.
+//! Request paths and queries, escaped: names of objects cannot change their structure.
 
 /// Appends text as one segment of a path, or as one value of a query.
 pub fn push_segment(out: &mut String, text: &str) {
     use std::fmt::Write as _;
-    // A segment of dots would be resolved away by servers and proxies.
+    // Servers and proxies would resolve a segment of dots.
     let dots = text == "." || text == "..";
     for byte in text.bytes() {
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b':');

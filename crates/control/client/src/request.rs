@@ -1,4 +1,4 @@
-//! Requests as bytes: the one place where a method and a path become an answer.
+//! Raw requests: the only place that sends a method and a path.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::layer::{self, Bounded, Fenced, OutOfBounds};
 use crate::path::with_query;
 use crate::{ApiError, Client, Error, Patch};
 
-/// How long to wait before a request is repeated.
+/// Delay of a retry.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(1000)];
-/// A server that asks for more is believed to be down: the caller comes back later.
+/// A longer Retry-After is not waited for: the caller retries later.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const JSON: &str = "application/json";
 
@@ -54,13 +54,13 @@ impl<'a> Request<'a> {
         self.body(JSON, Bytes::from(body.to_string()))
     }
 
-    /// With another form of the answer.
+    /// With an `Accept` header.
     #[must_use]
     pub fn accept(self, accept: &'a str) -> Self {
         Request { accept, ..self }
     }
 
-    /// Whether doing it twice has the effect of doing it once.
+    /// Whether the request is idempotent.
     fn is_repeatable(&self) -> bool {
         self.method != Method::POST
             && self.method != Method::PUT
@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What the server answered.
+/// A response.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// The object, list or status.
@@ -89,7 +89,7 @@ impl Answer {
     }
 }
 
-/// An answer that is not read yet.
+/// A response that is not parsed yet.
 #[derive(Clone, Debug)]
 pub struct Raw {
     request: String,
@@ -116,7 +116,7 @@ impl Raw {
     }
 }
 
-/// What an event of a watch is about.
+/// The type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
     Added,
@@ -125,7 +125,7 @@ pub enum EventType {
     Bookmark,
 }
 
-/// An event of a watch; its object is read by whoever needs it.
+/// A watch event; its object is parsed by the caller.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub event: EventType,
@@ -136,8 +136,8 @@ pub struct Event {
 pub type Events = BoxStream<'static, Result<Event, Error>>;
 
 impl Client {
-    /// Sends a request and reads the answer. One that may be repeated without a second effect is repeated when the server was busy
-    /// or the answer was lost.
+    /// Sends a request and reads the response. Idempotent requests are retried if the server was busy or the
+    /// connection was lost.
     ///
     /// # Errors
     /// When the server refuses or does not answer.
@@ -146,7 +146,7 @@ impl Client {
         loop {
             let error = match Box::pin(self.once(request)).await {
                 Ok(answer) => return Ok(answer),
-                // A server that was silent until the deadline will be so again.
+                // No retry after the deadline.
                 Err(error @ Error::Deadline { .. }) => return Err(error),
                 Err(error) => error,
             };
@@ -263,7 +263,7 @@ impl Client {
             built = built.header(header::CONTENT_TYPE, request.content_type);
         }
         if let Some(user) = self.user() {
-            // A name that cannot be a header must not turn into a request under our own identity.
+            // A user name that is not a valid header must not become a request with the engine's identity.
             built = built.header("impersonate-user", HeaderValue::from_str(user).map_err(|e| cannot(&e))?);
         }
         if let Some(deadline) = crate::remaining() {
@@ -294,7 +294,7 @@ impl Client {
         Error::Transport { request, cause: self.cause(&*error) }
     }
 
-    /// Why there is no connection; a refused one in the words of Go, which operators search for.
+    /// The error of a failed connection; a refused one with Go's message, which operators know.
     fn cause(&self, error: &(dyn std::error::Error + 'static)) -> String {
         let refused = |e: &(dyn std::error::Error + 'static)| {
             let io = e.downcast_ref::<std::io::Error>();

@@ -34,7 +34,7 @@ fn silent(settings: &Settings) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_never_comes_is_an_error_after_a_minute() {
+async fn missing_response_is_an_error_after_the_deadline() {
     let begin = Instant::now();
     let error = silent(&Settings::default()).get(&Kind::secret(), Some("a"), "b").await.unwrap_err();
     assert!(matches!(error, Error::Deadline { .. }) && error.is_transient(), "{error}");
@@ -46,7 +46,7 @@ async fn an_answer_that_never_comes_is_an_error_after_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_ends_its_requests_with_its_deadline() {
+async fn requests_end_with_the_deadline_of_their_step() {
     let begin = Instant::now();
     let client = silent(&Settings::default());
     let deadline = begin + Duration::from_secs(7);
@@ -56,7 +56,7 @@ async fn a_step_ends_its_requests_with_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_trickle_in_do_not_put_the_deadline_off() {
+async fn slow_bodies_do_not_extend_the_deadline() {
     let begin = Instant::now();
     let client = endless(1, Duration::from_secs(1), &Settings::default());
     let error = client.get(&Kind::secret(), Some("a"), "b").await.unwrap_err();
@@ -65,7 +65,7 @@ async fn bytes_that_trickle_in_do_not_put_the_deadline_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_end_is_cut_off() {
+async fn endless_response_is_cut_off() {
     let settings = Settings { limits: Limits::REMOTE, ..Settings::default() };
     let client = endless(1 << 20, Duration::from_millis(1), &settings);
     let error = client.get(&Kind::secret(), Some("a"), "b").await.unwrap_err();
@@ -74,7 +74,7 @@ async fn an_answer_without_end_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_has_a_limit_for_each_event() {
+async fn watch_events_have_a_size_limit() {
     let settings = Settings { limits: Limits::REMOTE, ..Settings::default() };
     let client = endless(1 << 20, Duration::from_millis(1), &settings);
     let query = [("watch", "true".to_owned())];
@@ -84,8 +84,8 @@ async fn a_watch_has_a_limit_for_each_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_end_soon_after_a_stop() {
-    let stop = fl_client::Stop::default();
+async fn shutdown_shortens_requests() {
+    let stop = fl_client::Shutdown::default();
     let settings = Settings { stop: Some(stop.clone()), ..Settings::default() };
     let client = silent(&settings);
     stop.now();
@@ -95,7 +95,7 @@ async fn requests_end_soon_after_a_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_behind_a_closed_fence() {
+async fn closed_fence_rejects_writes() {
     let fence = Fence::default();
     fence.lost("lease");
     let client = silent(&Settings { fence: Some(fence), ..Settings::default() });
@@ -105,7 +105,7 @@ async fn nothing_is_written_behind_a_closed_fence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_that_is_no_header_is_never_sent_as_somebody_else() {
+async fn invalid_impersonated_user_is_rejected() {
     let client = silent(&Settings::default()).impersonating("a\nb");
     let error = client.get(&Kind::secret(), Some("a"), "b").await.unwrap_err();
     assert!(matches!(error, Error::Request { .. }), "{error}");

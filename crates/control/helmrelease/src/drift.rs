@@ -1,41 +1,41 @@
-//! Whether the objects of a release still are what was released, and how to put them right.
+//! Drift detection and correction: compares the objects of a release with the cluster, and restores them.
 
 use std::collections::HashMap;
 
 use fl_api::meta::drift::IgnoreRule;
 use fl_apply::{
     Action, ChangeSet, Cluster, Error as ClusterError, FieldManager, IgnoreRules, ObjectRef,
-    Operation as Written, Patch, Write, any_in_metadata, compare, mask_secret, normalize, take_over,
+    Operation as WriteResult, Patch, Write, any_in_metadata, compare, mask_secret, normalize, take_over,
 };
-use fl_release::Release;
+use fl_helm_storage::Release;
 use futures::StreamExt;
 use serde_json::{Map, Value};
 
-use crate::action::objects::{Target, build, mark_as_ours};
+use crate::action::resources::{Resource, build, set_release_metadata};
 use crate::action::{ActionError, MANAGER};
 use crate::json_diff::{self, Op, Operation};
 
-/// Objects compared at once.
-const PARALLEL: usize = 8;
+/// Objects compared concurrently.
+const MAX_CONCURRENT_COMPARISONS: usize = 8;
 const EXCLUDED: (&str, &str) = ("helm.toolkit.fluxcd.io/driftDetection", "disabled");
 
 /// How an object differs.
 #[derive(Debug, Clone)]
 pub(crate) enum Drift {
-    /// It is gone.
+    /// The object does not exist.
     Removed,
-    /// It is left alone.
+    /// The object is excluded from drift detection.
     Excluded,
-    /// It is as released.
+    /// The object is as released.
     None,
-    /// It was changed; the operations lead back.
+    /// The object was changed; the operations restore it.
     Changed(Vec<Operation>),
 }
 
 /// An object and how it differs.
 #[derive(Debug, Clone)]
 pub(crate) struct Difference {
-    pub(crate) target: Target,
+    pub(crate) target: Resource,
     pub(crate) drift: Drift,
 }
 
@@ -48,7 +48,7 @@ impl Differences {
         self.0.iter().any(|d| matches!(d.drift, Drift::Removed | Drift::Changed(_)))
     }
 
-    /// One line per object that differs or is left alone.
+    /// One line per object that differs or is excluded.
     pub(crate) fn summary(&self) -> String {
         let lines: Vec<String> = self
             .0
@@ -88,15 +88,16 @@ pub(crate) async fn differences(
         .map_err(|error| error.within("failed to read objects from release manifest"))?;
     for target in &mut targets {
         normalize(&mut target.object);
-        mark_as_ours(&mut target.object, &release.name, &release.namespace);
+        set_release_metadata(&mut target.object, &release.name, &release.namespace);
         if !override_managers.is_empty() {
-            take_back(cluster, target, override_managers).await.map_err(|error| {
+            take_over_fields(cluster, target, override_managers).await.map_err(|error| {
                 ActionError::failed(format!("failed to clean-up disallowed field managers: {error}"))
             })?;
         }
     }
     let compared: Vec<_> = targets.into_iter().map(|target| compared(cluster, target, &rules)).collect();
-    let compared: Vec<_> = futures::stream::iter(compared).buffered(PARALLEL).collect().await;
+    let compared: Vec<_> =
+        futures::stream::iter(compared).buffered(MAX_CONCURRENT_COMPARISONS).collect().await;
     let mut found = Differences::default();
     let mut errors = Vec::new();
     for result in compared {
@@ -105,7 +106,7 @@ pub(crate) async fn differences(
             Err(error) => errors.push(error.to_string()),
         }
     }
-    // What was found counts even when some objects could not be compared.
+    // Drift is reported even if some objects could not be compared.
     if errors.is_empty() || found.has_changes() {
         return Ok(found);
     }
@@ -113,16 +114,26 @@ pub(crate) async fn differences(
     Err(ActionError::failed(text))
 }
 
-async fn compared(cluster: &Cluster, target: Target, rules: &IgnoreRules) -> Result<Difference, ActionError> {
+async fn compared(
+    cluster: &Cluster,
+    target: Resource,
+    rules: &IgnoreRules,
+) -> Result<Difference, ActionError> {
     let drift = drift_of(cluster, &target, rules).await?;
     Ok(Difference { target, drift })
 }
 
-async fn take_back(cluster: &Cluster, target: &Target, managers: &[String]) -> Result<(), ClusterError> {
+async fn take_over_fields(
+    cluster: &Cluster,
+    target: &Resource,
+    managers: &[String],
+) -> Result<(), ClusterError> {
     let Some(live) = cluster.get(&target.reference).await? else { return Ok(()) };
     let managers: Vec<FieldManager> = managers
         .iter()
-        .flat_map(|name| [FieldManager::new(name, Written::Apply), FieldManager::new(name, Written::Update)])
+        .flat_map(|name| {
+            [FieldManager::new(name, WriteResult::Apply), FieldManager::new(name, WriteResult::Update)]
+        })
         .collect();
     let patch = take_over(&live, &managers, MANAGER, &[], &[])?;
     if !patch.is_empty() {
@@ -136,7 +147,7 @@ fn excluded(object: &Value) -> bool {
     any_in_metadata(object, &[(EXCLUDED.0.to_owned(), EXCLUDED.1.to_owned())])
 }
 
-async fn drift_of(cluster: &Cluster, target: &Target, rules: &IgnoreRules) -> Result<Drift, ActionError> {
+async fn drift_of(cluster: &Cluster, target: &Resource, rules: &IgnoreRules) -> Result<Drift, ActionError> {
     let ignored: Vec<String> = rules.paths(&target.object).map(str::to_owned).collect();
     if excluded(&target.object) || ignored.iter().any(String::is_empty) {
         return Ok(Drift::Excluded);
@@ -160,7 +171,7 @@ async fn drift_of(cluster: &Cluster, target: &Target, rules: &IgnoreRules) -> Re
         remove_pointer(&mut filtered, path);
     }
     let mut patch: Vec<Operation> = json_diff::compare(&metadata_of(&filtered), &metadata_of(&wanted));
-    // Labels and annotations that others added are theirs.
+    // Labels and annotations of other field managers are not drift.
     patch.retain(|operation| operation.op != Op::Remove);
     patch.extend(json_diff::compare(&content_of(&filtered), &content_of(&wanted)));
     Ok(if patch.is_empty() { Drift::None } else { Drift::Changed(patch) })
@@ -209,7 +220,7 @@ fn remove_pointer(object: &mut Value, pointer: &str) {
     }
 }
 
-/// Puts objects right again: creates what is gone, patches what was changed.
+/// Restores objects: creates missing ones, patches changed ones.
 pub(crate) async fn correct(cluster: &Cluster, differences: &Differences) -> (ChangeSet, Vec<String>) {
     let mut changes = ChangeSet::default();
     let mut errors = Vec::new();

@@ -49,7 +49,7 @@ pub(crate) fn compare(from: &Value, to: &Value) -> Vec<Operation> {
 }
 
 fn json_length(value: &Value) -> usize {
-    fl_release::to_go_json(value).map_or(0, |bytes| bytes.len())
+    fl_go::to_go_json(value).map_or(0, |bytes| bytes.len())
 }
 
 fn replace(path: &str, to: &Value) -> Operation {

@@ -1,29 +1,37 @@
 //! The HelmRelease controller: releases that never get stuck.
 //!
-//! - [`HelmReleaseController`] is the [`Reconciler`](fl_runtime::Reconciler): prerequisites (dependencies, source, values,
-//!   chart), then the state machine.
-//! - `release` decides: which state a release is in, which action follows, what its end means for conditions and retries.
-//! - `action` does: install, upgrade, rollback, uninstall, test, with hooks, CRDs, post-renderers and records as Helm 4 has
-//!   them in Flux's hands.
-//! - `drift` compares a release with the cluster and puts it right.
+//! A reconcile validates the spec, dereferences it, runs actions and reports the result:
 //!
-//! State is what the cluster holds: the records in Helm's own format and the history in the status. A process that is
-//! killed leaves a release that the next pass understands: `pending-*` records are unlocked, a release whose status was
-//! not written any more is recognised by its labels, chart and values and taken over without a second effect.
+//! - [`HelmReleaseController`] is the [`Reconciler`](fl_runtime::Reconciler).
+//! - `validate` checks the spec; `dereference` resolves dependencies, source, values, chart and target cluster.
+//! - `release` is the loop of helm-controller's `AtomicRelease`: the state of a release, the action that follows from it, and
+//!   its conditions and events.
+//! - `action` are Helm's actions: install, upgrade, rollback, uninstall, test, with hooks, CRDs, post-renderers and storage.
+//! - `drift` compares a release with the cluster and corrects it.
+//! - `error` turns the error of a step into the result of the reconcile.
+//!
+//! State is in the cluster only: Helm's storage and the history in the status. A process that is killed leaves a release that
+//! the next reconcile can handle: `pending-*` revisions are unlocked, and a release that is not in the status is recognised by
+//! its labels, chart and values and recorded without a second action.
 
 mod action;
-mod chart;
+mod annotations;
+mod chart_cache;
+mod chart_template;
 mod controller;
+mod delete;
 mod dependencies;
+mod dereference;
 mod drift;
+mod error;
+mod history;
 mod json_diff;
 mod release;
-mod requests;
-mod snapshots;
 mod source;
 mod spec;
 mod target;
+mod uninstall;
+mod validate;
 mod values;
-mod watch;
 
 pub use controller::{HelmReleaseController, Settings};

@@ -1,4 +1,4 @@
-//! What a HelmRelease asks for, with Flux's defaults filled in.
+//! The spec of a HelmRelease with Flux's defaults.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use fl_api::helm::actions::{
     ServerSideApplyMode, Test, Uninstall, Upgrade, WaitStrategyName,
 };
 use fl_api::helm::helm_release::{DriftDetectionMode, HelmReleaseStatus, PostRenderStrategy, ReleaseAction};
-use fl_release::shorten_name;
+use fl_helm_storage::shorten_name;
 
-/// Switches of the process that change defaults.
+/// Feature gates that change defaults.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defaults {
     /// `UseHelm3Defaults`
@@ -19,14 +19,14 @@ pub(crate) struct Defaults {
     pub(crate) retry_on_failure: bool,
 }
 
-/// How readiness is waited for.
+/// The wait strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Only hooks are waited for.
     HooksOnly,
-    /// With kstatus, ending early when something failed.
+    /// With kstatus; ends early if an object failed.
     Poller,
-    /// As Helm 3 did.
+    /// As Helm 3.
     Legacy,
 }
 
@@ -76,11 +76,11 @@ impl Remediation {
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 const DEFAULT_RETRY: Duration = Duration::from_secs(300);
-/// How many revisions Helm keeps when nothing is said, and how many snapshots the status keeps at most.
+/// Revisions that Helm keeps by default, and the limit of snapshots in the status.
 pub(crate) const DEFAULT_HISTORY: usize = 5;
 
-/// Reading the spec.
-pub(crate) trait Asked {
+/// The spec with defaults.
+pub(crate) trait ReleaseSpec {
     fn release(&self) -> &HelmRelease;
 
     fn install(&self) -> Install {
@@ -117,7 +117,7 @@ pub(crate) trait Asked {
         self.release().spec.test.as_ref().and_then(|test| test.ignore_failures).unwrap_or(false)
     }
 
-    /// The name as given or made; may be too long.
+    /// The release name before it is shortened to Helm's limit.
     fn long_release_name(&self) -> String {
         let object = self.release();
         match (&object.spec.release_name, &object.spec.target_namespace) {
@@ -210,7 +210,7 @@ pub(crate) trait Asked {
         }
     }
 
-    /// The remediation of the action tried last.
+    /// The remediation of the last attempted action.
     fn active_remediation(&self) -> Option<Remediation> {
         match self.release().status.as_ref()?.last_attempted_release_action? {
             ReleaseAction::Install => Some(self.install_remediation()),
@@ -218,7 +218,7 @@ pub(crate) trait Asked {
         }
     }
 
-    /// The time between two tries when the action tried last is to be retried instead of remediated.
+    /// The retry interval of the last attempted action, with the strategy `RetryOnFailure`.
     fn active_retry(&self, defaults: Defaults) -> Option<Duration> {
         match self.release().status.as_ref()?.last_attempted_release_action? {
             ReleaseAction::Install => self.install_retry(defaults),
@@ -237,7 +237,7 @@ pub(crate) trait Asked {
     }
 }
 
-impl Asked for HelmRelease {
+impl ReleaseSpec for HelmRelease {
     fn release(&self) -> &HelmRelease {
         self
     }
@@ -258,12 +258,12 @@ fn span(given: Option<fl_types::Duration>, default: Duration) -> Duration {
     given.and_then(fl_types::Duration::to_std).unwrap_or(default)
 }
 
-/// What is done with CRDs when nothing is said: missing ones are created.
+/// The CRD policy; by default missing CRDs are created.
 pub(crate) fn crds_policy(given: Option<CrdsPolicy>) -> CrdsPolicy {
     given.unwrap_or(CrdsPolicy::Create)
 }
 
-/// Whether the server applies: as asked, or as the release before did.
+/// Whether to use server-side apply; by default as the previous release.
 pub(crate) fn server_side(mode: Option<ServerSideApplyMode>, before: bool) -> bool {
     match mode {
         Some(ServerSideApplyMode::Enabled) => true,

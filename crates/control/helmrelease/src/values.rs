@@ -1,4 +1,4 @@
-//! Values: from ConfigMaps and Secrets, then inline, merged by Flux's rules.
+//! The values of a release: from ConfigMaps and Secrets, then inline, merged by Flux's rules.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,15 +6,15 @@ use fl_api::helm::HelmRelease;
 use fl_api::helm::helm_release::ValuesReference;
 use fl_api::meta::references::ValuesKind;
 use fl_gotemplate::{Entries, Map as Table, Value as Data};
-use fl_helm::{Overrides, SetKind, Tree};
+use fl_helm::{JsonValue, Overrides, SetKind};
 use fl_runtime::{Client, ClientError, Kind};
 use serde_json::{Map, Value};
 
-/// Values that could not be put together.
+/// Why the values of a release could not be resolved.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ValuesError {
-    /// A reference that leads nowhere or to something unusable.
+    /// The referenced object or key is missing or invalid.
     #[error(
         "could not resolve{optional} {kind} chart values reference '{namespace}/{name}' with key '{key}': {why}"
     )]
@@ -26,12 +26,12 @@ pub(crate) enum ValuesError {
         key: String,
         why: String,
     },
-    /// The API server could not be asked.
+    /// The API server returned an error.
     #[error("{0}")]
     Api(#[from] ClientError),
 }
 
-/// What a reference led to.
+/// The data of a reference.
 struct Source {
     data: Vec<u8>,
     target_path: Option<String>,
@@ -120,13 +120,13 @@ pub(crate) async fn resolve(
     merge(inline.as_ref(), &sources, namespace)
 }
 
-/// Merges in order. Tables are shared and changed in place where Flux's code shares them: results depend on it.
+/// Merges in order. Tables are shared and modified in place where Flux's code does: the result depends on it.
 fn merge(
     inline: Option<&Value>,
     sources: &[Source],
     namespace: &str,
 ) -> Result<Map<String, Value>, ValuesError> {
-    let inline = Tree::from_json(inline.unwrap_or(&Value::Null)).to_map();
+    let inline = JsonValue::from_json(inline.unwrap_or(&Value::Null)).to_map();
     let mut result = Table::new(Entries::new());
     for source in sources {
         let refuse = |why: String| problem(&source.reference, namespace, why);
@@ -140,11 +140,12 @@ fn merge(
         let node = fl_yaml::parse_first(text.as_bytes(), &fl_yaml::Options::sigs()).map_err(|error| {
             refuse(format!("error converting YAML to JSON: {}", error.go_text(fl_yaml::Dialect::Sigs)))
         })?;
-        let tree = Tree::table_from_yaml(&node.unwrap_or_default()).map_err(refuse)?;
+        let tree =
+            JsonValue::table_from_yaml(&node.unwrap_or_default()).map_err(|e| refuse(e.to_string()))?;
         result = merge_tables(&result, &tree.to_map());
     }
     let merged = merge_tables(&result, &inline);
-    match Tree::from_value(&Data::Map(merged)).to_json() {
+    match JsonValue::from_value(&Data::Map(merged)).to_json() {
         Value::Object(map) => Ok(map),
         _ => Ok(Map::new()),
     }

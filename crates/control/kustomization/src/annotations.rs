@@ -1,12 +1,12 @@
-//! Labels and annotations by which an object asks to be treated differently, and values of them that mean nothing.
+//! Labels and annotations that change how an object is applied, and invalid values of them.
 
 use fl_apply::{DroppedMetadata, ObjectRef, annotation, label};
 use serde_json::Value;
 
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 const SWITCH: &[&str] = &["enabled", "disabled"];
-/// What each may say; case does not matter. A value that is not listed is as good as none.
-const KNOWN: &[(&str, &[&str])] = &[
+/// The valid values of each key, in any case. Other values have no effect.
+const VALID_VALUES: &[(&str, &[&str])] = &[
     ("decrypt", SWITCH),
     ("force", SWITCH),
     ("prune", SWITCH),
@@ -14,18 +14,18 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("ssa", &["ignore", "ifnotpresent", "merge", "override"]),
     ("substitute", SWITCH),
 ];
-/// Named one by one; the rest is a number.
-const SHOWN: usize = 5;
+/// How many lines a message has; the others are counted.
+const MAX_LINES: usize = 5;
 
-/// One line about all values that are ignored; none when there are none.
+/// The message about values that have no effect; none when all are valid.
 pub(crate) fn ignored<'a>(objects: impl Iterator<Item = &'a Value>) -> Option<String> {
     let mut found = Vec::new();
     for object in objects {
-        for (key, values) in KNOWN {
+        for (key, values) in VALID_VALUES {
             let key = format!("{GROUP}/{key}");
-            let said = [label(object, &key), annotation(object, &key)].into_iter().flatten();
+            let values_set = [label(object, &key), annotation(object, &key)].into_iter().flatten();
             // The value is not shown: a variable may have put a secret there.
-            for _ in said.filter(|v| !values.iter().any(|known| known.eq_ignore_ascii_case(v))) {
+            for _ in values_set.filter(|v| !values.iter().any(|known| known.eq_ignore_ascii_case(v))) {
                 let subject = ObjectRef::of(object).map(|r| r.to_string()).unwrap_or_default();
                 found.push(format!("{subject}: {key} is none of {}", values.join(", ")));
             }
@@ -43,8 +43,8 @@ pub(crate) fn dropped(all: &[DroppedMetadata]) -> Option<String> {
 
 /// A heading and the first lines below it; none without lines.
 fn summarize(heading: &str, mut lines: Vec<String>) -> Option<String> {
-    let more = lines.len().saturating_sub(SHOWN);
-    lines.truncate(SHOWN);
+    let more = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
     let rest = if more == 0 { String::new() } else { format!("\nand {more} more") };
     (!lines.is_empty()).then(|| format!("{heading}\n{}{rest}", lines.join("\n")))
 }
@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_means_nothing_is_named() {
+    fn only_invalid_values_are_reported() {
         let object = |value: Value| {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b",
                 "annotations": {"kustomize.toolkit.fluxcd.io/ssa": value}}})

@@ -1,16 +1,14 @@
 //! The Kustomization controller.
 //!
-//! A pass reads as five named steps, each in its own file: `dereference` (source, dependencies, variables, keys, cluster), `validate`
-//! (what the spec asks for, compiled and checked), `build` (files in, objects out; no client), `apply` (apply, prune, health) and
-//! `status` (conditions, history, events). `delete` lets a Kustomization go; `drift` watches what was applied and wakes a
-//! Kustomization when somebody else changed it.
+//! A reconcile (`reconcile`) is a sequence of steps, each in its own module with its own error: `dereference` (source,
+//! dependencies, variables, keys), `validate` (the spec, compiled and checked), `build` (files in, objects out; no client),
+//! `apply` (apply, prune, health) and `status` (progress, history, events). `error` maps the error of a step to the result of
+//! the reconcile. `delete` handles deletion; `drift` watches applied objects and enqueues a Kustomization when another field
+//! manager changed one of them.
 //!
-//! What a build does to a kustomization file and to the objects ([`add_overrides`], [`drop_unknown`], [`substitute_object`]) is
-//! open to the command line, whose `build` must not come to other results.
-//!
-//! Builds and applies are remembered: with the same files, variables and spec nothing is built, and objects whose metadata is watched
-//! and unchanged cost no request. A build that fetched remote bases is made anew on every interval, as nobody else tells when they
-//! change.
+//! Builds and applies are cached: with the same files, variables and spec nothing is built, and objects whose metadata is
+//! watched and unchanged cost no request. A build that fetched remote bases is repeated at every interval, because no watch
+//! reports their changes.
 
 mod annotations;
 mod apply;
@@ -19,15 +17,14 @@ mod controller;
 mod delete;
 mod dereference;
 mod drift;
+mod error;
 mod options;
+mod reconcile;
 mod status;
 mod target;
 mod validate;
 
-pub use build::{
-    EngineKeyServices, KUSTOMIZATION_FILES, SubstituteSettings, add_overrides, drop_unknown,
-    substitute_object,
-};
+pub use build::EngineKeyServices;
 pub use controller::KustomizationController;
 pub use options::Options;
 

@@ -10,33 +10,33 @@ use crate::EngineKeyServices;
 /// See `fluorite run --help` for what each flag means.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Kustomizations at once.
+    /// How many Kustomizations are reconciled concurrently.
     pub concurrent: usize,
-    /// Requests at once for one Kustomization.
+    /// How many requests are sent concurrently for one Kustomization.
     pub concurrent_ssa: usize,
-    /// Builds may not fetch anything from elsewhere.
+    /// Reject remote bases.
     pub no_remote_bases: bool,
-    /// Where builds may fetch from.
+    /// Where remote bases may be fetched from.
     pub remote_addresses: AddressPolicy,
-    /// `(group, kind)` applied before the rest.
+    /// `(group, kind)` of objects that are applied in a stage of their own.
     pub custom_apply_stage_kinds: HashSet<(String, String)>,
     /// Field managers whose fields are taken over.
     pub override_managers: Vec<String>,
     /// A Secret in the engine's namespace with age keys for Kustomizations that name none.
     pub sops_age_secret: String,
-    /// The engine's own credentials for key services; each knows which addresses it may be sent to.
+    /// The engine's own credentials for key services.
     pub key_services: EngineKeyServices,
-    /// The account for remote clusters where a ConfigMap names none.
+    /// The service account for remote clusters where a ConfigMap names none.
     pub default_kubeconfig_service_account: String,
     /// Skip the check of certificates of remote clusters where their kubeconfig asks for it.
     pub insecure_kubeconfig_tls: bool,
-    /// Run programs named by kubeconfigs; refused by this engine.
+    /// Run the exec plugins of kubeconfigs. Not supported: such a kubeconfig is rejected.
     pub insecure_kubeconfig_exec: bool,
-    /// How often everything is read and compared again although watches say that nothing changed.
+    /// How often all objects are compared with the cluster although watches report no change.
     pub full_pass: Duration,
     /// Correct drift as soon as a watch shows it.
     pub watch_drift: bool,
-    /// At most so many objects are deleted by one revision without approval; none: no limit.
+    /// How many objects one revision may delete without approval; none is no limit.
     pub deletion_budget: Option<usize>,
 }
 

@@ -1,21 +1,53 @@
-//! What a pass tells: conditions, history, events.
+//! Reporting: progress conditions, history and events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fl_api::condition::{reasons, types};
 use fl_api::kustomize::Kustomization;
+use fl_api::meta::artifact::Artifact;
 use fl_api::meta::history::Snapshot;
-use fl_runtime::{Conditions as _, EventKind, Pass, conditions};
+use fl_runtime::{Conditions as _, Context, EventKind, conditions};
 
-/// As many as Flux keeps.
-const HISTORY: usize = 5;
+/// The metadata of an artifact that names the revision it was made from.
+const ORIGIN_REVISION: &str = "org.opencontainers.image.revision";
+/// Flux's limit of snapshots in `status.history`.
+const MAX_HISTORY: usize = 5;
 
-/// The revision a pass is about.
+/// The revision that a reconcile applies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Revision {
     pub(crate) revision: String,
     pub(crate) origin: String,
+}
+
+impl Revision {
+    /// The revision of an artifact, and the revision it was made from.
+    pub(crate) fn of(artifact: &Artifact) -> Self {
+        let origin = artifact.metadata.as_ref().and_then(|m| m.get(ORIGIN_REVISION)).cloned();
+        Revision { revision: artifact.revision.clone(), origin: origin.unwrap_or_default() }
+    }
+
+    pub(crate) fn last_applied(object: &Kustomization) -> Self {
+        let status = object.status.as_ref();
+        let text = |field: Option<&String>| field.cloned().unwrap_or_default();
+        Revision {
+            revision: text(status.and_then(|s| s.last_applied_revision.as_ref())),
+            origin: text(status.and_then(|s| s.last_applied_origin_revision.as_ref())),
+        }
+    }
+
+    /// The metadata of events.
+    pub(crate) fn metadata(&self) -> BTreeMap<&'static str, String> {
+        let mut metadata = BTreeMap::new();
+        if !self.revision.is_empty() {
+            metadata.insert("revision", self.revision.clone());
+        }
+        if !self.origin.is_empty() {
+            metadata.insert("originRevision", self.origin.clone());
+        }
+        metadata
+    }
 }
 
 /// Go's text of a duration.
@@ -23,58 +55,40 @@ pub(crate) fn go(duration: Duration) -> String {
     fl_types::Duration::from(duration).to_string()
 }
 
-/// Says which step is under way.
-pub(crate) fn progressing(pass: &mut Pass<Kustomization>, step: &str, revision: &str, timeout: Duration) {
+/// Reports the step that is running.
+pub(crate) fn progressing(cx: &mut Context<Kustomization>, step: &str, revision: &str, timeout: Duration) {
     let message = format!("{step} for revision {revision} with a timeout of {}", go(timeout));
-    pass.object.mark_reconciling(reasons::PROGRESSING, &message);
-    pass.progress();
+    cx.object.mark_reconciling(reasons::PROGRESSING, &message);
+    cx.progress();
 }
 
 /// Records an event whose reason is that of the Ready condition.
-pub(crate) fn event(pass: &Pass<Kustomization>, kind: EventKind, message: &str, revision: &Revision) {
-    let metadata = metadata(revision);
-    send(pass, kind, message, metadata);
+pub(crate) fn event(cx: &Context<Kustomization>, kind: EventKind, message: &str, revision: &Revision) {
+    send(cx, kind, message, revision.metadata());
 }
 
-/// The event of a pass that ended well.
-pub(crate) fn finished(pass: &Pass<Kustomization>, elapsed: Duration) {
-    let status = pass.object.status.as_ref();
-    let text = |field: Option<&String>| field.cloned().unwrap_or_default();
-    let revision = Revision {
-        revision: text(status.and_then(|s| s.last_applied_revision.as_ref())),
-        origin: text(status.and_then(|s| s.last_applied_origin_revision.as_ref())),
-    };
-    let mut metadata = metadata(&revision);
+/// Reports a reconcile that succeeded.
+pub(crate) fn finished(cx: &Context<Kustomization>, elapsed: Duration) {
+    let mut metadata = Revision::last_applied(&cx.object).metadata();
     metadata.insert("commit_status", "update".to_owned());
     let message =
-        format!("Reconciliation finished in {}, next run in {}", go(elapsed), pass.object.spec.interval);
-    pass.log.info(&message);
-    send(pass, EventKind::Normal, &message, metadata);
-}
-
-fn metadata(revision: &Revision) -> BTreeMap<&'static str, String> {
-    let mut metadata = BTreeMap::new();
-    if !revision.revision.is_empty() {
-        metadata.insert("revision", revision.revision.clone());
-    }
-    if !revision.origin.is_empty() {
-        metadata.insert("originRevision", revision.origin.clone());
-    }
-    metadata
+        format!("Reconciliation finished in {}, next run in {}", go(elapsed), cx.object.spec.interval);
+    cx.log.info(&message);
+    send(cx, EventKind::Normal, &message, metadata);
 }
 
 fn send(
-    pass: &Pass<Kustomization>,
+    cx: &Context<Kustomization>,
     kind: EventKind,
     message: &str,
     metadata: BTreeMap<&'static str, String>,
 ) {
     let severity = if kind == EventKind::Warning { "error" } else { "info" };
-    let reason = pass.object.condition(types::READY).map_or(severity, |c| c.reason.as_str());
-    pass.event_with(kind, reason, message, metadata);
+    let reason = cx.object.condition(types::READY).map_or(severity, |c| c.reason.as_str());
+    cx.event_with(kind, reason, message, metadata);
 }
 
-/// What a pass did with a build.
+/// One attempt to apply a build.
 #[derive(Clone, Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) digest: &'a str,
@@ -83,7 +97,7 @@ pub(crate) struct Record<'a> {
     pub(crate) revision: &'a Revision,
 }
 
-/// Notes a pass in the history: the newest first, one entry per build and result.
+/// Adds an attempt to the history: the newest first, one entry per build and result.
 pub(crate) fn record(object: &mut Kustomization, record: &Record<'_>) {
     let history = object.status.get_or_insert_default().history.get_or_insert_default();
     let now = conditions::now();
@@ -112,7 +126,7 @@ pub(crate) fn record(object: &mut Kustomization, record: &Record<'_>) {
             total_reconciliations: total + 1,
         },
     );
-    history.truncate(HISTORY);
+    history.truncate(MAX_HISTORY);
 }
 
 #[cfg(test)]

@@ -1,70 +1,58 @@
-//! What the spec asks for, compiled and checked. No client here.
+//! Validation of the spec. Sends no requests.
 
 use std::time::Duration;
 
 use fl_api::kustomize::Kustomization;
 use fl_api::kustomize::kustomization::DeletionPolicy;
-use fl_apply::{HealthRules, IgnoreRules};
+use fl_apply::{HealthRuleError, HealthRules, IgnoreRules};
 use fl_runtime::FeatureGates;
 use fl_types::ObjectReference;
 
-const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// The prefix of errors that only a change of the spec can mend.
+const MIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Flux's prefix of errors that only a change of the spec resolves.
 const TERMINAL: &str = "Reconciliation failed terminally due to configuration error";
 
-/// A spec that cannot be carried out.
-#[derive(Debug)]
-pub(crate) struct Invalid {
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
-    /// Whether the generation counts as observed.
-    pub(crate) observed: bool,
+/// A spec that cannot be carried out until it changes.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ValidationError {
+    #[error("{TERMINAL}: {0}")]
+    HealthCheckExpression(#[from] HealthRuleError),
+    #[error(
+        "to use spec.decryption.serviceAccountName for decryption authentication please enable the ObjectLevelWorkloadIdentity feature gate in the controller"
+    )]
+    WorkloadIdentityGate,
+    #[error(
+        "spec.decryption.serviceAccountName cannot be used: this engine exchanges no tokens of service accounts for credentials of key services; put keys or credentials into the Secret of spec.decryption.secretRef"
+    )]
+    WorkloadIdentity,
 }
 
-/// The spec, ready for use.
+/// The spec with its expressions compiled.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) health: HealthRules,
-    /// Rules that cannot be read fail the apply, as they do in Flux.
+    /// Invalid rules fail the apply, as they do in Flux.
     pub(crate) ignore: Result<IgnoreRules, String>,
     pub(crate) timeout: Duration,
-    pub(crate) retry: Duration,
-    pub(crate) interval: Duration,
 }
 
-pub(crate) fn plan(object: &Kustomization, gates: &FeatureGates) -> Result<Plan, Invalid> {
+/// Compiles the expressions and rules of a spec, and checks what the API server does not check.
+pub(crate) fn validate(object: &Kustomization, gates: &FeatureGates) -> Result<Plan, ValidationError> {
     let spec = &object.spec;
-    let health =
-        HealthRules::compile(spec.health_check_exprs.as_deref().unwrap_or_default()).map_err(|e| {
-            Invalid { reason: "InvalidCELExpression", message: format!("{TERMINAL}: {e}"), observed: true }
-        })?;
+    let health = HealthRules::compile(spec.health_check_exprs.as_deref().unwrap_or_default())?;
     let account =
         spec.decryption.as_ref().and_then(|d| d.service_account_name.as_deref()).unwrap_or_default();
-    if !account.is_empty() && !gates.enabled("ObjectLevelWorkloadIdentity") {
-        return Err(Invalid {
-            reason: "FeatureGateDisabled",
-            message: "to use spec.decryption.serviceAccountName for decryption authentication please enable the ObjectLevelWorkloadIdentity feature gate in the controller".to_owned(),
-            observed: false,
-        });
-    }
     if !account.is_empty() {
-        return Err(Invalid {
-            reason: "InvalidDecryption",
-            message: "spec.decryption.serviceAccountName cannot be used: this engine exchanges no tokens of service accounts for credentials of key services; put keys or credentials into the Secret of spec.decryption.secretRef".to_owned(),
-            observed: true,
+        return Err(match gates.enabled("ObjectLevelWorkloadIdentity") {
+            false => ValidationError::WorkloadIdentityGate,
+            true => ValidationError::WorkloadIdentity,
         });
     }
     let ignore = IgnoreRules::compile(spec.ignore.as_deref().unwrap_or_default()).map_err(|e| e.to_string());
-    Ok(Plan {
-        health,
-        ignore,
-        timeout: timeout(object),
-        retry: retry_interval(object),
-        interval: interval(object),
-    })
+    Ok(Plan { health, ignore, timeout: timeout(object) })
 }
 
-/// The text of a dependency expression that cannot be used.
+/// The message for a `readyExpr` that is invalid.
 pub(crate) fn terminal(message: &str) -> String {
     format!("{TERMINAL}: {message}")
 }
@@ -83,9 +71,9 @@ pub(crate) fn retry_interval(object: &Kustomization) -> Duration {
 pub(crate) fn timeout(object: &Kustomization) -> Duration {
     let timeout = match object.spec.timeout {
         Some(timeout) => timeout.to_std().unwrap_or_default(),
-        None => interval(object).saturating_sub(SHORTEST_TIMEOUT),
+        None => interval(object).saturating_sub(MIN_TIMEOUT),
     };
-    timeout.max(SHORTEST_TIMEOUT)
+    timeout.max(MIN_TIMEOUT)
 }
 
 pub(crate) fn source_reference(object: &Kustomization) -> ObjectReference {
@@ -98,7 +86,7 @@ pub(crate) fn source_reference(object: &Kustomization) -> ObjectReference {
     }
 }
 
-/// Whether the objects go with the Kustomization.
+/// Whether the objects are deleted with the Kustomization.
 pub(crate) fn deletes_objects(object: &Kustomization) -> bool {
     let suspended = object.spec.suspend.unwrap_or_default();
     let inventory = object.status.as_ref().and_then(|s| s.inventory.as_ref());
@@ -132,17 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn timeout_and_retry_interval_default_to_the_interval() {
         assert_eq!(timeout(&object(json!({}))), Duration::from_secs(570));
-        assert_eq!(timeout(&object(json!({"interval": "10s"}))), SHORTEST_TIMEOUT);
-        assert_eq!(timeout(&object(json!({"timeout": "1s"}))), SHORTEST_TIMEOUT);
+        assert_eq!(timeout(&object(json!({"interval": "10s"}))), MIN_TIMEOUT);
+        assert_eq!(timeout(&object(json!({"timeout": "1s"}))), MIN_TIMEOUT);
         assert_eq!(timeout(&object(json!({"timeout": "2m"}))), Duration::from_secs(120));
         assert_eq!(retry_interval(&object(json!({}))), Duration::from_secs(600));
         assert_eq!(retry_interval(&object(json!({"retryInterval": "1m"}))), Duration::from_secs(60));
     }
 
     #[test]
-    fn deletion_policies() {
+    fn deletion_policy_decides_whether_objects_are_deleted() {
         assert!(deletes_objects(&object(json!({}))));
         assert!(!deletes_objects(&object(json!({"prune": false}))));
         assert!(deletes_objects(&object(json!({"prune": false, "deletionPolicy": "Delete"}))));
@@ -154,11 +142,11 @@ mod tests {
     #[test]
     fn decryption_with_a_service_account_is_refused() {
         let with_account = object(json!({"decryption": {"provider": "sops", "serviceAccountName": "kms"}}));
-        let invalid = plan(&with_account, &FeatureGates::default()).expect_err("the gate is off");
-        assert_eq!(invalid.reason, "FeatureGateDisabled");
+        let invalid = validate(&with_account, &FeatureGates::default()).expect_err("the gate is off");
+        assert!(matches!(invalid, ValidationError::WorkloadIdentityGate), "{invalid}");
         let open: FeatureGates = "ObjectLevelWorkloadIdentity=true".parse().expect("a gate");
-        let invalid = plan(&with_account, &open).expect_err("not supported");
-        assert_eq!(invalid.reason, "InvalidDecryption");
-        assert!(invalid.message.contains("spec.decryption.secretRef"), "{}", invalid.message);
+        let invalid = validate(&with_account, &open).expect_err("not supported");
+        assert!(matches!(invalid, ValidationError::WorkloadIdentity), "{invalid}");
+        assert!(invalid.to_string().contains("spec.decryption.secretRef"), "{invalid}");
     }
 }

@@ -1,14 +1,14 @@
 //! Artifacts that other controllers publish: what is refused, and that tenants on one host do not affect each other.
 
-mod lab;
+mod fixture;
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
+use fixture::run;
 use fl_runtime::{ArtifactFetcher, Kind, Patch, Write};
-use fl_sim::{World, condition};
-use lab::run;
+use fl_sim::{TestCluster, condition};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -52,22 +52,22 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-async fn world() -> World {
+async fn cluster() -> TestCluster {
     let options =
         fl_runtime::Options { gates: "ExternalArtifact=true".parse().expect("a gate"), ..Default::default() };
-    World::with(91, options, |world: &World| {
-        let artifacts = ArtifactFetcher::new(Some(world.store.clone()), 0, None).expect("a client");
-        fl_kustomization::add(&world.runtime, artifacts, fl_kustomization::Options::default());
+    TestCluster::with(91, options, |cluster: &TestCluster| {
+        let artifacts = ArtifactFetcher::new(Some(cluster.store.clone()), 0, None).expect("a client");
+        fl_kustomization::add(&cluster.runtime, artifacts, fl_kustomization::Options::default());
     })
     .await
 }
 
-async fn namespace(world: &World, name: &str) {
-    world.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+async fn namespace(cluster: &TestCluster, name: &str) {
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
 }
 
 /// Publishes an artifact in a namespace as this kind of object.
-async fn publish(world: &World, kind: &str, namespace: &str, url: &str, digest: Option<&str>) {
+async fn publish(cluster: &TestCluster, kind: &str, namespace: &str, url: &str, digest: Option<&str>) {
     let mut data = json!({"url": url, "revision": "r1@sha256:1", "lastUpdateTime": "2026-01-01T00:00:00Z"});
     if let Some(digest) = digest {
         data["digest"] = digest.into();
@@ -75,33 +75,33 @@ async fn publish(world: &World, kind: &str, namespace: &str, url: &str, digest: 
     let meta = json!({"name": "app", "namespace": namespace});
     if kind == "Artifact" {
         let api = "openfluxcd.ocm.software/v1alpha1";
-        world.apply(json!({"apiVersion": api, "kind": kind, "metadata": meta, "spec": data})).await;
+        cluster.apply(json!({"apiVersion": api, "kind": kind, "metadata": meta, "spec": data})).await;
         return;
     }
     let api = "source.toolkit.fluxcd.io/v1";
     let source = json!({"sourceRef": {"apiVersion": "sources.example.com/v1", "kind": "Feed", "name": "f"}});
-    world.apply(json!({"apiVersion": api, "kind": kind, "metadata": meta, "spec": source})).await;
+    cluster.apply(json!({"apiVersion": api, "kind": kind, "metadata": meta, "spec": source})).await;
     data["path"] = "app".into();
     let (kind, status) =
         (Kind::of::<fl_api::source::ExternalArtifact>(), json!({"status": {"artifact": data}}));
     let write = Write::by("producer").to("status");
-    world.user.patch(&kind, Some(namespace), "app", Patch::Merge, &status, &write).await.expect("a status");
+    cluster.user.patch(&kind, Some(namespace), "app", Patch::Merge, &status, &write).await.expect("a status");
 }
 
 /// Applies a Kustomization of the artifact and waits for its verdict.
-async fn ready(world: &World, kind: &str, namespace: &str) -> Value {
+async fn ready(cluster: &TestCluster, kind: &str, namespace: &str) -> Value {
     let mut source = json!({"kind": kind, "name": "app"});
     if kind == "Artifact" {
         source["apiVersion"] = "openfluxcd.ocm.software/v1alpha1".into();
     }
-    world
+    cluster
         .apply(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"name": "app", "namespace": namespace},
             "spec": {"interval": "10m", "prune": true, "targetNamespace": namespace, "sourceRef": source}}))
         .await;
     loop {
         let kind = Kind::of::<fl_api::kustomize::Kustomization>();
-        let found = world.user.get(&kind, Some(namespace), "app").await.expect("the object");
+        let found = cluster.user.get(&kind, Some(namespace), "app").await.expect("the object");
         let ready = condition(&found, "Ready");
         if matches!(ready["status"].as_str(), Some("True" | "False")) {
             return ready;
@@ -113,15 +113,16 @@ async fn ready(world: &World, kind: &str, namespace: &str) -> Value {
 #[test]
 fn artifacts_are_not_throttled_by_another_tenants_artifact_on_the_same_host() {
     run(async {
-        let (world, archive) = (world().await, archive());
+        let (cluster, archive) = (cluster().await, archive());
         let sum = digest(&archive);
         for kind in ["ExternalArtifact", "Artifact"] {
             let host = server(archive.clone());
             for (path, expected) in [("a", "False"), ("b", "True")] {
                 let tenant = format!("{}-{path}", kind.to_lowercase());
-                namespace(&world, &tenant).await;
-                publish(&world, kind, &tenant, &format!("http://{host}/{path}/app.tar.gz"), Some(&sum)).await;
-                let ready = ready(&world, kind, &tenant).await;
+                namespace(&cluster, &tenant).await;
+                publish(&cluster, kind, &tenant, &format!("http://{host}/{path}/app.tar.gz"), Some(&sum))
+                    .await;
+                let ready = ready(&cluster, kind, &tenant).await;
                 assert_eq!(ready["status"], expected, "{kind} {path}: {}", ready["message"]);
             }
         }
@@ -131,14 +132,14 @@ fn artifacts_are_not_throttled_by_another_tenants_artifact_on_the_same_host() {
 /// Nothing proves that the bytes are those that were published. The CRD of ExternalArtifact requires a digest; that of Open Flux does
 /// not.
 #[test]
-fn artifacts_without_a_digest_are_refused() {
+fn artifacts_without_a_digest_are_rejected() {
     run(async {
-        let (world, archive) = (world().await, archive());
+        let (cluster, archive) = (cluster().await, archive());
         let host = server(archive);
         let tenant = "tenant-a";
-        namespace(&world, tenant).await;
-        publish(&world, "Artifact", tenant, &format!("http://{host}/app.tar.gz"), None).await;
-        let ready = ready(&world, "Artifact", tenant).await;
+        namespace(&cluster, tenant).await;
+        publish(&cluster, "Artifact", tenant, &format!("http://{host}/app.tar.gz"), None).await;
+        let ready = ready(&cluster, "Artifact", tenant).await;
         assert_eq!(
             (&ready["status"], &ready["reason"]),
             (&json!("False"), &json!("ArtifactFailed")),
@@ -146,7 +147,7 @@ fn artifacts_without_a_digest_are_refused() {
         );
         let message = ready["message"].as_str().unwrap_or_default();
         assert!(message.contains("the artifact has an empty digest"), "{message}");
-        let applied = world.user.get(&Kind::config_map(), Some(tenant), "m").await;
+        let applied = cluster.user.get(&Kind::config_map(), Some(tenant), "m").await;
         assert!(applied.is_err_and(|e| e.is_not_found()));
     });
 }

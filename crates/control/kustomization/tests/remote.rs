@@ -1,6 +1,6 @@
 //! Remote bases: files and repositories of a server on loopback, line C03 of the threats, and L01 where they fail.
 
-mod lab;
+mod fixture;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use fixture::{kustomization, map, run, test_cluster_with};
 use fl_http::AddressPolicy;
 use fl_kustomization::Options;
 use fl_runtime::Kind;
-use fl_sim::{World, condition};
-use lab::{kustomization, map, run, world_with};
+use fl_sim::{TestCluster, condition};
 use serde_json::{Value, json};
 
 /// A web server with files, redirects and repositories. It has threads of its own: the clock of a world does not move it.
@@ -173,13 +173,13 @@ fn options(allowed: &str) -> Options {
     Options { remote_addresses: AddressPolicy::cluster().allow([allowed]), ..Options::default() }
 }
 
-async fn world(seed: u64, resources: &[&str], options: Options) -> World {
+async fn cluster(seed: u64, resources: &[&str], options: Options) -> TestCluster {
     let list: String = resources.iter().map(|r| format!("- {r}\n")).collect();
     let files = [("kustomization.yaml", format!("resources:\n{list}")), ("own.yaml", map("own", "1"))];
-    let world = world_with(seed, &files, options, fl_runtime::Options::default()).await;
-    world.ready("GitRepository", "app").await;
-    kustomization(&world, "app", "").await;
-    world
+    let cluster = test_cluster_with(seed, &files, options, fl_runtime::Options::default()).await;
+    cluster.ready("GitRepository", "app").await;
+    kustomization(&cluster, "app", "").await;
+    cluster
 }
 
 fn message(object: &Value) -> String {
@@ -187,14 +187,14 @@ fn message(object: &Value) -> String {
     condition(object, "Ready")["message"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn value(world: &World, name: &str) -> Value {
-    world.get("ConfigMap", name).await.map(|o| o["data"]["key"].clone()).unwrap_or_default()
+async fn value(cluster: &TestCluster, name: &str) -> Value {
+    cluster.get("ConfigMap", name).await.map(|o| o["data"]["key"].clone()).unwrap_or_default()
 }
 
 /// A repository and a file are built with the artifact's own files, and what they become shows on the next interval, though the
 /// artifact is the same.
 #[test]
-fn remote_bases_are_applied_and_followed() {
+fn changed_remote_bases_are_applied() {
     run(async {
         let elsewhere = Elsewhere::start("127.0.0.1");
         let file = elsewhere.put("/file.yaml", &map("file", "1"));
@@ -203,18 +203,18 @@ fn remote_bases_are_applied_and_followed() {
             ("dir/m.yaml", map("base", "1")),
         ];
         let repository = format!("{}//dir?ref=main", elsewhere.commit(&base));
-        let world = world(81, &["own.yaml", &file, &repository], options("127.0.0.1")).await;
-        let ready = world.ready("Kustomization", "app").await;
+        let cluster = cluster(81, &["own.yaml", &file, &repository], options("127.0.0.1")).await;
+        let ready = cluster.ready("Kustomization", "app").await;
         assert_eq!(ready["status"]["inventory"]["entries"].as_array().map(Vec::len), Some(3));
         for name in ["own", "file", "base"] {
-            assert_eq!(value(&world, name).await, "1", "{name}");
+            assert_eq!(value(&cluster, name).await, "1", "{name}");
         }
         elsewhere.requests();
         elsewhere.put("/file.yaml", &map("file", "2"));
         elsewhere.commit(&[("dir/m.yaml", map("base", "2"))]);
         tokio::time::sleep(Duration::from_secs(12 * 60)).await;
         for (name, wanted) in [("own", "1"), ("file", "2"), ("base", "2")] {
-            assert_eq!(value(&world, name).await, wanted, "{name}");
+            assert_eq!(value(&cluster, name).await, wanted, "{name}");
         }
         let first = elsewhere.requests().len();
         tokio::time::sleep(Duration::from_secs(11 * 60)).await;
@@ -230,8 +230,8 @@ fn remote_bases_can_be_switched_off() {
         let elsewhere = Elsewhere::start("127.0.0.1");
         let file = elsewhere.put("/file.yaml", &map("file", "1"));
         let off = Options { no_remote_bases: true, ..options("127.0.0.1") };
-        let world = world(82, &["own.yaml", &file], off).await;
-        let failed = message(&world.failed("Kustomization", "app").await);
+        let cluster = cluster(82, &["own.yaml", &file], off).await;
+        let failed = message(&cluster.failed("Kustomization", "app").await);
         assert!(
             failed.starts_with("kustomize build failed: ") && failed.contains("--no-remote-bases"),
             "{failed}"
@@ -241,7 +241,7 @@ fn remote_bases_can_be_switched_off() {
             "{failed}"
         );
         assert!(elsewhere.requests().is_empty());
-        assert!(world.get("ConfigMap", "own").await.is_none());
+        assert!(cluster.get("ConfigMap", "own").await.is_none());
     });
 }
 
@@ -266,11 +266,11 @@ fn forbidden_addresses_get_no_request() {
         allowed.redirect("/o/r.git/info/refs", &format!("{repository}/info/refs?service=git-upload-pack"));
         for (i, resource) in resources.iter().enumerate() {
             let seed = 830 + u64::try_from(i).expect("few");
-            let world = world(seed, &["own.yaml", resource], options("127.0.0.2")).await;
-            let failed = message(&world.failed("Kustomization", "app").await);
+            let cluster = cluster(seed, &["own.yaml", resource], options("127.0.0.2")).await;
+            let failed = message(&cluster.failed("Kustomization", "app").await);
             assert!(failed.contains("are refused: it is a loopback address"), "{resource}: {failed}");
-            assert!(world.get("ConfigMap", "secret").await.is_none());
-            world.stop();
+            assert!(cluster.get("ConfigMap", "secret").await.is_none());
+            cluster.stop();
         }
         assert!(forbidden.requests().is_empty());
         assert!(allowed.requests().len() >= 3);
@@ -279,25 +279,25 @@ fn forbidden_addresses_get_no_request() {
 
 /// L01: a base that cannot be fetched is not an empty one: what was applied stays, and is followed again when it is back.
 #[test]
-fn a_base_that_is_away_prunes_nothing() {
+fn unavailable_remote_base_prunes_no_object() {
     run(async {
         let elsewhere = Elsewhere::start("127.0.0.1");
         let file = elsewhere.put("/file.yaml", &map("file", "1"));
         let base = [("kustomization.yaml", "resources: [m.yaml]\n".to_owned()), ("m.yaml", map("base", "1"))];
         let repository = elsewhere.commit(&base);
-        let world = world(84, &["own.yaml", &file, &repository], options("127.0.0.1")).await;
-        world.ready("Kustomization", "app").await;
+        let cluster = cluster(84, &["own.yaml", &file, &repository], options("127.0.0.1")).await;
+        cluster.ready("Kustomization", "app").await;
         elsewhere.with(|s| s.away = true);
-        let failed = message(&world.failed("Kustomization", "app").await);
+        let failed = message(&cluster.failed("Kustomization", "app").await);
         assert!(failed.contains("503"), "{failed}");
         tokio::time::sleep(Duration::from_secs(3600)).await;
         for name in ["own", "file", "base"] {
-            assert_eq!(value(&world, name).await, "1", "{name}");
+            assert_eq!(value(&cluster, name).await, "1", "{name}");
         }
         elsewhere.with(|s| s.away = false);
         elsewhere.put("/file.yaml", &map("file", "2"));
-        world.until("ConfigMap", "file", |o| o["data"]["key"] == "2").await;
-        world.ready("Kustomization", "app").await;
+        cluster.until("ConfigMap", "file", |o| o["data"]["key"] == "2").await;
+        cluster.ready("Kustomization", "app").await;
     });
 }
 
@@ -313,13 +313,13 @@ fn remote_bases_are_not_throttled_by_another_tenants_bases() {
         };
         let urls = [served("a"), served("b")];
         elsewhere.with(|s| s.throttled = Some("/a/".to_owned()));
-        let world = world(86, &["own.yaml"], options("127.0.0.1")).await;
+        let cluster = cluster(86, &["own.yaml"], options("127.0.0.1")).await;
         for (name, url) in ["a", "b"].iter().zip(urls) {
             let repository = format!("https://git.example/{name}");
             let kustomization = format!("resources: [\"{url}\"]\n");
-            world.git.push(&repository, "main", [("kustomization.yaml", kustomization.as_str())]);
+            cluster.git.push(&repository, "main", [("kustomization.yaml", kustomization.as_str())]);
             let namespace = format!("tenant-{name}");
-            world
+            cluster
                 .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
                 .await;
             let object = |kind: &str, spec: Value| {
@@ -328,13 +328,13 @@ fn remote_bases_are_not_throttled_by_another_tenants_bases() {
                     "metadata": {"name": "app", "namespace": namespace}, "spec": spec})
             };
             let source = json!({"url": repository, "interval": "1h", "ref": {"branch": "main"}});
-            world.apply(object("GitRepository", source)).await;
+            cluster.apply(object("GitRepository", source)).await;
             let source = json!({"kind": "GitRepository", "name": "app"});
             let spec = json!({"interval": "10m", "prune": true, "path": "./", "sourceRef": source});
-            world.apply(object("Kustomization", spec)).await;
+            cluster.apply(object("Kustomization", spec)).await;
             let ready = loop {
                 let kind = Kind::of::<fl_api::kustomize::Kustomization>();
-                let found = world.user.get(&kind, Some(&namespace), "app").await.expect("the object");
+                let found = cluster.user.get(&kind, Some(&namespace), "app").await.expect("the object");
                 let ready = condition(&found, "Ready");
                 if ready["status"] == "True" || ready["reason"] == "BuildFailed" {
                     break ready;

@@ -1,16 +1,16 @@
 //! G01: values that come from Secrets and from decryption are shown nowhere: not in conditions, events, logs or metrics, whatever step of a
 //! pass quotes them.
 
-mod lab;
+mod fixture;
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fixture::{cluster, push, revision, run};
 use fl_runtime::log::{Encoding, Level};
 use fl_runtime::{Kind, Write};
-use fl_sim::{NAMESPACE, World, condition};
-use lab::{push, revision, run, world};
+use fl_sim::{NAMESPACE, TestCluster, condition};
 use serde_json::{Value, json};
 
 const CANARY: &str = "c4n4ry of/the \"mine\"";
@@ -24,8 +24,8 @@ fn golden(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-async fn secret(world: &World, name: &str, data: Value) {
-    world
+async fn secret(cluster: &TestCluster, name: &str, data: Value) {
+    cluster
         .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}))
         .await;
 }
@@ -40,7 +40,7 @@ fn spec(path: &str, more: Value) -> Value {
 }
 
 #[test]
-fn secret_values_are_shown_nowhere() {
+fn secret_values_are_masked_everywhere() {
     let log = tempfile::NamedTempFile::new().expect("a file");
     fl_runtime::log::configure(Level::Trace, Encoding::Json);
     fl_runtime::log::redirect(log.reopen().expect("a file"));
@@ -67,7 +67,7 @@ fn secret_values_are_shown_nowhere() {
             // A value that SOPS encrypted, in an object whose schema refuses it.
             ("sops/a.yaml", widget),
         ];
-        let world = world(71, &files).await;
+        let cluster = cluster(71, &files).await;
         let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": "widgets.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
                 "names": {"kind": "Widget", "plural": "widgets"}, "versions": [{"name": "v1", "served": true, "storage": true,
@@ -76,13 +76,13 @@ fn secret_values_are_shown_nowhere() {
                         "properties": {"alpha": {"type": "string", "enum": ["a"]}}}}}}}]}});
         let group = "apiextensions.k8s.io";
         let kind = Kind::new(group, "v1", "CustomResourceDefinition", "customresourcedefinitions", false);
-        world.user.create(&kind, None, &definition, &Write::by("admin")).await.expect("a definition");
-        secret(&world, "vars", json!({"PASSWORD": CANARY})).await;
-        secret(&world, "keys", json!({"me.agekey": golden("key.agekey")})).await;
+        cluster.user.create(&kind, None, &definition, &Write::by("admin")).await.expect("a definition");
+        secret(&cluster, "vars", json!({"PASSWORD": CANARY})).await;
+        secret(&cluster, "keys", json!({"me.agekey": golden("key.agekey")})).await;
         let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": CANARY, "user": "u"}}],
             "users": [{"name": "u", "user": {"token": CANARY}}]});
-        secret(&world, "cluster", json!({"value": kubeconfig.to_string()})).await;
+        secret(&cluster, "cluster", json!({"value": kubeconfig.to_string()})).await;
         let from = json!({"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "vars"}]}});
         let mut cases: Vec<(&str, Value)> = ["label", "data", "yaml", "name", "kind"]
             .into_iter()
@@ -97,8 +97,8 @@ fn secret_values_are_shown_nowhere() {
         cases.push(("remote", spec("label", json!({"kubeConfig": {"secretRef": {"name": "cluster"}}}))));
         let mut shown = String::new();
         for (name, spec) in &cases {
-            world.source("Kustomization", name, spec.clone()).await;
-            let failed = world.failed("Kustomization", name).await;
+            cluster.source("Kustomization", name, spec.clone()).await;
+            let failed = cluster.failed("Kustomization", name).await;
             let message = condition(&failed, "Ready")["message"].as_str().unwrap_or_default().to_owned();
             shown.push_str(&format!("{name}: {}\n", failed["status"]));
             if matches!(*name, "label" | "sops") {
@@ -106,15 +106,15 @@ fn secret_values_are_shown_nowhere() {
             }
         }
         // A second pass compares with the masked condition and must not lengthen or change it.
-        let before = world.get("Kustomization", "label").await.expect("there");
-        push(&world, &[&files[..], &[("other/a.yaml", map(""))]].concat());
-        revision(&world, "t1").await;
+        let before = cluster.get("Kustomization", "label").await.expect("there");
+        push(&cluster, &[&files[..], &[("other/a.yaml", map(""))]].concat());
+        revision(&cluster, "t1").await;
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-        let after = world.get("Kustomization", "label").await.expect("there");
+        let after = cluster.get("Kustomization", "label").await.expect("there");
         let text = |object: &Value| condition(object, "Ready")["message"].clone();
         assert_eq!(text(&before), text(&after));
-        shown.push_str(&world.events().await.join("\n"));
-        shown.push_str(&world.runtime.metrics().render());
+        shown.push_str(&cluster.events().await.join("\n"));
+        shown.push_str(&cluster.runtime.metrics().render());
         shown.push_str(&std::fs::read_to_string(log.path()).expect("the log"));
         assert!(shown.contains("dry-run failed"), "the log and the events were looked at");
         let encoded = STANDARD.encode(CANARY);

@@ -1,20 +1,20 @@
 //! API servers that accept requests and never answer: N09 of the threats, for the engine's own server and for remote ones.
 
-mod lab;
+mod fixture;
 
 use std::net::TcpListener;
 use std::time::Duration;
 
-use fl_sim::{Action, NAMESPACE, Rule, When, World, condition};
+use fixture::{cluster, map, run};
+use fl_sim::{Action, FaultSchedule, NAMESPACE, Rule, TestCluster, condition};
 use http::Method;
-use lab::{map, run, world};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-async fn kustomization(world: &World, name: &str, path: &str) {
+async fn kustomization(cluster: &TestCluster, name: &str, path: &str) {
     let spec = json!({"interval": "10m", "retryInterval": "10s", "prune": true, "path": path,
         "sourceRef": {"kind": "GitRepository", "name": "app"}});
-    world.source("Kustomization", name, spec).await;
+    cluster.source("Kustomization", name, spec).await;
 }
 
 /// Requests of the controllers that end with their answer.
@@ -26,15 +26,15 @@ fn is_plain(method: &Method, path: &str) -> bool {
 
 /// One request of a pass is never answered, each in turn. The pass ends, the next one succeeds, and others go on meanwhile.
 #[test]
-fn no_request_of_a_pass_holds_it_for_good() {
+fn every_request_of_a_reconcile_has_a_deadline() {
     let files = [("one/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))];
     let requests = run(async {
-        let world = world(40, &files).await;
-        world.ready("GitRepository", "app").await;
-        world.faults.take_requests();
-        kustomization(&world, "one", "./one").await;
-        world.ready("Kustomization", "one").await;
-        let all = world.faults.take_requests();
+        let cluster = cluster(40, &files).await;
+        cluster.ready("GitRepository", "app").await;
+        cluster.faults.take_requests();
+        kustomization(&cluster, "one", "./one").await;
+        cluster.ready("Kustomization", "one").await;
+        let all = cluster.faults.take_requests();
         all.iter()
             .filter(|r| r.split_once(' ').is_some_and(|(m, p)| is_plain(&m.parse().expect("a method"), p)))
             .count()
@@ -42,18 +42,18 @@ fn no_request_of_a_pass_holds_it_for_good() {
     assert!(requests > 4, "{requests}");
     for nth in 1..=requests {
         run(async {
-            let world = world(40, &files).await;
-            world.ready("GitRepository", "app").await;
-            world.faults.add(Rule::new(
+            let cluster = cluster(40, &files).await;
+            cluster.ready("GitRepository", "app").await;
+            cluster.faults.add(Rule::new(
                 is_plain,
-                When::Nth(u64::try_from(nth).expect("small")),
+                FaultSchedule::Nth(u64::try_from(nth).expect("small")),
                 Action::Hang,
             ));
             let begin = Instant::now();
-            kustomization(&world, "one", "./one").await;
-            kustomization(&world, "two", "./two").await;
-            world.ready("Kustomization", "two").await;
-            world.ready("Kustomization", "one").await;
+            kustomization(&cluster, "one", "./one").await;
+            kustomization(&cluster, "two", "./two").await;
+            cluster.ready("Kustomization", "two").await;
+            cluster.ready("Kustomization", "one").await;
             assert!(begin.elapsed() < Duration::from_secs(300), "request {nth}: {:?}", begin.elapsed());
         });
     }
@@ -66,15 +66,15 @@ fn silent_server() -> (TcpListener, String) {
     (listener, address)
 }
 
-async fn remote(world: &World, name: &str, server: &str) {
+async fn remote(cluster: &TestCluster, name: &str, server: &str) {
     let kubeconfig = format!(
         "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\ncurrent-context: c\nusers: [{{name: u, user: {{token: t}}}}]\n"
     );
-    world
+    cluster
         .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "silent", "namespace": NAMESPACE},
             "stringData": {"value": kubeconfig}}))
         .await;
-    world
+    cluster
         .source(
             "Kustomization",
             name,
@@ -87,25 +87,25 @@ async fn remote(world: &World, name: &str, server: &str) {
 
 /// Twelve Kustomizations on a silent cluster: each reports it within its timeout, and a local one is ready at once.
 #[test]
-fn a_silent_cluster_holds_nobody_else() {
+fn silent_remote_cluster_delays_no_other_kustomization() {
     run(async {
-        let world = world(41, &[("one/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))]).await;
-        world.ready("GitRepository", "app").await;
+        let cluster = cluster(41, &[("one/a.yaml", map("a", "1")), ("two/b.yaml", map("b", "1"))]).await;
+        cluster.ready("GitRepository", "app").await;
         let (_listener, address) = silent_server();
         for i in 0..12 {
-            remote(&world, &format!("silent-{i}"), &address).await;
+            remote(&cluster, &format!("silent-{i}"), &address).await;
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         let begin = Instant::now();
-        kustomization(&world, "two", "./two").await;
-        world.ready("Kustomization", "two").await;
+        kustomization(&cluster, "two", "./two").await;
+        cluster.ready("Kustomization", "two").await;
         assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
         let told = |o: &Value| {
             let message = condition(o, "Ready")["message"].as_str().unwrap_or_default().to_owned();
             condition(o, "Ready")["status"] == "False" && message.contains("no answer from the API server")
         };
         for i in 0..12 {
-            world.until("Kustomization", &format!("silent-{i}"), told).await;
+            cluster.until("Kustomization", &format!("silent-{i}"), told).await;
         }
         // Four at a time, each within its timeout.
         assert!(begin.elapsed() < Duration::from_secs(180), "{:?}", begin.elapsed());

@@ -1,4 +1,4 @@
-//! Waiting longer after each failure.
+//! Exponential backoff.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl Backoff {
         Backoff { min, max, failures: 0 }
     }
 
-    /// How long to wait now.
+    /// The next delay.
     pub fn next_delay(&mut self) -> Duration {
         let delay = Self::delay(self.min, self.max, self.failures);
         self.failures = self.failures.saturating_add(1);
@@ -26,7 +26,7 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// The delay after so many failures.
+    /// The delay after a number of failures.
     pub fn delay(min: Duration, max: Duration, failures: u32) -> Duration {
         min.checked_mul(1u32.checked_shl(failures).unwrap_or(u32::MAX)).map_or(max, |d| d.min(max))
     }

@@ -1,16 +1,16 @@
-//! Conditions with Flux's life cycle.
+//! Conditions with the life cycle of Flux's controllers.
 
 use fl_api::condition::{reasons, types};
 use fl_api::meta::condition::{Condition, ConditionStatus};
 use jiff::Timestamp;
 
-use crate::object::Reconciled;
+use crate::resource::Reconciled;
 
 /// The API's limit on a message.
-const LONGEST_MESSAGE: usize = 32768;
-const CUT: &str = "...";
+const MAX_MESSAGE_BYTES: usize = 32768;
+const ELLIPSIS: &str = "...";
 
-/// Setting and reading conditions of an object.
+/// Reads and sets conditions of an object.
 pub trait Conditions {
     fn condition(&self, kind: &str) -> Option<&Condition>;
     fn set_condition(&mut self, kind: &str, status: ConditionStatus, reason: &str, message: &str);
@@ -28,20 +28,20 @@ pub trait Conditions {
         self.set_condition(kind, ConditionStatus::Unknown, reason, message);
     }
 
-    /// Work is under way; it is no longer stalled.
+    /// Sets `Reconciling` and removes `Stalled`.
     fn mark_reconciling(&mut self, reason: &str, message: &str) {
         self.remove_condition(types::STALLED);
         self.mark_true(types::RECONCILING, reason, message);
     }
 
-    /// Nothing more happens until the spec changes.
+    /// Sets `Stalled` and removes `Reconciling`: no progress until the spec changes.
     fn mark_stalled(&mut self, reason: &str, message: &str) {
         self.remove_condition(types::RECONCILING);
         self.mark_true(types::STALLED, reason, message);
     }
 
-    /// Work is under way. Where it means that what is there is outdated (`drift`), or nothing is known yet, readiness
-    /// becomes unknown.
+    /// Sets `Reconciling`. `Ready` becomes `Unknown` if the current state is outdated (`drift`) or was never
+    /// reported.
     fn mark_progressing(&mut self, drift: bool, message: &str) {
         self.mark_reconciling(reasons::PROGRESSING, message);
         if drift
@@ -52,7 +52,7 @@ pub trait Conditions {
         }
     }
 
-    /// After an unsuccessful pass: what is in progress is a retry.
+    /// Changes the reason of `Reconciling` to `ProgressingWithRetry` after a failed reconcile.
     fn mark_retrying(&mut self) {
         if let Some(message) = self.condition(types::RECONCILING).map(|c| c.message.clone()) {
             self.mark_true(types::RECONCILING, reasons::PROGRESSING_WITH_RETRY, &message);
@@ -83,7 +83,7 @@ pub trait Conditions {
         self.is_true(types::RECONCILING)
     }
 
-    /// Ready, and neither at work nor stalled.
+    /// `Ready` is true, and neither `Reconciling` nor `Stalled` is.
     fn is_ready(&self) -> bool {
         !self.is_stalled() && !self.is_reconciling() && self.is_true(types::READY)
     }
@@ -107,7 +107,8 @@ impl<T: Reconciled> Conditions for T {
         let conditions = self.status_head().conditions;
         if let Some(list) = conditions {
             list.retain(|c| c.r#type != kind);
-            // An empty list would be a change where there was none before.
+            // No list instead of an empty one: an empty list would be a difference to an object without
+            // conditions.
             if list.is_empty() {
                 *conditions = None;
             }
@@ -115,7 +116,7 @@ impl<T: Reconciled> Conditions for T {
     }
 }
 
-/// Now, in whole seconds as conditions have it.
+/// The current time in whole seconds, as conditions have it.
 pub fn now() -> Timestamp {
     Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default()
 }
@@ -178,18 +179,18 @@ pub(crate) fn sort(list: &mut [Condition]) {
 }
 
 fn cut(message: &str) -> String {
-    if message.len() <= LONGEST_MESSAGE {
+    if message.len() <= MAX_MESSAGE_BYTES {
         return message.to_owned();
     }
-    let mut end = LONGEST_MESSAGE - CUT.len();
+    let mut end = MAX_MESSAGE_BYTES - ELLIPSIS.len();
     while !message.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}{CUT}", &message[..end])
+    format!("{}{ELLIPSIS}", &message[..end])
 }
 
-/// Makes `Ready` from the other conditions, given in order of importance: the worst group decides, within it the most important
-/// one speaks.
+/// Summarises the other conditions in `Ready`, as source-controller does. They are given by priority: the
+/// worst group decides, and in it the first condition provides reason and message.
 pub fn summarize<T: Reconciled>(object: &mut T, of: &[&str]) {
     let negative = |c: &Condition| types::NEGATIVE.contains(&c.r#type.as_str());
     let priority = |c: &Condition| match (c.status, negative(c)) {
@@ -201,7 +202,7 @@ pub fn summarize<T: Reconciled>(object: &mut T, of: &[&str]) {
     };
     let others = of.iter().filter(|kind| **kind != types::READY);
     let found: Vec<&Condition> = others.filter_map(|kind| object.condition(kind)).collect();
-    // `min_by_key` keeps the first of equals, which is the most important.
+    // `min_by_key` returns the first of equals, which has the highest priority.
     let Some(top) = found.into_iter().min_by_key(|c| priority(c)) else { return };
     let status = match priority(top) {
         0 | 1 => ConditionStatus::False,
@@ -269,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut() {
+    fn long_messages_are_truncated() {
         let mut o = object();
         o.mark_false(types::READY, "Failed", &"ä".repeat(40000));
-        assert!(o.condition(types::READY).unwrap().message.len() <= LONGEST_MESSAGE);
+        assert!(o.condition(types::READY).unwrap().message.len() <= MAX_MESSAGE_BYTES);
     }
 }

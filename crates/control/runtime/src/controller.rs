@@ -1,4 +1,4 @@
-//! The driver: what all controllers do the same way, around what each does its own way.
+//! The driver: what all controllers share around their [`Reconciler`].
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -11,77 +11,76 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::failure::{EventKind, Next, Outcome};
+use crate::concurrency::{self, ConcurrencyLimit};
+use crate::context::{self, Context, Progress};
 use crate::graph::Edge;
-use crate::hub::{Change, Live, Store, WatchSpec};
+use crate::informer::{CachedObject, Change, Store, WatchSpec};
 use crate::log::Log;
-use crate::object::{FINALIZER, REQUESTED_AT, Reconciled};
-use crate::pass::{self, Pass, Progress};
-use crate::patch::Writer;
 use crate::queue::{Target, WorkQueue};
+use crate::resource::{FINALIZER, REQUESTED_AT, Reconciled};
+use crate::result::{
+    self, Completed, ConditionPolicy, EventKind, Outcome, Phase, ReconcileError, ReconcileResult, Requeue,
+};
 use crate::runtime::Runtime;
-use crate::slot::{self, Slots};
+use crate::status_patch::Writer;
 use fl_client::Error as ClientError;
 use fl_client::KnownSecrets;
 use fl_client::{Key, Kind};
 
-/// Which part of a pass has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The object is suspended; nothing was done.
-    Suspended,
-    /// It is being deleted and could not be let go yet.
-    Deleting,
-    /// [`Reconciler::reconcile`] has run.
-    Reconciled,
-}
-
-/// Names under which a controller acts.
+/// Names of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     /// In logs and metrics: `gitrepository`.
     pub controller: &'static str,
     /// The component of its events: `source-controller`.
     pub component: &'static str,
-    /// Owner of the fields it writes.
+    /// The field manager of its status and metadata writes.
     pub field_manager: &'static str,
 }
 
-/// What a controller is beside the driver. Controllers are thin: read, call engines, apply, report.
+/// A controller. Controllers are thin: dereference, validate, build, apply, report.
 pub trait Reconciler: Send + Sync + 'static {
     type Object: Reconciled;
 
     fn names(&self) -> Names;
 
-    /// Types of conditions that are this controller's to write.
+    /// The condition types that this controller owns.
     fn owned_conditions(&self) -> &'static [&'static str];
 
-    /// The finalizer put on an object before anything else is done for it.
+    /// The finalizer that is added before the first reconcile.
     fn finalizer(&self, _object: &Self::Object) -> Option<&'static str> {
         Some(FINALIZER)
     }
 
-    /// What the object refers to. Asked whenever its spec changes; a change over there makes it due.
+    /// The references of an object, read whenever its spec changes. A change of a referenced object enqueues
+    /// it.
     fn edges(&self, _object: &Self::Object) -> Vec<Edge> {
         Vec::new()
     }
 
-    /// The API server the object is applied to, if it is not the engine's own. Each has a limit of its own on passes at once.
+    /// The remote API server that an object is applied to, if any. Concurrency is limited per target.
     fn target(&self, _object: &Self::Object) -> Option<Target> {
         None
     }
 
-    /// Brings the world in line with the spec. Status and conditions are set on `pass.object` and written afterwards.
-    fn reconcile(&self, pass: &mut Pass<Self::Object>) -> impl Future<Output = Outcome> + Send;
+    /// How conditions follow from the result of a reconcile.
+    fn policy(&self, object: &Self::Object) -> ConditionPolicy;
 
-    /// Undoes what was done for an object that is to go. The finalizer is removed when it succeeds.
-    fn delete(&self, pass: &mut Pass<Self::Object>) -> impl Future<Output = Result<(), Outcome>> + Send;
+    /// Brings the cluster or the artifact in line with the spec. Conditions that describe a step are set on
+    /// `cx.object`; those that follow from the result are set by the driver.
+    fn reconcile(&self, cx: &mut Context<Self::Object>) -> impl Future<Output = ReconcileResult> + Send;
 
-    /// Last touch to the status before it is written; runs however the pass ended, but not after a deletion.
-    fn finish(&self, pass: &mut Pass<Self::Object>, end: End, outcome: &mut Outcome);
+    /// Undoes what was done for an object that is being deleted. The finalizer is removed when it succeeds.
+    fn delete(
+        &self,
+        cx: &mut Context<Self::Object>,
+    ) -> impl Future<Output = Result<(), ReconcileError>> + Send;
+
+    /// Called after conditions were set from the result and before the status is written; not after a deletion.
+    fn finish(&self, _cx: &mut Context<Self::Object>, _phase: Phase, _result: &ReconcileResult) {}
 }
 
-/// A controller as the runtime sees it.
+/// A controller, without its object type.
 pub(crate) trait Driver: Send + Sync {
     fn kind(&self) -> &Kind;
     fn on_change(&self, change: &Change);
@@ -113,22 +112,27 @@ impl<R: Reconciler> Controller<R> {
         }
     }
 
-    /// Opens the watch; changes arrive from here on. A reference may have opened it before: what it has seen until now was
-    /// told to nobody here.
+    /// Opens the watch. A reference may have opened it before, so the cached objects are added as well.
     pub(crate) fn watch(&self) {
-        let store = self.runtime.hub().watch(WatchSpec::full(self.kind.clone()));
+        let store = self.runtime.informers().watch(WatchSpec::full(self.kind.clone()));
         let _ = self.store.set(store.clone());
         for live in store.list(None) {
             self.on_change(&Change { kind: self.kind.clone(), old: None, new: Some(live) });
         }
     }
 
-    fn ours(&self, live: &Live) -> bool {
+    fn ours(&self, live: &CachedObject) -> bool {
         let Some(selector) = &self.runtime.options().watch_label_selector else { return true };
         selector.matches(|key| live.label(key))
     }
 
-    async fn pass(&self, key: &Key, live: &Live, object: R::Object, secrets: KnownSecrets) -> Outcome {
+    async fn pass(
+        &self,
+        key: &Key,
+        live: &CachedObject,
+        object: R::Object,
+        secrets: KnownSecrets,
+    ) -> Outcome {
         let names = self.reconciler.names();
         let log = self.runtime.log().with_named([
             ("controller".to_owned(), names.controller.into()),
@@ -146,7 +150,7 @@ impl<R: Reconciler> Controller<R> {
             Writer::new(self.kind.clone(), names.field_manager, owned, secrets.clone(), before, || {
                 live.value()
             });
-        let mut pass = Pass {
+        let mut cx = Context {
             original: Arc::new(object.clone()),
             object,
             log,
@@ -159,81 +163,81 @@ impl<R: Reconciler> Controller<R> {
             progress: Arc::new(Progress::default()),
         };
         if live.deleting() {
-            return self.delete(&mut pass).await;
+            return self.delete(&mut cx).await;
         }
-        if let Some(finalizer) = self.reconciler.finalizer(&pass.object)
-            && !pass.object.has_finalizer(finalizer)
+        if let Some(finalizer) = self.reconciler.finalizer(&cx.object)
+            && !cx.object.has_finalizer(finalizer)
         {
-            pass.object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
-            if let Err(error) = pass.save_metadata().await {
-                return lost(&pass.log, &error);
+            cx.object.meta_mut().finalizers.get_or_insert_default().push(finalizer.to_owned());
+            if let Err(error) = cx.save_metadata().await {
+                return write_failed(&cx.log, &error);
             }
         }
-        if pass.object.suspended() {
-            pass.log.info("reconciliation is suspended for this object");
-            return self.close(&mut pass, End::Suspended, Outcome::never()).await;
+        if cx.object.suspended() {
+            cx.log.info("reconciliation is suspended for this object");
+            return self.close(&mut cx, Phase::Suspended, Ok(Completed::Done)).await;
         }
-        let (runtime, kind, log) = (pass.runtime.clone(), pass.kind.clone(), pass.log.clone());
-        let (writer, progress) = (pass.writer.clone(), pass.progress.clone());
+        let (runtime, kind, log) = (cx.runtime.clone(), cx.kind.clone(), cx.log.clone());
+        let (writer, progress) = (cx.writer.clone(), cx.progress.clone());
         let due = || {
             let (waiting, _, running) = self.queue.sizes();
             waiting + running
         };
-        let remote = self.reconciler.target(&pass.object).is_some();
-        // Boxed: a reconcile is large, and every wrapper around it would copy it on the stack.
-        let reconcile = AssertUnwindSafe(self.reconciler.reconcile(&mut pass).boxed()).catch_unwind();
-        let outcome = tokio::select! {
-            outcome = unless_local(remote, reconcile) => outcome,
-            () = pass::report(&runtime, &kind, &writer, &progress, &log, due) => unreachable!("reporting never ends"),
+        let remote = self.reconciler.target(&cx.object).is_some();
+        // Boxed: the future is large, and every wrapper around it would copy it on the stack.
+        let reconcile = AssertUnwindSafe(self.reconciler.reconcile(&mut cx).boxed()).catch_unwind();
+        let result = tokio::select! {
+            result = unless_local(remote, reconcile) => result,
+            () = context::report(&runtime, &kind, &writer, &progress, &log, due) => unreachable!("reporting never ends"),
         };
-        let Ok(outcome) = outcome else {
-            pass.log.error("a bug in this engine", "the pass ended by a panic; please report it");
-            return Outcome { next: Next::Backoff, error: None };
+        let Ok(result) = result else {
+            cx.log.error("a bug in this engine", "the pass ended by a panic; please report it");
+            return Outcome::requeue(Requeue::Backoff);
         };
-        self.close(&mut pass, End::Reconciled, outcome).await
+        self.close(&mut cx, Phase::Reconciled, result).await
     }
 
-    async fn delete(&self, pass: &mut Pass<R::Object>) -> Outcome {
-        let Some(finalizer) =
-            self.reconciler.finalizer(&pass.object).filter(|f| pass.object.has_finalizer(f))
+    async fn delete(&self, cx: &mut Context<R::Object>) -> Outcome {
+        let Some(finalizer) = self.reconciler.finalizer(&cx.object).filter(|f| cx.object.has_finalizer(f))
         else {
             return Outcome::never();
         };
-        let remote = self.reconciler.target(&pass.object).is_some();
-        let deleted = AssertUnwindSafe(self.reconciler.delete(pass).boxed()).catch_unwind();
+        let remote = self.reconciler.target(&cx.object).is_some();
+        let deleted = AssertUnwindSafe(self.reconciler.delete(cx).boxed()).catch_unwind();
         let deleted = unless_local(remote, deleted).await;
         match deleted {
             Ok(Ok(())) => {
-                if let Some(finalizers) = &mut pass.object.meta_mut().finalizers {
+                if let Some(finalizers) = &mut cx.object.meta_mut().finalizers {
                     finalizers.retain(|f| f != finalizer);
                 }
-                match pass.save_metadata().await {
-                    Err(error) if !error.is_not_found() => lost(&pass.log, &error),
+                match cx.save_metadata().await {
+                    Err(error) if !error.is_not_found() => write_failed(&cx.log, &error),
                     _ => Outcome::never(),
                 }
             }
-            Ok(Err(outcome)) => self.close(pass, End::Deleting, outcome).await,
+            Ok(Err(error)) => self.close(cx, Phase::Deleting, Err(error)).await,
             Err(_) => {
-                pass.log.error("a bug in this engine", "the deletion ended by a panic; please report it");
-                Outcome { next: Next::Backoff, error: None }
+                cx.log.error("a bug in this engine", "the deletion ended by a panic; please report it");
+                Outcome::requeue(Requeue::Backoff)
             }
         }
     }
 
     /// Writes the status once.
-    async fn close(&self, pass: &mut Pass<R::Object>, end: End, mut outcome: Outcome) -> Outcome {
-        self.reconciler.finish(pass, end, &mut outcome);
-        let saved = match pass.save_metadata().await {
-            Ok(()) => pass.save().await,
+    async fn close(&self, cx: &mut Context<R::Object>, phase: Phase, result: ReconcileResult) -> Outcome {
+        let outcome = result::finish(cx, self.reconciler.policy(&cx.object), phase, &result);
+        self.reconciler.finish(cx, phase, &result);
+        let saved = match cx.save_metadata().await {
+            Ok(()) => cx.save().await,
             Err(error) => Err(error),
         };
         match saved {
-            // Deleted meanwhile: nothing to report to.
+            // Deleted meanwhile: there is no status to write.
             Err(error) if error.is_not_found() => Outcome::never(),
-            Err(error) => lost(&pass.log, &error),
+            Err(error) => write_failed(&cx.log, &error),
             Ok(()) => {
                 if let Some(error) = &outcome.error {
-                    pass.log.error(error, "Reconciler error");
+                    cx.log.error(error, "Reconciler error");
                 }
                 outcome
             }
@@ -241,20 +245,20 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
-/// Runs a step; one on another API server lets other passes of the controller work meanwhile.
+/// Runs a step, without a permit if it works on a remote API server.
 async fn unless_local<T>(remote: bool, step: impl Future<Output = T>) -> T {
-    if remote { slot::on_remote(step).await } else { step.await }
+    if remote { concurrency::on_remote(step).await } else { step.await }
 }
 
-/// A write that did not get through.
-fn lost(log: &Log, error: &ClientError) -> Outcome {
+/// The outcome of a failed write.
+fn write_failed(log: &Log, error: &ClientError) -> Outcome {
     if error.is_not_found() {
         return Outcome::never();
     }
     log.error(&error.to_string(), "Reconciler error");
-    // The trouble is the API server's, not the object's: once it is back, nobody should wait for long.
-    let next = if error.is_transient() { Next::Returning } else { Next::Backoff };
-    Outcome { next, error: Some(error.to_string()) }
+    // The API server is unavailable; once it is back, objects should not wait for a long backoff.
+    let requeue = if error.is_transient() { Requeue::Unavailable } else { Requeue::Backoff };
+    Outcome { requeue, error: Some(error.to_string()) }
 }
 
 impl<R: Reconciler> Driver for Controller<R> {
@@ -278,8 +282,8 @@ impl<R: Reconciler> Driver for Controller<R> {
         let key = change.object().key();
         let Some(new) = &change.new else {
             self.runtime.graph().set_edges(&key, Vec::new());
-            self.queue.forget(&key);
-            self.runtime.metrics().forget(&key);
+            self.queue.remove(&key);
+            self.runtime.metrics().remove_object(&key);
             return;
         };
         if !self.ours(new) {
@@ -292,7 +296,7 @@ impl<R: Reconciler> Driver for Controller<R> {
             self.runtime.graph().set_edges(&key, self.reconciler.edges(&object));
             self.queue.set_target(&key, self.reconciler.target(&object));
         }
-        // A request counts when it comes or changes, not when it is taken back.
+        // A reconcile request counts when it is set or changed, not when it is removed.
         let requested = new.annotation(REQUESTED_AT);
         let asked = requested.is_some() && old.is_some_and(|o| o.annotation(REQUESTED_AT) != requested);
         if spec_changed || asked || new.deleting() && old.is_some_and(|o| !o.deleting()) {
@@ -304,20 +308,20 @@ impl<R: Reconciler> Driver for Controller<R> {
         async move {
             let store = self.store.get().expect("the watch is opened before work begins");
             let Some(live) = store.get(key.namespace(), key.name()) else {
-                self.queue.forget(key);
+                self.queue.remove(key);
                 return Outcome::never();
             };
             match live.parse::<R::Object>() {
                 Ok(object) => {
                     let public = [key.name(), key.namespace(), key.kind()];
                     let secrets = KnownSecrets::with_public_names(public);
-                    let pass = self.pass(key, &live, object, secrets.clone());
-                    secrets.during(pass).await
+                    let cx = self.pass(key, &live, object, secrets.clone());
+                    secrets.during(cx).await
                 }
                 Err(error) => {
-                    // An object that passed a laxer CRD. One event per change of it, and no retry.
+                    // An object that passed an older, laxer CRD. One event per change of it, and no retry.
                     let names = self.reconciler.names();
-                    let about = crate::events::About {
+                    let about = crate::events::InvolvedObject {
                         kind: key.kind().to_owned(),
                         namespace: key.namespace().to_owned(),
                         name: key.name().to_owned(),
@@ -339,57 +343,61 @@ impl<R: Reconciler> Driver for Controller<R> {
     }
 }
 
-/// How long an object waits at most while the API server is away.
-const RETURNING: Duration = Duration::from_secs(15);
+/// Maximum backoff while the API server is unavailable.
+const UNAVAILABLE_BACKOFF: Duration = Duration::from_secs(15);
 
-/// Takes keys until the queue closes, as many at once as the controller may work on.
+/// Reconciles queued objects until the queue closes.
 pub(crate) async fn work(runtime: Runtime, driver: Arc<dyn Driver>) {
-    let slots = Slots::new(driver.concurrent());
-    let mut passes = JoinSet::new();
-    loop {
-        let slot = runtime.starvation().watched(driver.as_ref(), slots.take()).await;
-        while passes.try_join_next().is_some() {}
-        let Some(key) = driver.queue().next().await else { break };
-        if driver.queue().sizes().0 > driver.concurrent() {
-            runtime.pressure().note();
+    let limit = ConcurrencyLimit::new(driver.concurrent());
+    let mut running = JoinSet::new();
+    while let Some(key) = driver.queue().next().await {
+        while running.try_join_next().is_some() {}
+        if driver.queue().sizes().0 >= driver.concurrent() {
+            runtime.load().record();
         }
-        passes.spawn(slot.hold(runtime.stop().clone(), one(runtime.clone(), driver.clone(), key)));
+        // After the key, not before it: a permit held while the queue is empty would be missing to a reconcile that
+        // released its own to wait, and with one permit it would wait for ever.
+        let permit = tokio::select! {
+            permit = runtime.starvation().watched(driver.as_ref(), limit.take()) => permit,
+            () = runtime.stop().stopped() => break,
+        };
+        running.spawn(permit.hold(runtime.stop().clone(), one(runtime.clone(), driver.clone(), key)));
     }
-    while passes.join_next().await.is_some() {}
+    while running.join_next().await.is_some() {}
 }
 
-/// One pass and what follows from it.
+/// One reconcile and its requeue.
 async fn one(runtime: Runtime, driver: Arc<dyn Driver>, key: Key) {
     let started = Instant::now();
-    // Whatever happens in a pass, its object must stay in the queue: a panic anywhere in it is one more failure.
+    // A panic anywhere in a reconcile is handled as a failure, so that the object stays in the queue.
     let outcome = AssertUnwindSafe(driver.run(&runtime, &key)).catch_unwind().await.unwrap_or_else(|_| {
         let log = runtime.log().with([("object", key.to_string().into())]);
         log.error("a bug in this engine", "the end of a reconcile panicked; please report it");
-        Outcome { next: Next::Backoff, error: None }
+        Outcome::requeue(Requeue::Backoff)
     });
-    let result = match (&outcome.error, outcome.next) {
-        (Some(_), _) | (None, Next::Backoff | Next::Returning) => "error",
-        (None, Next::Now) => "requeue",
-        (None, Next::Interval(_) | Next::After(_)) => "requeue_after",
-        (None, Next::Never) => "success",
+    let result = match (&outcome.error, outcome.requeue) {
+        (Some(_), _) | (None, Requeue::Backoff | Requeue::Unavailable) => "error",
+        (None, Requeue::Immediately) => "requeue",
+        (None, Requeue::Interval(_) | Requeue::After(_)) => "requeue_after",
+        (None, Requeue::Never) => "success",
     };
     let failed = result == "error";
     runtime.metrics().pass(driver.controller(), &key, started.elapsed(), result, failed);
     let queue = driver.queue();
-    if !matches!(outcome.next, Next::Backoff | Next::Returning) {
-        queue.forgive(&key);
+    if !matches!(outcome.requeue, Requeue::Backoff | Requeue::Unavailable) {
+        queue.reset_backoff(&key);
     }
-    match outcome.next {
-        Next::Interval(interval) => queue.add_after(key.clone(), runtime.jitter(interval)),
-        Next::After(delay) => queue.add_after(key.clone(), delay),
-        Next::Now => queue.add_after(key.clone(), Duration::ZERO),
-        Next::Backoff => {
+    match outcome.requeue {
+        Requeue::Interval(interval) => queue.add_after(key.clone(), runtime.jitter(interval)),
+        Requeue::After(delay) => queue.add_after(key.clone(), delay),
+        Requeue::Immediately => queue.add_after(key.clone(), Duration::ZERO),
+        Requeue::Backoff => {
             queue.add_failed(key.clone(), Duration::MAX);
         }
-        Next::Returning => {
-            queue.add_failed(key.clone(), runtime.jitter(RETURNING));
+        Requeue::Unavailable => {
+            queue.add_failed(key.clone(), runtime.jitter(UNAVAILABLE_BACKOFF));
         }
-        Next::Never => {}
+        Requeue::Never => {}
     }
     queue.done(&key);
 }

@@ -1,61 +1,61 @@
-//! Who waits for whom. The only thing that wakes anybody.
+//! The reference graph: the only thing that enqueues objects because of changes of other objects.
 //!
-//! Objects are nodes; a reference from one to another is an edge. When a node changes in a way an edge cares about, the
-//! object at the edge's other end is due at once, whatever its kind.
+//! Objects are nodes, references are edges. When a node changes in the way an edge is interested in, the
+//! referring object is enqueued at once, whatever its kind.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use fl_client::Key;
 
-/// What kind of change passes along an edge.
+/// The kind of change that enqueues the referring object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum On {
-    /// The artifact it publishes: a new revision, or the same one anew; of Open Flux also that it is gone.
+pub enum Trigger {
+    /// Its artifact: a new revision, or the same revision published again; for Open Flux also its deletion.
     Artifact,
-    /// It became ready, or is ready with another revision. The edges of `dependsOn`.
+    /// It became ready, or is ready with another revision; for `dependsOn`.
     Ready,
-    /// Anything about it.
+    /// Any change.
     Change,
 }
 
-/// From the object that holds it to what it refers to.
+/// A reference from an object to another one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
     pub to: Key,
-    pub on: On,
+    pub on: Trigger,
 }
 
 impl Edge {
     pub fn artifact(to: Key) -> Self {
-        Edge { to, on: On::Artifact }
+        Edge { to, on: Trigger::Artifact }
     }
 
     pub fn ready(to: Key) -> Self {
-        Edge { to, on: On::Ready }
+        Edge { to, on: Trigger::Ready }
     }
 
     pub fn change(to: Key) -> Self {
-        Edge { to, on: On::Change }
+        Edge { to, on: Trigger::Change }
     }
 }
 
-/// Called with an object that is due.
-pub type Waker = Arc<dyn Fn(&Key) + Send + Sync>;
+/// Enqueues an object.
+pub type EnqueueFn = Arc<dyn Fn(&Key) + Send + Sync>;
 
 /// The edges of all objects.
 #[derive(Default)]
 pub struct Graph {
     edges: Mutex<Edges>,
-    /// By group and kind: whose queue an object is put into.
-    wakers: RwLock<HashMap<(String, String), Waker>>,
+    /// The queue of each kind, by group and kind.
+    enqueue_fns: RwLock<HashMap<(String, String), EnqueueFn>>,
 }
 
 #[derive(Debug, Default)]
 struct Edges {
     out: HashMap<Key, Vec<Edge>>,
-    /// Who refers to a node, and on what.
-    into: HashMap<Key, HashMap<Key, HashSet<On>>>,
+    /// The referring objects of a node, and their triggers.
+    into: HashMap<Key, HashMap<Key, HashSet<Trigger>>>,
 }
 
 impl std::fmt::Debug for Graph {
@@ -66,10 +66,10 @@ impl std::fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Objects of this kind are woken through `waker`.
-    pub fn register(&self, group: &str, kind: &str, waker: Waker) {
-        let mut wakers = self.wakers.write().unwrap_or_else(PoisonError::into_inner);
-        wakers.insert((group.to_owned(), kind.to_owned()), waker);
+    /// Registers how objects of a kind are enqueued.
+    pub fn register(&self, group: &str, kind: &str, enqueue: EnqueueFn) {
+        let mut enqueue_fns = self.enqueue_fns.write().unwrap_or_else(PoisonError::into_inner);
+        enqueue_fns.insert((group.to_owned(), kind.to_owned()), enqueue);
     }
 
     /// Replaces the edges of an object; an empty list removes it.
@@ -97,50 +97,50 @@ impl Graph {
         }
     }
 
-    /// Whether anybody refers to a node.
+    /// Whether any object refers to a node.
     pub fn has_dependents(&self, node: &Key) -> bool {
         self.edges.lock().unwrap_or_else(PoisonError::into_inner).into.contains_key(node)
     }
 
-    /// Who refers to a node on one of these accounts.
-    pub fn dependents(&self, node: &Key, on: &[On]) -> Vec<Key> {
+    /// The objects that refer to a node with one of these triggers.
+    pub fn dependents(&self, node: &Key, on: &[Trigger]) -> Vec<Key> {
         let all = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(sources) = all.into.get(node) else { return Vec::new() };
         sources.iter().filter(|(_, ons)| on.iter().any(|o| ons.contains(o))).map(|(k, _)| k.clone()).collect()
     }
 
-    /// What an object refers to.
+    /// The edges of an object.
     pub fn edges_of(&self, from: &Key) -> Vec<Edge> {
         let all = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
         all.out.get(from).cloned().unwrap_or_default()
     }
 
-    /// Makes everybody due who refers to a node on one of these accounts. Answers how many.
-    pub fn wake_dependents(&self, node: &Key, on: &[On]) -> usize {
+    /// Enqueues the objects that refer to a node with one of these triggers; returns their number.
+    pub fn wake_dependents(&self, node: &Key, on: &[Trigger]) -> usize {
         let dependents = self.dependents(node, on);
         for dependent in &dependents {
-            self.wake(dependent);
+            self.trigger(dependent);
         }
         dependents.len()
     }
 
-    /// Makes one object due.
-    pub fn wake(&self, key: &Key) {
-        let wakers = self.wakers.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waker) = wakers.get(&(key.group().to_owned(), key.kind().to_owned())) {
-            waker(key);
+    /// Enqueues one object.
+    pub fn trigger(&self, key: &Key) {
+        let enqueue_fns = self.enqueue_fns.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(enqueue) = enqueue_fns.get(&(key.group().to_owned(), key.kind().to_owned())) {
+            enqueue(key);
         }
     }
 
-    /// The cycle of `dependsOn` edges an object is a member of, beginning and ending with it. Objects that merely lead to a
-    /// cycle are not its members.
+    /// The `dependsOn` cycle that an object is part of, beginning and ending with it. Objects that only lead
+    /// to a cycle are not part of it.
     pub fn cycle(&self, start: &Key) -> Option<Vec<Key>> {
         let all = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
         let mut came_from: HashMap<&Key, &Key> = HashMap::new();
         let mut todo = VecDeque::from([start]);
         while let Some(node) = todo.pop_front() {
             let edges = all.out.get_key_value(node).map_or(&[][..], |(_, e)| e);
-            for edge in edges.iter().filter(|e| e.on == On::Ready) {
+            for edge in edges.iter().filter(|e| e.on == Trigger::Ready) {
                 if edge.to == *start {
                     let mut path = vec![start.clone()];
                     let mut at = node;
@@ -177,16 +177,16 @@ mod tests {
         let seen = woken.clone();
         graph.register("g", "K", Arc::new(move |k| seen.lock().unwrap().push(k.name().to_owned())));
         graph.set_edges(&key("app"), vec![Edge::artifact(key("source")), Edge::ready(key("base"))]);
-        assert_eq!(graph.wake_dependents(&key("source"), &[On::Artifact]), 1);
-        assert_eq!(graph.wake_dependents(&key("source"), &[On::Ready]), 0);
+        assert_eq!(graph.wake_dependents(&key("source"), &[Trigger::Artifact]), 1);
+        assert_eq!(graph.wake_dependents(&key("source"), &[Trigger::Ready]), 0);
         graph.set_edges(&key("app"), vec![Edge::ready(key("base"))]);
-        assert_eq!(graph.wake_dependents(&key("source"), &[On::Artifact]), 0);
+        assert_eq!(graph.wake_dependents(&key("source"), &[Trigger::Artifact]), 0);
         assert!(!graph.has_dependents(&key("source")));
         assert_eq!(*woken.lock().unwrap(), ["app"]);
     }
 
     #[test]
-    fn a_cycle_flags_only_its_members() {
+    fn cycle_contains_only_its_members() {
         let graph = Graph::default();
         for i in 0..100 {
             graph.set_edges(&key(&i.to_string()), vec![Edge::ready(key(&((i + 1) % 100).to_string()))]);

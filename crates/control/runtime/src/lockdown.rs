@@ -1,4 +1,4 @@
-//! Multi-tenancy lock-down: what an object may refer to, and in whose name it acts.
+//! Multi-tenancy lock-down: which references an object may have, and which identity it acts with.
 //!
 //! Every reference that may leave the namespace of its object, and every choice between a service account and the engine's own identity, is
 //! decided here, so that a flag means the same for all kinds.
@@ -7,7 +7,7 @@ use fl_client::Identity;
 
 use crate::options::Options;
 
-/// A reference that lock-down forbids, in the words of Flux.
+/// A reference that lock-down forbids, with Flux's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("can't access '{kind}/{namespace}/{name}', cross-namespace references have been blocked")]
 pub struct AccessDenied {
@@ -16,7 +16,7 @@ pub struct AccessDenied {
     pub name: String,
 }
 
-/// The flags, as decisions.
+/// The decisions that follow from the lock-down flags.
 #[derive(Clone, Copy, Debug)]
 pub struct Lockdown<'a> {
     options: &'a Options,
@@ -50,8 +50,8 @@ impl Lockdown<'_> {
         Ok(())
     }
 
-    /// Whether an object in `own` may wait for another one. Flux lets it see whether that one is ready, in any namespace; an expression
-    /// would read whatever is in it, so it counts as a reference.
+    /// Whether an object in `own` may depend on another one. As in Flux, readiness is visible across
+    /// namespaces; an expression could read any field of the other object, so it counts as a reference.
     ///
     /// # Errors
     /// As [`Lockdown::check_reference`].
@@ -69,13 +69,13 @@ impl Lockdown<'_> {
         }
     }
 
-    /// In whose name an object in `namespace` applies; `named` is its `spec.serviceAccountName`.
+    /// The identity that an object in `namespace` applies with; `named` is its `spec.serviceAccountName`.
     pub fn identity(&self, namespace: &str, named: Option<&str>) -> Identity {
         Identity::of_object(namespace, named, &self.options.default_service_account)
     }
 
-    /// Whether an object without credentials may use those of the engine towards others: clouds, key services, remote clusters. Not where
-    /// tenants are kept apart by either flag.
+    /// Whether an object without credentials may use the engine's own towards clouds, key services and remote
+    /// clusters. Not if either flag isolates tenants.
     pub fn engine_credentials_allowed(&self) -> bool {
         !self.options.no_cross_namespace_refs && self.options.default_service_account.is_empty()
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_name_never_means_the_engine_where_there_is_a_default() {
+    fn empty_service_account_falls_back_to_the_default() {
         let account = |named: Option<&str>, default: &str| {
             Identity::of_object("apps", named, default).account().map(str::to_owned)
         };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use fl_client::{KnownSecrets, MaskedText};
 
-/// How much is written.
+/// The log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Error,
@@ -33,7 +33,7 @@ impl std::str::FromStr for Level {
     }
 }
 
-/// How a line looks.
+/// The log encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Json,
@@ -56,7 +56,7 @@ impl std::str::FromStr for Encoding {
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static CONSOLE: AtomicU8 = AtomicU8::new(0);
 
-/// Sets what the process writes.
+/// Sets level and encoding of the process.
 pub fn configure(level: Level, encoding: Encoding) {
     LEVEL.store(level as u8, Ordering::Relaxed);
     CONSOLE.store(u8::from(encoding == Encoding::Console), Ordering::Relaxed);
@@ -64,16 +64,17 @@ pub fn configure(level: Level, encoding: Encoding) {
 
 static TO_FILE: OnceLock<File> = OnceLock::new();
 
-/// Sends all lines of the process to a file from now on: where stderr belongs to a person. Only the first call counts.
+/// Redirects all log lines of the process to a file, where stderr is used interactively. Only the first call
+/// has an effect.
 pub fn redirect(file: File) {
     let _ = TO_FILE.set(file);
 }
 
-/// Writes lines that carry the fields it was made with.
+/// A logger with fields.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     fields: Arc<Map<String, Value>>,
-    /// Values that no line shows.
+    /// Values that are masked in every line.
     secrets: Option<KnownSecrets>,
 }
 
@@ -84,7 +85,7 @@ impl Log {
         self.with_named(fields.into_iter().map(|(k, v)| (k.to_owned(), v)))
     }
 
-    /// As [`Log::with`], for names that are only known now.
+    /// As [`Log::with`], for field names known at run time.
     #[must_use]
     pub fn with_named(&self, fields: impl IntoIterator<Item = (String, Value)>) -> Log {
         let mut all = (*self.fields).clone();
@@ -92,7 +93,7 @@ impl Log {
         Log { fields: Arc::new(all), secrets: self.secrets.clone() }
     }
 
-    /// The same, whose lines show none of these values.
+    /// The same logger, masking these values.
     #[must_use]
     pub(crate) fn masking(self, secrets: &KnownSecrets) -> Log {
         Log { secrets: Some(secrets.clone()), ..self }
@@ -133,7 +134,7 @@ impl Log {
                 line(level, message.as_str(), error.as_ref().map(MaskedText::as_str), &fields, console)
             }
         };
-        // Nobody to tell when the log itself cannot be written.
+        // A log that cannot be written has nowhere to report that.
         let _ = match TO_FILE.get() {
             Some(mut file) => file.write_all(line.as_bytes()),
             None => std::io::stderr().lock().write_all(line.as_bytes()),

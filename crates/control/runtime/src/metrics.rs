@@ -20,10 +20,10 @@ const DURATION_BUCKETS: [f64; 10] = [
     470.977_383_802_293_1,
     1_799.999_999_999_999_8,
 ];
-/// Buckets of controller-runtime for the time of a pass.
+/// controller-runtime's buckets for the duration of a reconcile.
 const CONTROLLER_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0];
 
-/// What a family of numbers is called and means.
+/// Name, type and help text of a metric family.
 #[derive(Debug)]
 pub struct Described {
     pub name: &'static str,
@@ -85,7 +85,7 @@ pub(crate) const RESIDENT_MEMORY: Described = Described {
     kind: "gauge",
 };
 
-/// Every family there is; dashboards and alerts may name these and no others.
+/// All metric families; dashboards and alerts may only name these.
 pub const FAMILIES: [&Described; 11] = [
     &RECONCILE_DURATION,
     &RECONCILE_TIME,
@@ -113,13 +113,13 @@ struct Family {
     series: BTreeMap<String, Value>,
 }
 
-/// All numbers of the process. Clones share them.
+/// All metrics of the process. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     families: Arc<Mutex<BTreeMap<&'static str, Family>>>,
 }
 
-/// The lines before the numbers of a family.
+/// The `HELP` and `TYPE` lines of a family.
 pub(crate) fn head(out: &mut String, described: &Described) {
     let Described { name, help, kind } = described;
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -194,7 +194,7 @@ impl Metrics {
         }
     }
 
-    /// The time a pass over an object took, and how it ended.
+    /// Records duration and result of a reconcile.
     pub(crate) fn pass(&self, controller: &str, key: &Key, took: Duration, result: &str, failed: bool) {
         let seconds = took.as_secs_f64();
         let object = [("kind", key.kind()), ("name", key.name()), ("namespace", key.namespace())];
@@ -205,8 +205,8 @@ impl Metrics {
         self.add(&RECONCILE_ERRORS, f64::from(u8::from(failed)), &[controller]);
     }
 
-    /// An object is gone; so are its numbers.
-    pub(crate) fn forget(&self, key: &Key) {
+    /// Drops the metrics of a deleted object.
+    pub(crate) fn remove_object(&self, key: &Key) {
         self.remove(
             RECONCILE_DURATION.name,
             &[("kind", key.kind()), ("name", key.name()), ("namespace", key.namespace())],
@@ -222,7 +222,7 @@ impl Metrics {
         self.set(&ACTIVE_WORKERS, running as f64, &[("controller", controller)]);
     }
 
-    /// The text Prometheus reads.
+    /// Prometheus' text format.
     pub fn render(&self) -> String {
         let families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
@@ -274,7 +274,7 @@ mod tests {
             "controller_runtime_reconcile_total{controller=\"gitrepository\",result=\"success\"} 1"
         ));
         assert!(text.contains("# TYPE controller_runtime_reconcile_errors_total counter"), "{text}");
-        metrics.forget(&key);
+        metrics.remove_object(&key);
         assert!(!metrics.render().contains("a\\\"b"));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fl_types::Selector;
 
-use crate::gates::FeatureGates;
+use crate::feature_gates::FeatureGates;
 
 /// See `fluorite run --help` for what each flag means.
 #[derive(Clone, Debug)]
@@ -15,23 +15,23 @@ pub struct Options {
     pub interval_jitter_percentage: u8,
     pub requeue_dependency: Duration,
     pub no_cross_namespace_refs: bool,
-    /// Used when an object names no account.
+    /// The service account of objects that name none.
     pub default_service_account: String,
     pub gates: FeatureGates,
     /// Only objects with these labels are reconciled (sharding).
     pub watch_label_selector: Option<Selector>,
-    /// Labels of ConfigMaps and Secrets whose changes wake whoever refers to them; empty: none do.
+    /// Labels of ConfigMaps and Secrets whose changes enqueue the objects that refer to them; empty: none.
     pub watch_configs_label_selector: String,
     /// Watch this namespace only.
     pub namespace: Option<String>,
     /// The namespace the engine itself runs in (leases).
     pub runtime_namespace: String,
     pub graceful_shutdown_timeout: Duration,
-    /// Tries of an artifact's download.
+    /// Attempts at downloading an artifact.
     pub http_retry: u32,
-    /// Requests per second and at once to API servers that objects name: `--kube-api-qps`, `--kube-api-burst`.
+    /// Rate limit of requests to API servers of `spec.kubeConfig`: `--kube-api-qps`, `--kube-api-burst`.
     pub remote_rate: Option<(f32, u32)>,
-    /// Fixes all randomness; for tests.
+    /// Seed of all randomness; for tests.
     pub seed: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What is to be done next: fair, without doubles, never the same object twice at once.
+//! The work queue of a controller: fair, deduplicated, never the same object twice at once.
 //!
 //! Namespaces take turns, so a tenant with ten thousand failing objects delays the others by at most one of its own.
 
@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use fl_client::Key;
 
-/// An object is not looked at more often than this on a timer's account.
+/// Minimum delay of a timer.
 const MIN_DELAY: Duration = Duration::from_millis(100);
-/// Longer delays are cut here; a clock cannot hold all of them.
+/// Maximum delay of a timer: longer ones would overflow the clock.
 const MAX_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A queue of object keys.
@@ -28,25 +28,25 @@ pub struct WorkQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Namespaces with something ready, in turn.
+    /// Namespaces with ready keys, round robin.
     turns: VecDeque<String>,
     ready: HashMap<String, VecDeque<Key>>,
-    /// Ready, for the check of doubles.
+    /// Ready keys, for deduplication.
     waiting: HashSet<Key>,
-    /// Being worked on.
+    /// Keys being reconciled.
     running: HashSet<Key>,
-    /// Became due while being worked on.
+    /// Keys that were added while being reconciled.
     again: HashSet<Key>,
     timers: BTreeMap<(Instant, u64), Key>,
     timer_of: HashMap<Key, (Instant, u64)>,
     failures: HashMap<Key, u32>,
     /// The remote target of each object that has one.
     targets: HashMap<Key, Target>,
-    /// The remote target whose room a key takes.
+    /// The remote target that a running key counts against.
     held: HashMap<Key, Target>,
-    /// How many objects of a remote target are being worked on.
+    /// Running keys per remote target.
     busy: HashMap<Target, usize>,
-    /// Due, but their target is busy.
+    /// Ready keys whose target is at its limit.
     parked: HashMap<Target, VecDeque<Key>>,
     sequence: u64,
     closed: bool,
@@ -55,9 +55,10 @@ struct State {
 /// The API server of an object that is not the engine's own: namespace and name of its kubeconfig.
 pub type Target = (String, String);
 
-/// Objects of one remote target that are worked on at the same time. A target that does not answer holds this many, and no others.
+/// Concurrent reconciles per remote target. A target that does not answer blocks this many reconciles, all of
+/// its own objects.
 const PER_TARGET: usize = 4;
-/// Objects of all remote targets that are worked on at the same time: each holds its objects in memory.
+/// Concurrent reconciles over all remote targets: each holds its objects in memory.
 const ALL_TARGETS: usize = 256;
 
 impl WorkQueue {
@@ -70,20 +71,20 @@ impl WorkQueue {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Due now.
+    /// Adds a key.
     pub fn add(&self, key: Key) {
         self.with(|state| state.add(key));
         self.changed.notify_one();
     }
 
-    /// Due after a while, at the latest: an earlier timer stays.
+    /// Adds a key after a delay; an earlier timer of the key stays.
     pub fn add_after(&self, key: Key, delay: Duration) {
         let at = Instant::now() + delay.clamp(MIN_DELAY, MAX_DELAY);
         self.with(|state| state.add_at(key, at));
         self.changed.notify_one();
     }
 
-    /// Due after a delay that grows with each failure, up to `limit`.
+    /// Adds a key after its backoff, `limit` at most.
     pub fn add_failed(&self, key: Key, limit: Duration) -> Duration {
         let delay = self.with(|state| {
             let failures = state.failures.entry(key.clone()).or_default();
@@ -95,12 +96,12 @@ impl WorkQueue {
         delay
     }
 
-    /// The next failure counts as the first again.
-    pub fn forgive(&self, key: &Key) {
+    /// Resets the backoff of a key.
+    pub fn reset_backoff(&self, key: &Key) {
         self.with(|state| state.failures.remove(key));
     }
 
-    /// Says which remote target an object is applied to, if any.
+    /// Sets the remote target of an object, if any.
     pub fn set_target(&self, key: &Key, target: Option<Target>) {
         self.with(|state| match target {
             Some(target) => drop(state.targets.insert(key.clone(), target)),
@@ -108,8 +109,8 @@ impl WorkQueue {
         });
     }
 
-    /// Forgets an object that is gone.
-    pub fn forget(&self, key: &Key) {
+    /// Removes a deleted object.
+    pub fn remove(&self, key: &Key) {
         self.with(|state| {
             state.failures.remove(key);
             state.targets.remove(key);
@@ -117,7 +118,7 @@ impl WorkQueue {
         });
     }
 
-    /// Takes the next key; waits for one. `None` once closed. [`WorkQueue::done`] must follow.
+    /// Waits for the next key. `None` once closed. [`WorkQueue::done`] must follow.
     pub async fn next(&self) -> Option<Key> {
         loop {
             let changed = self.changed.notified();
@@ -127,12 +128,12 @@ impl WorkQueue {
                 (key, state.timers.first_key_value().map(|((at, _), _)| *at), state.closed)
             });
             if closed {
-                // The others must hear of it too.
+                // Wake the other waiters, too.
                 self.changed.notify_one();
                 return None;
             }
             if let Some(key) = key {
-                // Several may be ready: pass the word on.
+                // Several keys may be ready: wake another waiter.
                 self.changed.notify_one();
                 return Some(key);
             }
@@ -148,7 +149,7 @@ impl WorkQueue {
         }
     }
 
-    /// The work on a key is over. What came up meanwhile is due now.
+    /// Ends the reconcile of a key; if it was added meanwhile, it is ready again.
     pub fn done(&self, key: &Key) {
         self.with(|state| {
             state.running.remove(key);
@@ -160,7 +161,7 @@ impl WorkQueue {
         self.changed.notify_one();
     }
 
-    /// Nothing more is handed out.
+    /// Closes the queue.
     pub fn close(&self) {
         self.with(|state| state.closed = true);
         self.changed.notify_waiters();
@@ -189,7 +190,7 @@ impl State {
         of_namespace.push_back(key);
     }
 
-    /// Makes room at the target of a key, and lets a parked key take its place in the queue again.
+    /// Frees the place of a key at its target, and re-adds a parked key.
     fn release(&mut self, key: &Key) {
         let Some(target) = self.held.remove(key) else { return };
         if let Some(busy) = self.busy.get_mut(&target) {
@@ -198,7 +199,7 @@ impl State {
                 self.busy.remove(&target);
             }
         }
-        // The limit over all targets may have been what a key of another target waited for.
+        // A key of another target may have waited for the limit over all targets.
         let next = if self.parked.contains_key(&target) {
             Some(target)
         } else {
@@ -234,7 +235,7 @@ impl State {
         }
     }
 
-    /// Makes due what has come.
+    /// Adds the keys whose timer has expired.
     fn ring(&mut self, now: Instant) {
         while let Some(first) = self.timers.first_entry() {
             if first.key().0 > now {
@@ -246,7 +247,8 @@ impl State {
         }
     }
 
-    /// The next key whose target has room. Keys of a busy target are parked until one of its passes ends.
+    /// The next key whose target is below its limit. Other keys are parked until a reconcile of their target
+    /// ends.
     fn take(&mut self) -> Option<Key> {
         if self.closed {
             return None;
@@ -276,7 +278,7 @@ impl State {
         };
         self.waiting.remove(&key);
         self.running.insert(key.clone());
-        // The pass that begins now is what the timer was for.
+        // The reconcile that starts now replaces the timer.
         self.clear_timer(&key);
         Some(key)
     }
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_object_is_never_run_twice_at_once() {
+    async fn object_is_never_reconciled_concurrently() {
         let queue = queue();
         queue.add(key("a", "x"));
         queue.add(key("a", "x"));
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_wait_longer_each_time() {
+    async fn failures_back_off() {
         let queue = queue();
         let delays: Vec<u128> =
             (0..3).map(|_| queue.add_failed(key("a", "x"), Duration::MAX).as_millis()).collect();
@@ -337,12 +339,12 @@ mod tests {
         let next = queue.next().await.unwrap();
         assert_eq!(start.elapsed().as_millis(), 750);
         queue.done(&next);
-        queue.forgive(&next);
+        queue.reset_backoff(&next);
         assert_eq!(queue.add_failed(next, Duration::MAX).as_millis(), 750);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_zero_delay_is_no_hot_loop() {
+    async fn zero_delay_is_not_a_hot_loop() {
         let queue = queue();
         let start = Instant::now();
         for _ in 0..10 {
@@ -354,9 +356,9 @@ mod tests {
         queue.add_after(key("a", "x"), Duration::MAX);
     }
 
-    /// A target that never answers holds only its own objects.
+    /// A target that never answers blocks only its own objects.
     #[tokio::test(start_paused = true)]
-    async fn a_silent_target_holds_only_its_own_objects() {
+    async fn silent_target_blocks_only_its_own_objects() {
         let queue = queue();
         let target = |name: &str| Some(("a".to_owned(), name.to_owned()));
         for i in 0..10 {
@@ -373,7 +375,7 @@ mod tests {
         }
         let silent = taken.iter().filter(|key| key.name().starts_with("silent")).count();
         assert_eq!((silent, taken.len()), (PER_TARGET, PER_TARGET + 2));
-        // Every pass that ends lets one of those that wait begin.
+        // Every reconcile that ends starts a parked one.
         for done in &taken {
             queue.done(done);
         }
@@ -385,7 +387,7 @@ mod tests {
         assert_eq!(more, 10 - PER_TARGET);
     }
 
-    /// Passes of a tenth of a second in four slots, as a controller runs them; answers the time from due to done of the quiet tenant's.
+    /// Runs reconciles of 100 ms with four permits; returns the latency of the quiet tenant's objects.
     async fn latencies(loud: usize) -> Vec<Duration> {
         let queue = std::sync::Arc::new(queue());
         for i in 0..loud {
@@ -400,7 +402,7 @@ mod tests {
                 while let Some(key) = queue.next().await {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     if key.namespace() == "loud" {
-                        // It fails, and is due again at once: the worst a tenant can do.
+                        // It fails and is re-added at once: the worst case.
                         queue.add(key.clone());
                     } else if let Some(at) = due.lock().unwrap().remove(&key) {
                         let at: Instant = at;
@@ -424,9 +426,9 @@ mod tests {
         all
     }
 
-    /// F07: ten thousand failing objects of one tenant make the others wait for at most one of their passes.
+    /// F07: ten thousand failing objects of one tenant delay the others by at most one reconcile.
     #[tokio::test(start_paused = true)]
-    async fn ten_thousand_failures_of_one_tenant_leave_the_others_alone() {
+    async fn failing_objects_of_one_tenant_do_not_delay_others() {
         let p99 = |all: &[Duration]| all[all.len() * 99 / 100];
         let (alone, beside) = (latencies(0).await, latencies(10_000).await);
         assert_eq!((alone.len(), beside.len()), (500, 500));

@@ -1,4 +1,4 @@
-//! Everything one process shares, and the life of its controllers.
+//! What all controllers of a process share, and the life cycle of the controllers.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::collectors;
 use crate::controller::{self, Controller, Driver, Reconciler};
 use crate::events::Recorder;
 use crate::graph::Graph;
-use crate::hub::{Change, Hub, WatchSpec};
+use crate::informer::{Change, Informers, WatchSpec};
+use crate::load::Load;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::pressure::Pressure;
-use crate::scrape;
 use crate::starvation::Starvation;
-use crate::wake;
+use crate::triggers;
 use fl_client::Kind;
-use fl_client::Stop;
+use fl_client::Shutdown;
 use fl_client::{Client, Connection, Limits, Settings};
 
 /// Clones share everything.
@@ -30,14 +30,14 @@ pub struct Runtime {
 struct Inner {
     cluster: Client,
     connection: Option<Connection>,
-    hub: Hub,
+    informers: Informers,
     graph: Arc<Graph>,
     recorder: Recorder,
-    pressure: Pressure,
+    load: Load,
     starvation: Starvation,
     metrics: Metrics,
     log: Log,
-    stop: Stop,
+    stop: Shutdown,
     options: Options,
     random: Mutex<StdRng>,
     drivers: RwLock<Vec<Arc<dyn Driver>>>,
@@ -50,12 +50,12 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Must be called inside a tokio runtime. `connection` is needed where controllers act in others' names.
+    /// Must be called inside a tokio runtime. `connection` is needed by controllers that impersonate.
     pub fn new(
         cluster: Client,
         connection: Option<Connection>,
         options: Options,
-        stop: Stop,
+        stop: Shutdown,
         log: Log,
     ) -> Self {
         let metrics = Metrics::default();
@@ -63,16 +63,16 @@ impl Runtime {
             settings.observer = Some(Arc::new(metrics.clone()));
             settings.stop = Some(stop.clone());
         });
-        let hub = Hub::new(cluster.clone(), options.namespace.clone(), stop.clone(), log.clone());
-        let pressure = Pressure::default();
-        let recorder = Recorder::start(&cluster, &pressure, &stop, log.clone());
+        let informers = Informers::new(cluster.clone(), options.namespace.clone(), stop.clone(), log.clone());
+        let load = Load::default();
+        let recorder = Recorder::start(&cluster, &load, &stop, log.clone());
         let random = options.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         let runtime = Runtime {
             inner: Arc::new(Inner {
                 recorder,
-                pressure,
+                load,
                 starvation: Starvation::default(),
-                hub,
+                informers,
                 cluster,
                 connection,
                 graph: Arc::default(),
@@ -84,9 +84,9 @@ impl Runtime {
                 drivers: RwLock::default(),
             }),
         };
-        // Weak: the hub belongs to the runtime, not the other way round.
+        // Weak: the informers belong to the runtime, not the reverse.
         let weak = Arc::downgrade(&runtime.inner);
-        runtime.hub().listen(Arc::new(move |change| {
+        runtime.informers().listen(Arc::new(move |change| {
             if let Some(inner) = weak.upgrade() {
                 inner.route(change);
             }
@@ -98,19 +98,19 @@ impl Runtime {
         &self.inner.cluster
     }
 
-    /// How requests to API servers that objects name are treated: like our own, but within tighter limits.
+    /// Client settings for API servers of `spec.kubeConfig`: as for the engine's own, within tighter limits.
     pub fn remote_settings(&self) -> Settings {
         let rate = self.options().remote_rate;
         Settings { limits: Limits::REMOTE, rate, ..self.cluster().settings().clone() }
     }
 
-    /// How the engine is connected; to make clients in other names.
+    /// The engine's own connection, to make clients with other identities.
     pub fn connection(&self) -> Option<&Connection> {
         self.inner.connection.as_ref()
     }
 
-    pub fn hub(&self) -> &Hub {
-        &self.inner.hub
+    pub fn informers(&self) -> &Informers {
+        &self.inner.informers
     }
 
     pub fn graph(&self) -> &Graph {
@@ -121,26 +121,26 @@ impl Runtime {
         &self.inner.recorder
     }
 
-    /// Whether more objects are due than can be worked on.
-    pub(crate) fn pressure(&self) -> &Pressure {
-        &self.inner.pressure
+    /// Whether more objects are queued than can be reconciled at once.
+    pub(crate) fn load(&self) -> &Load {
+        &self.inner.load
     }
 
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
     }
 
-    /// Everything Prometheus asks for, as of now.
+    /// All metrics in Prometheus' text format.
     pub fn scrape(&self) -> String {
         let drivers = self.inner.drivers.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let stores: Vec<_> = drivers.iter().filter_map(|d| self.hub().store(d.kind())).collect();
+        let stores: Vec<_> = drivers.iter().filter_map(|d| self.informers().store(d.kind())).collect();
         for driver in &drivers {
             let (ready, _, running) = driver.queue().sizes();
             self.metrics().queue(driver.controller(), ready, running);
         }
         let mut out = self.metrics().render();
-        scrape::objects(&mut out, stores.iter().map(AsRef::as_ref));
-        scrape::process(&mut out);
+        collectors::objects(&mut out, stores.iter().map(AsRef::as_ref));
+        collectors::process(&mut out);
         out
     }
 
@@ -148,7 +148,7 @@ impl Runtime {
         &self.inner.log
     }
 
-    pub fn stop(&self) -> &Stop {
+    pub fn stop(&self) -> &Shutdown {
         &self.inner.stop
     }
 
@@ -156,7 +156,7 @@ impl Runtime {
         &self.inner.options
     }
 
-    /// Adds a controller; its watch opens at once, its work begins with [`Runtime::run`].
+    /// Adds a controller. Its watch opens at once; it reconciles after [`Runtime::run`].
     pub fn add<R: Reconciler>(&self, reconciler: R, concurrent: usize) {
         let controller = Arc::new(Controller::new(self, reconciler, concurrent));
         let driver: Arc<dyn Driver> = controller.clone();
@@ -175,23 +175,24 @@ impl Runtime {
         controller.watch();
     }
 
-    /// Watches ConfigMaps and Secrets whose label says so; whoever has an edge to one is woken by its changes.
+    /// Watches ConfigMaps and Secrets with the configured label; a change enqueues the objects that refer to
+    /// it.
     pub fn watch_configs(&self) {
         let selector = &self.options().watch_configs_label_selector;
         if selector.is_empty() || self.options().gates.enabled("DisableConfigWatchers") {
             return;
         }
         for kind in [Kind::config_map(), Kind::secret()] {
-            self.hub().watch(WatchSpec::metadata(kind).labelled(selector));
+            self.informers().watch(WatchSpec::metadata(kind).labelled(selector));
         }
     }
 
-    /// Whether the controllers can do their work.
+    /// Readiness of the controllers.
     ///
     /// # Errors
     /// What keeps them from it.
     pub fn ready(&self) -> Result<(), String> {
-        if !self.hub().synced() {
+        if !self.informers().synced() {
             return Err("not all kinds have been seen yet".to_owned());
         }
         let starving: Vec<String> = self
@@ -209,7 +210,7 @@ impl Runtime {
         &self.inner.starvation
     }
 
-    /// Works until told to stop, then lets running passes end.
+    /// Runs until shutdown, then waits for running reconciles.
     pub async fn run(&self) {
         let drivers = self.inner.drivers.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut workers = tokio::task::JoinSet::new();
@@ -229,7 +230,7 @@ impl Runtime {
         self.recorder().flush().await;
     }
 
-    /// An interval, a little earlier or later.
+    /// An interval with jitter.
     pub fn jitter(&self, interval: Duration) -> Duration {
         let percent = f64::from(self.options().interval_jitter_percentage.min(99)) / 100.0;
         if percent == 0.0 {
@@ -242,17 +243,17 @@ impl Runtime {
 }
 
 impl Inner {
-    /// A change goes to the controller of its kind and along the edges that lead to it.
+    /// Dispatches a change to the controller of its kind and to the objects that refer to the changed one.
     fn route(&self, change: &Change) {
         let drivers = self.drivers.read().unwrap_or_else(PoisonError::into_inner).clone();
         for driver in drivers.iter().filter(|d| *d.kind() == change.kind) {
             driver.on_change(change);
         }
-        let nodes = wake::nodes(change);
+        let nodes = triggers::graph_keys(change);
         if nodes.iter().any(|n| self.graph.has_dependents(n)) {
-            let accounts = wake::accounts(change);
+            let triggers = triggers::triggers_of(change);
             for node in &nodes {
-                self.graph.wake_dependents(node, &accounts);
+                self.graph.wake_dependents(node, &triggers);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a controller has work and no worker: what readiness tells.
+//! Detects controllers with queued objects and no free worker, for readiness.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::controller::Driver;
 
-/// Requests end after a minute, so a worker is free again long before this, unless something is wrong.
+/// Requests have a deadline of a minute, so a worker is free long before this unless something is wrong.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Since when controllers with due objects have had no free worker.
+/// Since when each controller with queued objects has had no free worker.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Starvation {
     since: Arc<Mutex<HashMap<&'static str, Instant>>>,

@@ -1,11 +1,13 @@
-//! The source controllers: content comes in and becomes an artifact.
+//! The source controllers: they fetch content and publish it as artifacts.
 //!
-//! Every source runs the same steps (check the store, fetch, verify, archive) and ends the same way ([`conclude`]); what
-//! differs is where the content comes from. Fetchers sit behind traits ([`git::GitClient`], [`oci::OciClient`],
-//! [`bucket::BucketClient`]) with twins in tests. Trees are streamed from where they are into the archive; nothing is checked out on disk.
+//! All kinds share one reconciler ([`driver::SourceReconciler`]): check storage, fetch, store the artifact, emit the event. What
+//! differs between them is a [`driver::Fetcher`]. Remote systems are reached through traits ([`git::GitClient`],
+//! [`oci::OciClient`], [`bucket::BucketClient`]) with fakes in tests. Trees are streamed into the archive; nothing is
+//! checked out on disk, and what is spooled is counted by one budget ([`fl_http::ByteBudget`]).
 
 pub mod bucket;
-pub mod conclude;
+pub mod conditions;
+pub mod driver;
 pub mod git;
 pub mod helm;
 pub mod oci;

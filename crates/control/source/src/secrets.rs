@@ -1,4 +1,4 @@
-//! Secrets as sources use them: credentials, certificates, proxies, pull secrets. The words of errors are Flux's.
+//! Secrets as sources use them: credentials, certificates, proxies, pull secrets. Error messages are Flux's.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,55 @@ use fl_runtime::{Client, ClientError, Edge, Kind};
 use fl_types::Secret;
 use serde_json::Value;
 
-/// The longest address of a proxy.
-const LONGEST_PROXY: usize = 2048;
+/// Characters of the address of a proxy.
+const MAX_PROXY_LENGTH: usize = 2048;
 const PROXY_SCHEMES: [&str; 3] = ["http", "https", "socks5"];
+
+/// Why a Secret cannot be used. Secrets are named `namespace/name`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    #[error("secret '{0}' not found")]
+    NotFound(String),
+    #[error("failed to get secret '{secret}': {error}")]
+    Read { secret: String, error: ClientError },
+    #[error("secret '{secret}': {problem}")]
+    Proxy { secret: String, problem: ProxyError },
+    #[error("secret '{secret}' contains '{present}' but missing '{missing}'")]
+    HalfPair { secret: String, present: &'static str, missing: &'static str },
+    #[error("secret '{0}' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'")]
+    NoCertificates(String),
+    #[error("{0}")]
+    Certificates(#[from] fl_http::CertificateError),
+    #[error("serviceaccount '{0}' not found")]
+    NoAccount(String),
+    #[error("failed to get serviceaccount '{account}': {error}")]
+    ReadAccount { account: String, error: ClientError },
+    #[error("failed to get image pull secret for serviceaccount '{account}': {error}")]
+    PullSecret { account: String, error: Box<SecretError> },
+}
+
+impl SecretError {
+    pub(crate) fn read(namespace: &str, name: &str, error: ClientError) -> Self {
+        SecretError::Read { secret: format!("{namespace}/{name}"), error }
+    }
+}
+
+/// Why the address of a proxy is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    #[error("key 'address' not found")]
+    NoAddress,
+    #[error("proxy address is empty")]
+    EmptyAddress,
+    #[error("proxy URL exceeds maximum length of {MAX_PROXY_LENGTH} characters")]
+    TooLong,
+    #[error("proxy URL must use one of the supported schemes ({schemes}), got '{0}'", schemes = PROXY_SCHEMES.join(", "))]
+    Scheme(String),
+    #[error("failed to parse proxy address: {0}")]
+    Malformed(url::ParseError),
+}
 
 /// The data of a Secret. Values are never shown.
 #[derive(Clone, Default)]
@@ -51,7 +97,7 @@ impl SecretData {
     }
 }
 
-/// The Secrets that a source in a namespace uses; a change of one of them wakes it.
+/// The Secrets that a source in a namespace uses; a change of one of them triggers a reconcile.
 pub fn edges<'a>(
     namespace: &str,
     used: impl IntoIterator<Item = Option<&'a LocalObjectReference>>,
@@ -60,48 +106,41 @@ pub fn edges<'a>(
     used.into_iter().flatten().map(edge).collect()
 }
 
-/// Reads a Secret; the error is the server's.
+/// Reads a Secret; the error is that of the API server.
 pub async fn read(cluster: &Client, namespace: &str, name: &str) -> Result<SecretData, ClientError> {
     let value = cluster.get(&Kind::secret(), Some(namespace), name).await?;
     Ok(SecretData::from_value(namespace, name, &value))
 }
 
-/// Reads a Secret; the error says which.
-pub async fn read_named(cluster: &Client, namespace: &str, name: &str) -> Result<SecretData, String> {
+/// Reads a Secret; the error names it.
+pub async fn read_named(cluster: &Client, namespace: &str, name: &str) -> Result<SecretData, SecretError> {
     read(cluster, namespace, name).await.map_err(|error| {
         if error.is_not_found() {
-            format!("secret '{namespace}/{name}' not found")
+            SecretError::NotFound(format!("{namespace}/{name}"))
         } else {
-            format!("failed to get secret '{namespace}/{name}': {error}")
+            SecretError::read(namespace, name, error)
         }
     })
 }
 
 /// The proxy a Secret describes: `address`, `username`, `password`.
-pub fn proxy(secret: &SecretData) -> Result<Proxy, String> {
-    let place = secret.place();
+pub fn proxy(secret: &SecretData) -> Result<Proxy, SecretError> {
+    let refuse = |problem| SecretError::Proxy { secret: secret.place(), problem };
     let Some(address) = secret.data.get("address") else {
-        return Err(format!("secret '{place}': key 'address' not found"));
+        return Err(refuse(ProxyError::NoAddress));
     };
     let address = String::from_utf8_lossy(address).into_owned();
     if address.is_empty() {
-        return Err(format!("secret '{place}': proxy address is empty"));
+        return Err(refuse(ProxyError::EmptyAddress));
     }
-    if address.len() > LONGEST_PROXY {
-        return Err(format!(
-            "secret '{place}': proxy URL exceeds maximum length of {LONGEST_PROXY} characters"
-        ));
+    if address.len() > MAX_PROXY_LENGTH {
+        return Err(refuse(ProxyError::TooLong));
     }
     let scheme = address.split_once(':').map_or("", |(scheme, _)| scheme);
     if !PROXY_SCHEMES.contains(&scheme) {
-        return Err(format!(
-            "secret '{place}': proxy URL must use one of the supported schemes ({}), got '{scheme}'",
-            PROXY_SCHEMES.join(", ")
-        ));
+        return Err(refuse(ProxyError::Scheme(scheme.to_owned())));
     }
-    if let Err(error) = url::Url::parse(&address) {
-        return Err(format!("secret '{place}': failed to parse proxy address: {error}"));
-    }
+    url::Url::parse(&address).map_err(|error| refuse(ProxyError::Malformed(error)))?;
     let text = |key: &str| secret.data.get(key).map(|v| String::from_utf8_lossy(v).into_owned());
     Ok(Proxy {
         address,
@@ -118,8 +157,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Says no where a certificate or a key cannot be read.
-    pub fn usable(self) -> Result<Self, String> {
+    /// Checks that certificates and key can be parsed.
+    pub fn usable(self) -> Result<Self, SecretError> {
         fl_http::check_certificates(self.ca.as_deref(), self.client_certificate.as_ref())?;
         Ok(self)
     }
@@ -127,23 +166,23 @@ impl Tls {
 
 /// `tls.crt` with `tls.key`, and `ca.crt`, which can be used; the old names `certFile`, `keyFile`, `caFile` where the new ones are
 /// absent.
-pub fn tls(secret: &SecretData) -> Result<Tls, String> {
+pub fn tls(secret: &SecretData) -> Result<Tls, SecretError> {
     certificates(secret)?.usable()
 }
 
-/// As [`tls`], whatever is in them.
-pub fn certificates(secret: &SecretData) -> Result<Tls, String> {
-    let place = secret.place();
+/// As [`tls`], without parsing them.
+pub fn certificates(secret: &SecretData) -> Result<Tls, SecretError> {
+    let half = |present, missing| SecretError::HalfPair { secret: secret.place(), present, missing };
     let key = |new: &str, old: &str| secret.get(new).or_else(|| secret.get(old)).map(<[u8]>::to_vec);
     let ca = key("ca.crt", "caFile");
     let client_certificate = match (key("tls.crt", "certFile"), key("tls.key", "keyFile")) {
         (Some(chain), Some(key)) => Some(ClientCertificate { chain, key: Secret::new(key) }),
-        (Some(_), None) => return Err(format!("secret '{place}' contains 'tls.crt' but missing 'tls.key'")),
-        (None, Some(_)) => return Err(format!("secret '{place}' contains 'tls.key' but missing 'tls.crt'")),
+        (Some(_), None) => return Err(half("tls.crt", "tls.key")),
+        (None, Some(_)) => return Err(half("tls.key", "tls.crt")),
         (None, None) => None,
     };
     if ca.is_none() && client_certificate.is_none() {
-        return Err(format!("secret '{place}' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'"));
+        return Err(SecretError::NoCertificates(secret.place()));
     }
     Ok(Tls { ca, client_certificate })
 }
@@ -153,13 +192,13 @@ pub async fn pull_secrets(
     cluster: &Client,
     namespace: &str,
     account: &str,
-) -> Result<Vec<SecretData>, String> {
+) -> Result<Vec<SecretData>, SecretError> {
     let place = format!("{namespace}/{account}");
     let account = cluster.get(&Kind::service_account(), Some(namespace), account).await.map_err(|error| {
         if error.is_not_found() {
-            format!("serviceaccount '{place}' not found")
+            SecretError::NoAccount(place.clone())
         } else {
-            format!("failed to get serviceaccount '{place}': {error}")
+            SecretError::ReadAccount { account: place.clone(), error }
         }
     })?;
     let mut found = Vec::new();
@@ -167,7 +206,7 @@ pub async fn pull_secrets(
         let name = reference["name"].as_str().unwrap_or_default();
         let secret = read_named(cluster, namespace, name)
             .await
-            .map_err(|e| format!("failed to get image pull secret for serviceaccount '{place}': {e}"))?;
+            .map_err(|error| SecretError::PullSecret { account: place.clone(), error: Box::new(error) })?;
         found.push(secret);
     }
     Ok(found)
@@ -183,10 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn words_of_proxies() {
-        assert_eq!(proxy(&secret(&[])).unwrap_err(), "secret 'ns/s': key 'address' not found");
+    fn proxy_error_messages_match_flux() {
+        assert_eq!(proxy(&secret(&[])).unwrap_err().to_string(), "secret 'ns/s': key 'address' not found");
         assert_eq!(
-            proxy(&secret(&[("address", "ftp://x")])).unwrap_err(),
+            proxy(&secret(&[("address", "ftp://x")])).unwrap_err().to_string(),
             "secret 'ns/s': proxy URL must use one of the supported schemes (http, https, socks5), got 'ftp'"
         );
         let good =
@@ -196,18 +235,21 @@ mod tests {
     }
 
     #[test]
-    fn words_of_certificates() {
+    fn certificate_error_messages_match_flux() {
         assert_eq!(
-            tls(&secret(&[])).unwrap_err(),
+            tls(&secret(&[])).unwrap_err().to_string(),
             "secret 'ns/s' must contain either 'ca.crt' or both 'tls.crt' and 'tls.key'"
         );
         assert_eq!(
-            tls(&secret(&[("tls.crt", "x")])).unwrap_err(),
+            tls(&secret(&[("tls.crt", "x")])).unwrap_err().to_string(),
             "secret 'ns/s' contains 'tls.crt' but missing 'tls.key'"
         );
-        assert_eq!(tls(&secret(&[("caFile", "x")])).unwrap_err(), "failed to parse CA certificate");
         assert_eq!(
-            tls(&secret(&[("tls.crt", "x"), ("tls.key", "y")])).unwrap_err(),
+            tls(&secret(&[("caFile", "x")])).unwrap_err().to_string(),
+            "failed to parse CA certificate"
+        );
+        assert_eq!(
+            tls(&secret(&[("tls.crt", "x"), ("tls.key", "y")])).unwrap_err().to_string(),
             "failed to parse TLS certificate and key: tls: failed to find any PEM data in certificate input"
         );
     }

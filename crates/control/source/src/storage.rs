@@ -1,24 +1,37 @@
-//! The artifact store as the controllers use it: check, publish, clean up.
+//! The artifact store as the controllers use it: check, publish, garbage-collect.
 
 use std::time::SystemTime;
 
-use fl_api::condition::types;
+use fl_api::condition::{reasons, types};
 use fl_api::meta::artifact::Artifact;
-use fl_runtime::{Conditions, EventKind, Failure, Outcome, Pass, Source};
-use fl_store::{Check, Location, Store};
+use fl_artifact_store::{Check, Location, Store};
+use fl_runtime::{Conditions, Context, EventKind, ReconcileError, Source};
 use fl_types::Revision;
 
-/// Runs file work where it may block.
-pub async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Failure> {
+/// The link to the newest artifact.
+pub const LATEST: &str = "latest.tar.gz";
+/// What Flux reports when a timeout ends an operation.
+pub const DEADLINE_EXCEEDED: &str = "context deadline exceeded";
+
+/// Runs file operations on the blocking pool.
+pub async fn blocking<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, ReconcileError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|e| Failure::retry("Failed", format!("work on files was cut short: {e}")))
+        .map_err(|e| ReconcileError::backoff("Failed", format!("work on files was cut short: {e}")))
+}
+
+/// An artifact could not be written to storage.
+pub fn archive_failed(message: String) -> ReconcileError {
+    ReconcileError::backoff(reasons::source::ARCHIVE_OPERATION_FAILED, message)
+        .on(types::STORAGE_OPERATION_FAILED)
 }
 
 /// Where an object's artifacts are.
-pub fn location<T: Source>(object: &T) -> Result<Location, Failure> {
+pub fn location<T: Source>(object: &T) -> Result<Location, ReconcileError> {
     Location::new(T::KIND, object.namespace(), object.name())
-        .map_err(|e| Failure::retry("IllegalPath", e.to_string()))
+        .map_err(|e| ReconcileError::backoff("IllegalPath", e.to_string()))
 }
 
 /// An error with its cause, in one line.
@@ -33,7 +46,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// `status.artifact` of a file that was published.
-pub fn artifact(published: fl_store::Artifact, revision: &str) -> Artifact {
+pub fn artifact(published: fl_artifact_store::Artifact, revision: &str) -> Artifact {
     Artifact {
         digest: Some(published.digest),
         last_update_time: published.last_update_time.parse().unwrap_or_default(),
@@ -46,18 +59,18 @@ pub fn artifact(published: fl_store::Artifact, revision: &str) -> Artifact {
     }
 }
 
-/// Whether an artifact is of this revision; the old spelling counts too.
+/// Whether an artifact has this revision, in its current or its old format.
 pub fn has_revision(artifact: Option<&Artifact>, revision: &str) -> bool {
     let read = |text: &str| text.parse::<Revision>().map_or_else(|_| text.to_owned(), |r| r.to_string());
     artifact.is_some_and(|a| read(&a.revision) == read(revision))
 }
 
-/// The first step of every pass: old files go, the current one must be there and intact, its address is made anew.
-/// A missing or damaged file is forgotten, so that it is built again in the same pass.
-pub async fn check<T: Source>(pass: &mut Pass<T>, store: &Store) -> Result<(), Failure> {
-    collect(pass, store).await;
+/// The first step of every reconcile: removes old files, checks the current one and refreshes its URL. A missing or corrupt
+/// artifact is removed from the status, so that the same reconcile builds it again.
+pub async fn check<T: Source>(cx: &mut Context<T>, store: &Store) -> Result<(), ReconcileError> {
+    collect(cx, store).await;
     let mut missing = false;
-    if let Some(artifact) = pass.object.artifact().cloned() {
+    if let Some(artifact) = cx.object.artifact().cloned() {
         let (disk, path, digest) = (store.clone(), artifact.path.clone(), artifact.digest.clone());
         let found = blocking(move || match digest {
             Some(digest) => disk.check(&path, &digest),
@@ -72,65 +85,70 @@ pub async fn check<T: Source>(pass: &mut Pass<T>, store: &Store) -> Result<(), F
                     Some(digest) => format!("computed digest doesn't match '{digest}'"),
                     None => "artifact has no digest".to_owned(),
                 };
-                damaged(pass, store, &artifact.path, &problem).await?;
+                damaged(cx, store, &artifact.path, &problem).await?;
                 missing = true;
             }
             Err(error) => {
-                damaged(pass, store, &artifact.path, &chain(&error)).await?;
+                damaged(cx, store, &artifact.path, &chain(&error)).await?;
                 missing = true;
             }
         }
         if missing {
-            pass.object.set_artifact(None);
+            cx.object.set_artifact(None);
         }
     }
-    match pass.object.artifact().cloned() {
+    match cx.object.artifact().cloned() {
         None => {
             let message =
                 if missing { "building artifact: disappeared from storage" } else { "building artifact" };
-            pass.object.mark_progressing(true, message);
-            pass.object.remove_condition(types::ARTIFACT_IN_STORAGE);
-            pass.progress();
+            cx.object.mark_progressing(true, message);
+            cx.object.remove_condition(types::ARTIFACT_IN_STORAGE);
+            cx.progress();
         }
         Some(mut artifact) => {
             artifact.url = store.url(&artifact.path);
-            pass.object.set_artifact(Some(artifact));
+            cx.object.set_artifact(Some(artifact));
         }
     }
     Ok(())
 }
 
-async fn damaged<T: Source>(pass: &Pass<T>, store: &Store, path: &str, problem: &str) -> Result<(), Failure> {
+async fn damaged<T: Source>(
+    cx: &Context<T>,
+    store: &Store,
+    path: &str,
+    problem: &str,
+) -> Result<(), ReconcileError> {
     let message = format!("failed to verify integrity of artifact: {problem}");
-    pass.event(EventKind::Warning, "ArtifactVerificationFailed", &message);
+    cx.event(EventKind::Warning, "ArtifactVerificationFailed", &message);
     let (disk, path) = (store.clone(), path.to_owned());
     blocking(move || disk.remove(&path)).await?.map_err(|e| {
         let message = format!("failed to remove artifact after digest mismatch: {}", chain(&e));
-        // Flux tells nobody of this one but the log.
-        Failure::retry("Failed", message).silent()
+        // Flux only logs this one.
+        ReconcileError::backoff("Failed", message).without_event()
     })
 }
 
-/// Removes files past their time. Trouble here is told, not fatal.
-async fn collect<T: Source>(pass: &Pass<T>, store: &Store) {
-    let Some(artifact) = pass.object.artifact() else { return };
-    let Ok(at) = location(&pass.object) else { return };
+/// Garbage-collects old artifacts. A failure is logged and not fatal.
+async fn collect<T: Source>(cx: &Context<T>, store: &Store) {
+    let Some(artifact) = cx.object.artifact() else { return };
+    let Ok(at) = location(&cx.object) else { return };
     let file = artifact.path.rsplit('/').next().unwrap_or_default().to_owned();
     let disk = store.clone();
     match blocking(move || disk.collect(&at, &file, SystemTime::now())).await {
         Ok(Ok(removed)) if !removed.is_empty() => {
             let message = format!("garbage collected {} artifacts", removed.len());
-            pass.log.info(&message);
-            pass.event(EventKind::Trace, "GarbageCollectionSucceeded", &message);
+            cx.log.info(&message);
+            cx.event(EventKind::Trace, "GarbageCollectionSucceeded", &message);
         }
-        Ok(Err(error)) => pass.log.error(&chain(&error), "garbage collection of artifacts failed"),
+        Ok(Err(error)) => cx.log.error(&chain(&error), "garbage collection of artifacts failed"),
         _ => {}
     }
 }
 
-/// The end of a source: its directory goes.
-pub async fn remove<T: Source>(pass: &mut Pass<T>, store: &Store) -> Result<(), Outcome> {
-    let at = location(&pass.object).map_err(|f| Outcome::backoff(f.message))?;
+/// Removes all artifacts of an object that is being deleted.
+pub async fn remove<T: Source>(cx: &mut Context<T>, store: &Store) -> Result<(), ReconcileError> {
+    let at = location(&cx.object).map_err(ReconcileError::without_event)?;
     let disk = store.clone();
     let removed = match blocking(move || disk.remove_all(&at)).await {
         Ok(removed) => removed.map_err(|e| chain(&e)),
@@ -140,16 +158,15 @@ pub async fn remove<T: Source>(pass: &mut Pass<T>, store: &Store) -> Result<(), 
         Ok(existed) => {
             if existed {
                 let message = "garbage collected artifacts for deleted resource";
-                pass.log.info(message);
-                pass.event(EventKind::Trace, "GarbageCollectionSucceeded", message);
+                cx.log.info(message);
+                cx.event(EventKind::Trace, "GarbageCollectionSucceeded", message);
             }
-            pass.object.set_artifact(None);
+            cx.object.set_artifact(None);
             Ok(())
         }
         Err(error) => {
             let message = format!("garbage collection for deleted resource failed: {error}");
-            pass.event(EventKind::Warning, "GarbageCollectionFailed", &message);
-            Err(Outcome::backoff(message))
+            Err(ReconcileError::backoff("GarbageCollectionFailed", message))
         }
     }
 }

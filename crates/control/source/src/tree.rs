@@ -1,15 +1,15 @@
-//! Trees of files from anywhere, and how they become an archive.
+//! Trees of files from any source, and how they become an archive.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use fl_archive::{EntryKind, Listing, Mode, ReadError, ReadLimits, read_tar_gz};
+use fl_archive::{EntryKind, Mode, ReadError, ReadLimits, TreeBuilder, read_tar_gz};
+use fl_artifact_store::TarGz;
+use fl_http::{Lease, SpoolFile};
 use fl_ignore::{IGNORE_FILE, Rules};
-use fl_store::TarGz;
 
-/// An ignore file larger than this is nobody's handwork.
-const IGNORE_BYTES: u64 = 1 << 20;
+/// Bytes of an ignore file that are read.
+const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn confined(path: &str) -> String {
     parts.join("/")
 }
 
-/// A tree in memory; the twin of fetched ones in tests.
+/// A tree in memory, for tests.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryTree {
     files: BTreeMap<String, (bool, Vec<u8>)>,
@@ -81,7 +81,7 @@ impl Tree for MemoryTree {
     }
 }
 
-/// Why an archive could not be unpacked. The texts are what Flux's users know.
+/// Why an archive could not be unpacked, with Flux's messages.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnpackError {
@@ -96,7 +96,7 @@ pub enum UnpackError {
 /// The content of a compressed tar, spooled into one unnamed file. No path of the archive ever exists on disk.
 #[derive(Debug)]
 pub struct TarTree {
-    spool: File,
+    spool: SpoolFile,
     nodes: fl_archive::Tree<Span>,
 }
 
@@ -108,16 +108,21 @@ struct Span {
 }
 
 impl TarTree {
-    /// Unpacks a gzip-compressed tar. Symbolic links are left out or refused.
-    pub fn unpack(input: impl Read, allow_links: bool, limits: &ReadLimits) -> Result<Self, UnpackError> {
-        let mut spool = tempfile::tempfile().map_err(UnpackError::Spool)?;
-        let mut nodes = Listing::new(limits);
+    /// Unpacks a gzip-compressed tar; what it holds is counted by `lease`. Symbolic links are left out or refused.
+    pub fn unpack(
+        input: impl Read,
+        allow_links: bool,
+        limits: &ReadLimits,
+        lease: &Lease,
+    ) -> Result<Self, UnpackError> {
+        let mut spool = lease.spool().map_err(UnpackError::Spool)?;
+        let mut nodes = TreeBuilder::new(limits);
         let (mut offset, mut piece) = (0u64, vec![0; 64 << 10]);
         read_tar_gz(input, limits, |entry, content| {
             match entry.kind {
                 EntryKind::Symlink if allow_links => {}
                 EntryKind::Symlink => return Err(UnpackError::Link(entry.name.clone())),
-                EntryKind::Other => return Err(ReadError::Special(entry.name.clone()).into()),
+                EntryKind::Other => return Err(ReadError::UnsupportedType(entry.name.clone()).into()),
                 EntryKind::Directory => nodes.directory(&entry.name)?,
                 EntryKind::File { executable } => {
                     let start = offset;
@@ -129,7 +134,7 @@ impl TarTree {
                         spool.write_all(&piece[..n]).map_err(UnpackError::Spool)?;
                         offset += n as u64;
                     }
-                    // Cut short: the reader says so as soon as it goes on.
+                    // The reader reports an entry that was cut short when it continues.
                     nodes.file(&entry.name, executable, Span { offset: start, size: offset - start })?;
                 }
             }
@@ -155,7 +160,7 @@ impl Tree for TarTree {
     }
 }
 
-/// A tree with parts of others put into it.
+/// A tree with parts of other trees copied into it.
 pub struct Overlay {
     base: Box<dyn Tree>,
     parts: Vec<Part>,
@@ -169,7 +174,7 @@ struct Part {
     to: String,
 }
 
-/// Why something cannot be put at a path.
+/// Why a tree cannot be copied to a path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverlayError {
@@ -268,11 +273,11 @@ pub enum ArchiveError {
     #[error("{}", crate::storage::chain(.0))]
     Archive(#[from] fl_archive::Error),
     #[error("{}", crate::storage::chain(.0))]
-    Store(#[from] fl_store::Error),
+    Store(#[from] fl_artifact_store::Error),
 }
 
-/// Writes a tree the way Flux does: the root first, each directory before its content, names in byte order, ignored entries
-/// left out one by one.
+/// Writes a tree as Flux does: the root first, each directory before its content, names in byte order, without ignored
+/// entries.
 pub fn write_archive(
     tree: &mut dyn Tree,
     spec_ignore: Option<&str>,
@@ -314,7 +319,7 @@ fn rules(tree: &mut dyn Tree, paths: &[(String, Node)], spec: Option<&str>) -> R
         let read = |source| ArchiveError::Read { path: path.clone(), source };
         let (_, content) = tree.open(path).map_err(read)?;
         let mut bytes = Vec::new();
-        content.take(IGNORE_BYTES).read_to_end(&mut bytes).map_err(read)?;
+        content.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).map_err(read)?;
         files.push((directory.to_owned(), String::from_utf8_lossy(&bytes).into_owned()));
     }
     // Siblings of a directory come before what is in it: the root's file first, whatever it is called.
@@ -340,6 +345,10 @@ mod tests {
         tar.finish().unwrap().finish().unwrap()
     }
 
+    fn lease() -> Lease {
+        fl_http::ByteBudget::shared().lease(fl_http::Owner::engine(), std::time::Duration::from_secs(1))
+    }
+
     fn names(tree: &dyn Tree) -> Vec<String> {
         tree.paths().into_iter().map(|(p, _)| p).collect()
     }
@@ -350,7 +359,7 @@ mod tests {
             tar.file("a/b.txt", Mode::File, 2, &mut b"hi".as_slice()).unwrap();
             tar.file("x.sh", Mode::Executable, 3, &mut b"run".as_slice()).unwrap();
         });
-        let mut tree = TarTree::unpack(data.as_slice(), true, &ReadLimits::default()).unwrap();
+        let mut tree = TarTree::unpack(data.as_slice(), true, &ReadLimits::default(), &lease()).unwrap();
         assert_eq!(names(&tree), ["a", "a/b.txt", "x.sh"]);
         let mut text = String::new();
         tree.open("x.sh").unwrap().1.read_to_string(&mut text).unwrap();
@@ -358,9 +367,9 @@ mod tests {
         assert!(tree.has("./a/") && !tree.has("c"));
     }
 
-    /// A02, A08: what lies behind a link stays in the tree, and what comes twice follows the rule of the archive.
+    /// A02, A08: links are not followed, and the last of several entries with one path wins.
     #[test]
-    fn links_lead_nowhere_and_the_last_content_wins() {
+    fn links_are_not_followed_and_the_last_content_wins() {
         let link = |target: &str| {
             let mut block = [0u8; 512];
             block[..4].copy_from_slice(b"evil");
@@ -386,9 +395,9 @@ mod tests {
         let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(&plain).unwrap();
         let data = packed.finish().unwrap();
-        let refused = TarTree::unpack(data.as_slice(), false, &ReadLimits::default()).unwrap_err();
+        let refused = TarTree::unpack(data.as_slice(), false, &ReadLimits::default(), &lease()).unwrap_err();
         assert!(matches!(refused, UnpackError::Link(_)), "{refused}");
-        let mut tree = TarTree::unpack(data.as_slice(), true, &ReadLimits::default()).unwrap();
+        let mut tree = TarTree::unpack(data.as_slice(), true, &ReadLimits::default(), &lease()).unwrap();
         assert_eq!(names(&tree), ["Evil", "Evil/taken", "evil", "evil/taken"]);
         assert_eq!(tree.paths()[3].1, Node::File { executable: false });
         let mut text = String::new();
@@ -398,9 +407,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gzip_is_said_to_be_none() {
-        let error =
-            |data: &[u8]| TarTree::unpack(data, true, &ReadLimits::default()).unwrap_err().to_string();
+    fn input_that_is_not_gzip_is_rejected() {
+        let error = |data: &[u8]| {
+            TarTree::unpack(data, true, &ReadLimits::default(), &lease()).unwrap_err().to_string()
+        };
         assert_eq!(error(b"plain text"), "requires gzip-compressed body: gzip: invalid header");
         assert_eq!(error(b""), "requires gzip-compressed body: EOF");
         let data = gz(|tar| tar.file("a", Mode::File, 5000, &mut [7u8; 5000].as_slice()).unwrap());
@@ -415,13 +425,13 @@ mod tests {
             tar.file("zeros", Mode::File, size, &mut io::repeat(0).take(size)).unwrap();
         });
         let start = std::time::Instant::now();
-        let error = TarTree::unpack(data.as_slice(), true, &ReadLimits::default()).unwrap_err();
-        assert!(matches!(error, UnpackError::Tar(ReadError::Growth { .. })), "{error}");
+        let error = TarTree::unpack(data.as_slice(), true, &ReadLimits::default(), &lease()).unwrap_err();
+        assert!(matches!(error, UnpackError::Tar(ReadError::CompressionRatio { .. })), "{error}");
         assert!(start.elapsed().as_secs() < 2);
     }
 
     #[test]
-    fn overlays() {
+    fn overlays_copy_parts_to_free_paths() {
         let base = MemoryTree::new([("main.yaml", "m"), ("lib/keep.yaml", "k")]);
         let part = || Box::new(MemoryTree::new([("deploy/a.yaml", "a"), ("b.yaml", "b")]));
         let mut tree = Overlay::new(Box::new(base));
@@ -452,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_in_order_and_without_what_is_ignored() {
+    fn archives_are_ordered_and_without_ignored_files() {
         let mut tree = MemoryTree::new([
             ("a-b/x", "1"),
             ("a/y", "2"),

@@ -1,5 +1,5 @@
-//! N10: a Git host or registry that answers 429 with Retry-After gets no request of that tenant before the window ends, whichever
-//! object and kind asks for whatever. Tenants do not throttle each other: see the `isolation` tests of `fl-sim`.
+//! N10: a Git host or registry that answers 429 with Retry-After gets no request of that tenant before the window ends, from
+//! any object of any kind. Tenants do not throttle each other: see the `isolation` tests of `fl-sim`.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fl_gitfetch::{Auth, Reference};
-use fl_http::Owner;
+use fl_git_client::{Auth, Reference};
+use fl_http::{ByteBudget, Owner};
 use fl_oci::{RegistryOptions, Repository};
 use fl_source::git::{GitClient, GitRequest, NetworkGit};
 use fl_source::oci::{NetworkOci, OciClient};
@@ -41,7 +41,7 @@ async fn busy_host() -> (String, Arc<AtomicUsize>) {
 }
 
 async fn git(host: &str, name: usize, scratch: &std::path::Path) -> String {
-    let git = NetworkGit { scratch: scratch.to_owned(), ssh: fl_gitfetch::SshAlgorithms::default() };
+    let git = NetworkGit { scratch: scratch.to_owned(), ssh: fl_git_client::SshAlgorithms::default() };
     let request = GitRequest {
         owner: Owner::namespace(OWNER),
         url: format!("http://{host}/repository-{name}.git"),
@@ -49,8 +49,9 @@ async fn git(host: &str, name: usize, scratch: &std::path::Path) -> String {
         proxy: None,
         timeout: Duration::from_secs(10),
         reference: Reference::Branch("main".to_owned()),
+        lease: ByteBudget::shared().lease(Owner::namespace(OWNER), Duration::from_secs(10)),
     };
-    git.open(&request).unwrap().resolve(false).await.unwrap_err()
+    git.open(&request).unwrap().resolve(false).await.unwrap_err().to_string()
 }
 
 async fn oci(host: &str, name: usize) -> String {

@@ -1,12 +1,12 @@
-//! Condition types and reasons, as Flux spells them. Clients compare these words.
+//! Condition types and reasons of Flux. Clients compare these strings.
 
 /// Types of conditions.
 pub mod types {
-    /// The object is as wanted.
+    /// The object is ready.
     pub const READY: &str = "Ready";
-    /// Work is under way. Absent when it is not.
+    /// Reconciliation is in progress. Absent otherwise.
     pub const RECONCILING: &str = "Reconciling";
-    /// Work has stopped until the spec changes. Absent when it has not.
+    /// Reconciliation has stopped until the spec changes. Absent otherwise.
     pub const STALLED: &str = "Stalled";
     /// The applied objects are healthy.
     pub const HEALTHY: &str = "Healthy";
@@ -14,28 +14,28 @@ pub mod types {
     pub const FETCH_FAILED: &str = "FetchFailed";
     /// The chart could not be built.
     pub const BUILD_FAILED: &str = "BuildFailed";
-    /// The artifact store refused.
+    /// The artifact storage failed.
     pub const STORAGE_OPERATION_FAILED: &str = "StorageOperationFailed";
     /// An included source has no artifact.
     pub const INCLUDE_UNAVAILABLE: &str = "IncludeUnavailable";
-    /// There is something newer than the artifact.
+    /// There is a newer revision than that of the artifact.
     pub const ARTIFACT_OUTDATED: &str = "ArtifactOutdated";
     /// The artifact is stored.
     pub const ARTIFACT_IN_STORAGE: &str = "ArtifactInStorage";
-    /// The demanded signatures are there.
+    /// The required signatures were verified.
     pub const SOURCE_VERIFIED: &str = "SourceVerified";
     /// The last release action succeeded.
     pub const RELEASED: &str = "Released";
     /// The chart's tests succeeded.
     pub const TEST_SUCCESS: &str = "TestSuccess";
-    /// A failed release was remedied.
+    /// A failed release was remediated.
     pub const REMEDIATED: &str = "Remediated";
     /// Objects in the cluster differ from the release.
     pub const DRIFTED: &str = "Drifted";
     /// The newest version is installed.
     pub const UP_TO_DATE: &str = "UpToDate";
 
-    /// Types that mean trouble or work: present only while true.
+    /// Negative polarity conditions: present only while true.
     pub const NEGATIVE: [&str; 7] = [
         RECONCILING,
         STALLED,
@@ -47,7 +47,7 @@ pub mod types {
     ];
 }
 
-/// Reasons, by the part of the engine that gives them.
+/// Condition reasons, by component.
 pub mod reasons {
     macro_rules! reasons {
         ($($name:ident $text:literal),* $(,)?) => {

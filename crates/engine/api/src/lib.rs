@@ -1,13 +1,14 @@
-//! Every API type Fluorite knows, and the CRDs generated from them.
+//! The API types of Fluorite, and the CRDs generated from them.
 //!
-//! One folder per API group, one file per kind: its coordinates, its CRD's names and columns, its spec and status.
-//! Parts that several kinds share are in [`meta`]; types of Kubernetes itself in [`core`].
+//! One folder per API group, one file per kind: its group, its CRD's names and columns, its spec and status.
+//! Types shared by several kinds are in [`meta`]; types of Kubernetes itself in [`core`].
 //!
-//! The schema of a CRD is derived from the Rust type, so the two cannot disagree; [`crd`] turns what `schemars`
-//! derives into a structural schema. Older versions of a kind are served with the same fields, those they alone had
-//! included, so that an object written years ago goes through unharmed and without a conversion webhook.
+//! The schema of a CRD is derived from the Rust type, so the two cannot disagree; [`crd`] converts what
+//! `schemars` derives to a structural schema. Older versions of a kind are served with the same fields,
+//! including fields that only they had, so that old objects are not changed and no conversion webhook is
+//! needed.
 //!
-//! [`CrdSet`] names the CRDs of a component; [`Resource`] says where a kind lives.
+//! [`CrdSet`] lists the CRDs of a component; [`Resource`] has the group, version and kind of a type.
 
 pub mod condition;
 pub mod core;

@@ -1,11 +1,11 @@
-//! Which CRDs belong to which component.
+//! CRDs by component.
 
 use crate::crd::Definition;
 use crate::{
     flagger, helm, image, kustomize, notification, openflux, openmcp, operator, source, source_extensions,
 };
 
-/// The CRDs one component brings, under the name the component is chosen by.
+/// The CRDs of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CrdSet {
     /// Sources.

@@ -41,7 +41,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// A custom resource: the envelope around its spec and status.
+/// A custom resource: metadata, spec and status.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Object<S, T = NoStatus> {
@@ -51,9 +51,9 @@ pub struct Object<S, T = NoStatus> {
     pub kind: String,
     /// Name, labels and the like.
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// Desired state.
     pub spec: S,
-    /// What is.
+    /// Observed state.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub status: Option<T>,
 }
@@ -74,14 +74,14 @@ where
     }
 }
 
-/// The part of `metadata` that controllers read.
+/// The fields of `metadata` that controllers use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
     /// Name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Namespace; absent for objects of the whole cluster.
+    /// Namespace; absent for cluster-scoped objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Labels.
@@ -96,7 +96,7 @@ pub struct ObjectMeta {
     /// Owners.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner_references: Option<Vec<OwnerReference>>,
-    /// Counts changes of the spec.
+    /// Incremented on changes of the spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
     /// Changes with every write.
@@ -105,10 +105,10 @@ pub struct ObjectMeta {
     /// Unique over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// When it was created.
+    /// Creation time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Timestamp>,
-    /// When its deletion was asked for.
+    /// Time of the deletion request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Timestamp>,
 }
@@ -133,7 +133,7 @@ pub struct OwnerReference {
     pub block_owner_deletion: Option<bool>,
 }
 
-/// For kinds whose schema has no status.
+/// Status of kinds whose schema has no status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoStatus {}
 
@@ -141,7 +141,7 @@ pub struct NoStatus {}
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmptyStatus {}
 
-/// The schema of a status, or that there is none.
+/// The schema of a status, if there is one.
 pub trait StatusSchema {
     /// The schema.
     fn status_schema(generator: &mut SchemaGenerator) -> Option<Schema>;
@@ -159,7 +159,7 @@ impl<T: JsonSchema> StatusSchema for T {
     }
 }
 
-/// The schemas of an object's two halves.
+/// The schemas of spec and status.
 pub trait ObjectSchema {
     /// Schema of the spec.
     fn spec_schema(generator: &mut SchemaGenerator) -> Schema;

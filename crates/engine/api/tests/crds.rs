@@ -1,4 +1,4 @@
-//! The generated CRDs keep the rules of the API server, and of this project.
+//! The generated CRDs follow the rules of the API server and of this project.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn all() -> Vec<Definition> {
     CrdSet::ALL.into_iter().flat_map(definitions).collect()
 }
 
-/// Everything Kubernetes calls structural, and what our generator must not leave behind.
+/// Checks the rules of structural schemas, and that nothing of the generator is left.
 fn check_node(node: &Value, path: &str, problems: &mut Vec<String>) {
     let Some(object) = node.as_object() else {
         problems.push(format!("{path}: not an object but {node}"));
@@ -101,13 +101,13 @@ fn names_are_unique_and_one_version_is_stored() {
 }
 
 #[test]
-fn versions_in_the_wild_are_served() {
+fn released_versions_are_served() {
     let table = [
         ("gitrepositories.source.toolkit.fluxcd.io", vec!["v1", "v1beta2", "v1beta1"]),
         ("helmrepositories.source.toolkit.fluxcd.io", vec!["v1", "v1beta2", "v1beta1"]),
         ("helmcharts.source.toolkit.fluxcd.io", vec!["v1", "v1beta2", "v1beta1"]),
         ("buckets.source.toolkit.fluxcd.io", vec!["v1", "v1beta2", "v1beta1"]),
-        // There never was an OCIRepository v1beta1.
+        // OCIRepository v1beta1 never existed.
         ("ocirepositories.source.toolkit.fluxcd.io", vec!["v1", "v1beta2"]),
         ("externalartifacts.source.toolkit.fluxcd.io", vec!["v1"]),
         ("kustomizations.kustomize.toolkit.fluxcd.io", vec!["v1", "v1beta2", "v1beta1"]),

@@ -1,4 +1,4 @@
-//! Reading objects: bad values are refused by path, good ones come back as they were.
+//! Deserialization: invalid values are rejected with their path, valid objects survive a round trip.
 
 use fl_api::flagger::{Canary, MetricTemplate};
 use fl_api::helm::HelmRelease;
@@ -19,7 +19,7 @@ fn object<R: Resource>(spec: &Value) -> Value {
     json!({"apiVersion": R::api_version(), "kind": R::KIND, "metadata": {"name": "a"}, "spec": spec})
 }
 
-fn refused<R: Resource + DeserializeOwned>(spec: &Value) -> FieldError {
+fn rejected<R: Resource + DeserializeOwned>(spec: &Value) -> FieldError {
     match from_value::<R>(object::<R>(spec)) {
         Ok(_) => panic!("{} accepted {spec}", R::KIND),
         Err(error) => error,
@@ -27,11 +27,11 @@ fn refused<R: Resource + DeserializeOwned>(spec: &Value) -> FieldError {
 }
 
 #[test]
-fn a_bad_value_is_refused_with_the_path_of_its_field() {
+fn invalid_values_are_rejected_with_their_path() {
     let git = |more: Value| {
         let mut spec = json!({"url": "https://git.example", "interval": "1m"});
         spec.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
-        refused::<GitRepository>(&spec)
+        rejected::<GitRepository>(&spec)
     };
     let instance = |version: &str| json!({"distribution": {"version": version, "registry": "r"}});
     let sources = json!([{"kind": "Bucket", "name": 7}]);
@@ -40,19 +40,19 @@ fn a_bad_value_is_refused_with_the_path_of_its_field() {
         (git(json!({"interval": "5 minutes"})), "spec.interval", "time: unknown unit \" minutes\""),
         (git(json!({"timeout": 60})), "spec.timeout", "expected a Go duration"),
         (
-            refused::<Bucket>(&json!({"bucketName": "b", "endpoint": "e", "interval": "-"})),
+            rejected::<Bucket>(&json!({"bucketName": "b", "endpoint": "e", "interval": "-"})),
             "spec.interval",
             "time: invalid",
         ),
         (
-            refused::<ResourceSet>(&json!({"steps": [{"name": "a", "timeout": "1d"}]})),
+            rejected::<ResourceSet>(&json!({"steps": [{"name": "a", "timeout": "1d"}]})),
             "spec.steps[0].timeout",
             "time: unknown unit \"d\"",
         ),
         // semver ranges
-        (refused::<FluxInstance>(&instance("2..x")), "spec.distribution.version", "improper constraint"),
+        (rejected::<FluxInstance>(&instance("2..x")), "spec.distribution.version", "improper constraint"),
         (
-            refused::<ImagePolicy>(
+            rejected::<ImagePolicy>(
                 &json!({"imageRepositoryRef": {"name": "a"}, "policy": {"semver": {"range": "^^1"}}}),
             ),
             "spec.policy.semver.range",
@@ -60,7 +60,7 @@ fn a_bad_value_is_refused_with_the_path_of_its_field() {
         ),
         // digests
         (
-            refused::<Artifact>(
+            rejected::<Artifact>(
                 &json!({"url": "u", "revision": "r", "lastUpdateTime": "2026-01-01T00:00:00Z", "digest": "x"}),
             ),
             "spec.digest",
@@ -68,14 +68,14 @@ fn a_bad_value_is_refused_with_the_path_of_its_field() {
         ),
         // times
         (
-            refused::<Artifact>(&json!({"url": "u", "revision": "r", "lastUpdateTime": "yesterday"})),
+            rejected::<Artifact>(&json!({"url": "u", "revision": "r", "lastUpdateTime": "yesterday"})),
             "spec.lastUpdateTime",
             "failed to parse",
         ),
         // enums
         (git(json!({"provider": "nimbus"})), "spec.provider", "unknown variant `nimbus`"),
         (
-            refused::<Kustomization>(&json!({"interval": "1m", "prune": true, "deletionPolicy": "Keep",
+            rejected::<Kustomization>(&json!({"interval": "1m", "prune": true, "deletionPolicy": "Keep",
                 "sourceRef": {"kind": "Bucket", "name": "a"}})),
             "spec.deletionPolicy",
             "unknown variant `Keep`",
@@ -88,32 +88,32 @@ fn a_bad_value_is_refused_with_the_path_of_its_field() {
             "invalid type",
         ),
         (
-            refused::<Alert>(&json!({"providerRef": {"name": "a"}, "eventSources": sources})),
+            rejected::<Alert>(&json!({"providerRef": {"name": "a"}, "eventSources": sources})),
             "spec.eventSources[0].name",
             "expected a string",
         ),
         (
-            refused::<Receiver>(&json!({"type": "github", "resources": [{"name": "a"}]})),
+            rejected::<Receiver>(&json!({"type": "github", "resources": [{"name": "a"}]})),
             "spec.resources[0]",
             "missing field `kind`",
         ),
         // selectors, quantities, ports
         (
-            refused::<ResourceSet>(
+            rejected::<ResourceSet>(
                 &json!({"inputsFrom": [{"selector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}]}),
             ),
             "spec.inputsFrom[0].selector.matchExpressions[0].operator",
             "unknown variant `Like`",
         ),
         (
-            refused::<ServiceProvider>(
+            rejected::<ServiceProvider>(
                 &json!({"image": "i", "extraVolumes": [{"name": "v", "emptyDir": {"sizeLimit": "lots"}}]}),
             ),
             "spec.extraVolumes[0].emptyDir.sizeLimit",
             "quantities must match",
         ),
         (
-            refused::<Canary>(
+            rejected::<Canary>(
                 &json!({"targetRef": {"kind": "Deployment", "name": "a"}, "service": {"port": 80, "targetPort": {}}}),
             ),
             "spec.service.targetPort",
@@ -121,9 +121,9 @@ fn a_bad_value_is_refused_with_the_path_of_its_field() {
         ),
         // plain types
         (git(json!({"suspend": "yes"})), "spec.suspend", "expected a boolean"),
-        (refused::<ImageRepository>(&json!({"interval": "1m"})), "spec", "missing field `image`"),
+        (rejected::<ImageRepository>(&json!({"interval": "1m"})), "spec", "missing field `image`"),
         (
-            refused::<MetricTemplate>(&json!({"provider": {"type": "oracle"}})),
+            rejected::<MetricTemplate>(&json!({"provider": {"type": "oracle"}})),
             "spec.provider.type",
             "unknown variant",
         ),
@@ -143,7 +143,7 @@ fn comes_back<R: DeserializeOwned + Serialize>(object: &Value) {
 }
 
 #[test]
-fn objects_of_every_age_come_back_as_they_were() {
+fn objects_of_all_versions_round_trip() {
     comes_back::<HelmRepository>(&json!({
         "apiVersion": "source.toolkit.fluxcd.io/v1beta2", "kind": "HelmRepository",
         "metadata": {"name": "charts", "namespace": "apps", "generation": 3, "creationTimestamp": "2024-05-06T07:08:09Z"},
@@ -175,7 +175,7 @@ fn objects_of_every_age_come_back_as_they_were() {
 }
 
 #[test]
-fn defaults_are_those_of_the_schema() {
+fn defaults_match_the_schema() {
     let spec = json!({"url": "https://git.example", "interval": "1m"});
     let repository = from_value::<GitRepository>(object::<GitRepository>(&spec)).expect("valid");
     assert_eq!(repository.spec.timeout.to_string(), "1m0s");

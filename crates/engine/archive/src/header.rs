@@ -1,10 +1,10 @@
-//! The 512-byte blocks that introduce an entry, laid out as Go's archive/tar lays them out.
+//! Writes the 512-byte header blocks of entries, with the layout of Go's archive/tar.
 
 pub(crate) const BLOCK: usize = 512;
 const NAME: usize = 100;
 const PREFIX: usize = 155;
 
-/// What kind of entry a header introduces; the permission bits follow from it.
+/// Kind of an entry; the permission bits follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Directory,
@@ -26,7 +26,7 @@ impl Mode {
     }
 }
 
-/// All blocks that introduce one entry: a PAX extension where needed, then the header itself.
+/// All blocks before the content of an entry: a PAX extension where needed, then the header.
 pub(crate) fn blocks(name: &str, mode: Mode, size: u64) -> Vec<u8> {
     let split = if name.len() <= NAME && name.is_ascii() { Some(("", name)) } else { split(name) };
     let fits = octal_fits(size, 12);
@@ -50,7 +50,7 @@ pub(crate) fn blocks(name: &str, mode: Mode, size: u64) -> Vec<u8> {
     out
 }
 
-/// The PAX extension entry: a file of records beside the real one.
+/// The PAX extension entry: a file of records before the entry itself.
 fn extension(name: &str, records: &str) -> Vec<u8> {
     let (directory, file) = name.rsplit_once('/').map_or(("", name), |(d, f)| (d, f));
     let path = if directory.is_empty() {
@@ -78,7 +78,7 @@ fn record(key: &str, value: &str) -> String {
     format!("{length} {key}={value}\n")
 }
 
-/// Prefix and name of a path too long for the name field, when a slash falls at a place that suits both fields.
+/// Splits a path too long for the name field into prefix and name, if a slash is in reach of both fields.
 fn split(name: &str) -> Option<(&str, &str)> {
     if !name.is_ascii() {
         return None;
@@ -88,7 +88,7 @@ fn split(name: &str) -> Option<(&str, &str)> {
     (!rest.is_empty() && rest.len() <= NAME).then_some((&name[..at], rest))
 }
 
-/// Header fields hold ASCII; the true name is in the PAX record then.
+/// Replaces what is not ASCII; the real name is in the PAX record then.
 fn ascii(text: &str) -> String {
     text.chars().filter(char::is_ascii).collect()
 }
@@ -102,7 +102,7 @@ struct Block([u8; BLOCK]);
 impl Block {
     fn new(name: &str, flag: u8) -> Self {
         let mut block = Self([0; BLOCK]);
-        // A name cut off at a slash must not look like a directory.
+        // A name that is truncated at a slash must not look like a directory.
         let name = if name.len() > NAME { name[..NAME].trim_end_matches('/') } else { name };
         block.put(0, name.as_bytes(), NAME);
         block.0[156] = flag;
@@ -114,7 +114,7 @@ impl Block {
         self.0[at..at + n].copy_from_slice(&bytes[..n]);
     }
 
-    /// Octal digits, filled up with zeros, ended by NUL.
+    /// Octal digits, padded with zeros, terminated by NUL.
     fn octal(&mut self, at: usize, width: usize, value: u64) {
         let digits = format!("{value:0>fill$o}", fill = width - 1);
         self.put(at, digits.as_bytes(), width);
@@ -149,7 +149,7 @@ mod tests {
     use super::{record, split};
 
     #[test]
-    fn a_record_counts_its_own_length() {
+    fn record_length_includes_itself() {
         assert_eq!(record("path", "x"), "10 path=x\n".replace("10", "9"));
         for n in 1..300 {
             let r = record("path", &"y".repeat(n));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_needs_a_slash_in_reach_of_both_fields() {
+    fn split_needs_a_slash_in_reach_of_both_fields() {
         assert_eq!(split(&format!("{}/{}", "d".repeat(120), "f".repeat(90))).unwrap().0.len(), 120);
         assert!(split(&format!("d/{}", "f".repeat(101))).is_none());
         assert!(split(&"f".repeat(101)).is_none());

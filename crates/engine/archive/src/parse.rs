@@ -1,10 +1,10 @@
-//! Header blocks and the extensions before them, read as Go's archive/tar reads them: what two readers understand differently
-//! is where files are smuggled in.
+//! Parses header blocks and extensions as Go's archive/tar does: differences between readers are used to
+//! smuggle files in.
 
 use crate::ReadError;
 use crate::header::BLOCK;
 
-/// What a block says of itself. All numbers of a block must be readable, though only two are used.
+/// The fields of a header block. All numbers of a block must be valid, though only two are used.
 pub(crate) struct Header {
     pub(crate) name: Vec<u8>,
     pub(crate) kind: u8,
@@ -32,7 +32,7 @@ impl Header {
                 Some(345..476)
             }
             (b"ustar\0", ..) => Some(345..500),
-            // GNU keeps times where others have a prefix. Very old writers put a prefix there all the same.
+            // GNU has times where others have a prefix; very old writers put a prefix there nevertheless.
             (b"ustar ", b" \0", _) => {
                 let time = |field: &[u8]| field[0] == 0 || numeric(field).is_some();
                 let misused = !time(&block[345..357]) || !time(&block[357..369]);
@@ -51,7 +51,7 @@ impl Header {
         Ok(Header { name, kind: block[156], size, mode })
     }
 
-    /// Links and directories have no content whatever they claim.
+    /// Whether content follows. Links and directories have none, whatever size they claim.
     pub(crate) fn has_content(&self) -> bool {
         !matches!(self.kind, b'1'..=b'6')
     }
@@ -60,7 +60,7 @@ impl Header {
 fn checksum(block: &[u8; BLOCK]) -> Result<(), ReadError> {
     let stored = octal(&block[148..156]).ok_or_else(bad)?;
     let bytes = || block.iter().enumerate().map(|(i, b)| if (148..156).contains(&i) { b' ' } else { *b });
-    // Some old writers added signed bytes.
+    // Some old writers sum signed bytes.
     let unsigned: i64 = bytes().map(i64::from).sum();
     let signed: i64 = bytes().map(|b| i64::from(b.cast_signed())).sum();
     if stored == unsigned || stored == signed { Ok(()) } else { Err(bad()) }
@@ -102,7 +102,7 @@ fn octal(field: &[u8]) -> Option<i64> {
     Some(value.cast_signed())
 }
 
-/// What the blocks before an entry say about it.
+/// The extension headers of the next entry.
 #[derive(Default)]
 pub(crate) struct Extensions {
     pax: Pax,
@@ -113,15 +113,15 @@ impl Extensions {
     pub(crate) fn take(&mut self, kind: u8, data: &[u8]) -> Result<(), ReadError> {
         match kind {
             b'L' => self.long_name = text(data).to_vec(),
-            // Of several only the last counts, also for what it does not mention.
+            // Only the last PAX header counts, also for fields that only an earlier one sets.
             b'x' => self.pax = Pax::parse(data)?,
-            // The long target of a link: links are not followed.
+            // The long target of a link, which is not read.
             _ => {}
         }
         Ok(())
     }
 
-    /// Overrides what the entry's own block says.
+    /// Overrides the fields of the entry's own header.
     pub(crate) fn apply(self, header: &mut Header) -> Result<(), ReadError> {
         if let Some(size) = self.pax.checked()? {
             header.size = size;
@@ -136,12 +136,12 @@ impl Extensions {
     }
 }
 
-/// Records of the form `length key=value\n`, the length counting itself. Empty values say nothing.
+/// PAX records of the form `length key=value\n`, where the length includes itself. Empty values are ignored.
 #[derive(Default)]
 pub(crate) struct Pax {
     pub(crate) path: Option<Vec<u8>>,
     size: Option<Vec<u8>>,
-    /// Only looked at for being well-formed.
+    /// Parsed only to check that they are well-formed.
     ids: [Option<Vec<u8>>; 2],
     times: [Option<Vec<u8>>; 3],
 }
@@ -177,7 +177,7 @@ impl Pax {
             b"mtime" => &mut self.times[0],
             b"atime" => &mut self.times[1],
             b"ctime" => &mut self.times[2],
-            // A sparse file claims a size of its own; nobody needs one in a source.
+            // A sparse file has a second size; sources do not need them.
             _ if key.starts_with(b"GNU.sparse.") => {
                 return Err(ReadError::Format("sparse files are not read"));
             }
@@ -187,7 +187,7 @@ impl Pax {
         Ok(())
     }
 
-    /// The size, when all numbers are numbers.
+    /// The size, after all numbers have been checked.
     pub(crate) fn checked(&self) -> Result<Option<i64>, ReadError> {
         let decimal = |value: &[u8]| std::str::from_utf8(value).ok()?.parse::<i64>().ok();
         for id in self.ids.iter().flatten() {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn records_with_wrong_lengths_are_refused() {
+    fn records_with_wrong_lengths_are_rejected() {
         for wrong in [
             &b"9 path=x"[..],
             b"99 path=x\n",

@@ -1,31 +1,31 @@
-//! Entries read one after the other, within limits. Nothing is ever written to a path an archive names.
+//! Reads tar entries one by one, within limits. Never writes to a path that an archive names.
 
 use std::io::{self, Read};
 
 use crate::header::BLOCK;
 use crate::parse::{Extensions, Header, Pax, bad};
 
-/// Names one inside the other, and bytes: what a file system takes.
-const DEPTH: usize = 1000;
-const NAME: usize = 255;
-const PATH: usize = 4096;
+/// Limits of file systems: nested directories, bytes of a name and of a path.
+const MAX_DEPTH: usize = 1000;
+const MAX_NAME: usize = 255;
+const MAX_PATH: usize = 4096;
 
-/// What an archive may cost. Every loop over its bytes ends at one of these.
+/// Limits on what an archive may cost; every loop over its bytes is bounded by one of them.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
-    /// Entries of any kind.
+    /// Number of entries of any kind.
     pub entries: usize,
-    /// Content of all entries together.
+    /// Total size of all contents.
     pub bytes: u64,
-    /// One extension header: long names and the like.
+    /// Size of one extension header, such as a long name.
     pub header_bytes: u64,
-    /// Unpacked bytes before anybody asks how few they were when packed.
-    pub before_growth: u64,
+    /// Unpacked bytes from which on the compression ratio is checked.
+    pub ratio_checked_after: u64,
 }
 
 impl Default for ReadLimits {
     fn default() -> Self {
-        Self { entries: 200_000, bytes: 4 << 30, header_bytes: 1 << 20, before_growth: 64 << 20 }
+        Self { entries: 200_000, bytes: 4 << 30, header_bytes: 1 << 20, ratio_checked_after: 64 << 20 }
     }
 }
 
@@ -37,7 +37,7 @@ pub enum EntryKind {
         executable: bool,
     },
     Directory,
-    /// A symbolic link; its target is nobody's business.
+    /// A symbolic link; its target is not read.
     Symlink,
     /// Devices and pipes.
     Other,
@@ -46,13 +46,13 @@ pub enum EntryKind {
 /// One entry. Its name is relative, clean and has no `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Without `.` and empty parts; empty for the root itself.
+    /// Without `.` and empty segments; empty for the root.
     pub name: String,
     pub kind: EntryKind,
     pub size: u64,
 }
 
-/// Why an archive is refused.
+/// Why an archive is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -68,28 +68,28 @@ pub enum ReadError {
     Io(#[source] io::Error),
     #[error("the archive has more than {limit} {what}")]
     Limit { what: &'static str, limit: u64 },
-    /// For readers that take no devices and pipes.
+    /// For callers that reject devices and pipes.
     #[error("tar file entry {0} contained unsupported file type")]
-    Special(String),
+    UnsupportedType(String),
     #[error("tar file entry {0} is both a file and a directory")]
-    Clash(String),
+    FileAndDirectory(String),
     #[error("the archive grows more than {times} times when unpacked")]
-    Growth { times: u64 },
+    CompressionRatio { times: u64 },
 }
 
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
-        if let Some(crate::gzip::Grown { times }) = error.get_ref().and_then(|e| e.downcast_ref()) {
-            return ReadError::Growth { times: *times };
+        if let Some(crate::gzip::RatioExceeded { times }) = error.get_ref().and_then(|e| e.downcast_ref()) {
+            return ReadError::CompressionRatio { times: *times };
         }
         if error.kind() == io::ErrorKind::UnexpectedEof { ReadError::Truncated } else { ReadError::Io(error) }
     }
 }
 
-/// Reads a plain tar. `visit` gets each entry and its content; what it leaves unread is skipped.
+/// Reads a plain tar. `visit` gets each entry and its content; content it does not read is skipped.
 ///
-/// The list of entries is that of Flux's reader: where it would read another one, or none, the archive is refused. A name that
-/// comes twice is visited twice.
+/// Yields the same entries as Flux's reader, or an error where that reader would yield others or fail. A name
+/// that occurs twice is visited twice.
 pub fn read_tar<R: Read, E: From<ReadError>>(
     mut input: R,
     limits: &ReadLimits,
@@ -116,10 +116,11 @@ pub fn read_tar<R: Read, E: From<ReadError>>(
                 next.take(kind, &budget.extension(&mut input, &header)?)?;
                 continue;
             }
-            // Data about the whole archive, which the reference reader shows as an empty file.
+            // A global header, which the reference reader shows as an empty file.
             b'g' => {
                 let pax = Pax::parse(&budget.extension(&mut input, &header)?)?;
-                // Flux reads its numbers in any order and stops at a wrong one: nobody knows what it has read by then.
+                // Flux reads its numbers in random order and stops at an invalid one, so its result would be
+                // undefined.
                 pax.checked()?;
                 next = Extensions::default();
                 budget.entry(0)?;
@@ -132,7 +133,7 @@ pub fn read_tar<R: Read, E: From<ReadError>>(
             _ => {}
         }
         std::mem::take(&mut next).apply(&mut header)?;
-        // Very old archives mark a directory by its name alone.
+        // Archives before POSIX mark a directory by its name alone.
         if header.kind == 0 {
             header.kind = if header.name.ends_with(b"/") { b'5' } else { b'0' };
         }
@@ -154,7 +155,7 @@ pub fn read_tar<R: Read, E: From<ReadError>>(
     }
 }
 
-/// What was spent of the limits.
+/// How much of the limits is used.
 struct Budget<'a> {
     entries: usize,
     extensions: usize,
@@ -177,14 +178,14 @@ impl Budget<'_> {
         self.bytes(size)
     }
 
-    /// The content of an extension header.
+    /// Reads the content of an extension header.
     fn extension(&mut self, input: &mut impl Read, header: &Header) -> Result<Vec<u8>, ReadError> {
         let size = u64::try_from(header.size).map_err(|_| bad())?;
         let limit = self.limits.header_bytes;
         if size > limit {
             return Err(ReadError::Limit { what: "bytes in one header", limit });
         }
-        // There may be three before each entry: two long names and what POSIX knows.
+        // An entry can have three of them: two long names and a PAX header.
         self.extensions += 1;
         let limit = self.limits.entries.saturating_mul(3);
         if self.extensions > limit {
@@ -201,7 +202,7 @@ impl Budget<'_> {
     }
 }
 
-/// What the type and the mode say together; a directory is one if either says so, as in Go.
+/// The kind, from type and mode; as in Go, either of them can make it a directory.
 fn kind(header: &Header) -> EntryKind {
     let format = header.mode & !0o7777;
     if header.kind == b'5' || format == 0o040_000 {
@@ -213,17 +214,17 @@ fn kind(header: &Header) -> EntryKind {
     {
         EntryKind::Other
     } else {
-        // A hard link has no bytes of its own: the reference reader makes it an empty file, and takes unknown types for files.
+        // The reference reader makes a hard link an empty file, and reads unknown types as files.
         EntryKind::File { executable: header.mode & 0o111 != 0 }
     }
 }
 
-/// A name as a relative path that stays where it is and that a file system would take.
+/// Normalizes a name to a relative path that stays below the root and that a file system accepts.
 fn clean(name: &[u8]) -> Result<String, ReadError> {
     let name = String::from_utf8_lossy(name);
-    let refuse = || ReadError::Name(name.chars().take(NAME).collect());
+    let refuse = || ReadError::Name(name.chars().take(MAX_NAME).collect());
     if name.is_empty()
-        || name.len() > PATH
+        || name.len() > MAX_PATH
         || name.starts_with('/')
         || name.contains(['\\', '\0'])
         || name.contains("../")
@@ -238,7 +239,7 @@ fn clean(name: &[u8]) -> Result<String, ReadError> {
             part => parts.push(part),
         }
     }
-    if parts.len() > DEPTH || parts.iter().any(|part| part.len() > NAME) {
+    if parts.len() > MAX_DEPTH || parts.iter().any(|part| part.len() > MAX_NAME) {
         return Err(refuse());
     }
     Ok(parts.join("/"))
@@ -253,7 +254,7 @@ fn skip(input: &mut impl Read, bytes: u64) -> Result<(), ReadError> {
     if skipped == bytes { Ok(()) } else { Err(ReadError::Truncated) }
 }
 
-/// A whole block; `None` at the end of the input.
+/// Reads a whole block; `None` at the end of the input.
 fn read_block(input: &mut impl Read) -> Result<Option<[u8; BLOCK]>, ReadError> {
     let mut block = [0; BLOCK];
     let mut filled = 0;
@@ -296,7 +297,7 @@ mod tests {
         if size < 1 << 33 {
             block[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
         } else {
-            block[124] = 0x80; // too large for octal digits: a binary number
+            block[124] = 0x80; // Too large for octal digits: a binary number.
             block[128..136].copy_from_slice(&size.to_be_bytes());
         }
         block[156] = kind;
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_the_writer_writes() {
+    fn written_archives_can_be_read() {
         let mut tar = TarWriter::new(Vec::new());
         let long = format!("{}/{}/x.yaml", "d".repeat(200), "e".repeat(100));
         tar.directory(".").unwrap();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_out_are_refused() {
+    fn names_outside_of_the_root_are_rejected() {
         for name in ["../x", "/etc/passwd", "a/../../x", "a\\b", "..", "a/.."] {
             let mut tar = raw(name, b'0', 0).to_vec();
             tar.extend([0; 2 * BLOCK]);
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn special_entries_never_have_content() {
+    fn links_and_devices_have_no_content() {
         for (kind, expected) in [
             (b'1', EntryKind::File { executable: false }),
             (b'2', EntryKind::Symlink),
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_at_the_limits() {
+    fn limits_are_enforced() {
         let mut tar = raw("big", b'0', 1 << 40).to_vec();
         tar.extend([0; BLOCK]);
         assert!(matches!(list(&tar), Err(ReadError::Limit { what: "bytes", .. })));
@@ -362,15 +363,16 @@ mod tests {
         assert!(matches!(list(&tar), Err(ReadError::Limit { what: "entries", .. })));
     }
 
-    /// A04: directories deeper than any file system takes are refused, and those it takes are walked at once.
+    /// A04: directories nested deeper than file systems allow are rejected; the allowed ones are walked at
+    /// once.
     #[test]
-    fn deep_directories_are_a_bounded_walk() {
+    fn nesting_of_directories_is_limited() {
         for (depth, fine) in [(1000, true), (1001, false), (4096, false), (100_000, false)] {
             let mut tar = TarWriter::new(Vec::new());
             tar.directory(&vec!["d"; depth].join("/")).unwrap();
             let bytes = tar.finish().unwrap();
             let (start, limits) = (std::time::Instant::now(), ReadLimits::default());
-            let mut listing = crate::Listing::<()>::new(&limits);
+            let mut listing = crate::TreeBuilder::<()>::new(&limits);
             let read = read_tar(bytes.as_slice(), &limits, |entry, _| listing.directory(&entry.name));
             assert_eq!(read.is_ok(), fine, "{depth}");
             assert_eq!(listing.finish().unwrap().iter().count(), if fine { depth } else { 0 });
@@ -378,9 +380,9 @@ mod tests {
         }
     }
 
-    /// A02: nothing is known of a link but its name.
+    /// A02: of a link only its name is read.
     #[test]
-    fn links_are_only_names() {
+    fn link_targets_are_ignored() {
         let mut tar = Vec::new();
         for target in ["/etc", "../../etc", "link", "."] {
             let mut block = raw("link", b'2', 0);
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_an_error() {
+    fn corrupt_archive_is_rejected() {
         let mut tar = TarWriter::new(Vec::new());
         tar.file("a", Mode::File, 600, &mut [1u8; 600].as_slice()).unwrap();
         let whole = tar.finish().unwrap();

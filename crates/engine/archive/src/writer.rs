@@ -1,4 +1,4 @@
-//! Entries written one after the other, each streamed from a reader.
+//! Writes entries one by one, each streamed from a reader.
 
 use std::io::{self, Read, Write};
 
@@ -18,7 +18,7 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// Writes tar bytes into `W`. Only directories and regular files can enter an archive.
+/// Writes tar bytes into `W`. An archive contains directories and regular files only.
 #[derive(Debug)]
 pub struct TarWriter<W: Write> {
     out: W,
@@ -48,7 +48,7 @@ impl<W: Write> TarWriter<W> {
         Ok(self.out.write_all(&[0; BLOCK][..usize::try_from(fill).unwrap_or(0)])?)
     }
 
-    /// Ends the archive and hands the inner writer back.
+    /// Ends the archive and returns the inner writer.
     pub fn finish(mut self) -> Result<W, Error> {
         self.out.write_all(&[0; 2 * BLOCK])?;
         Ok(self.out)

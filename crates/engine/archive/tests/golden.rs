@@ -8,7 +8,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_small_tree_gives_the_bytes_flux_gives() {
+fn small_tree_equals_the_recorded_bytes() {
     let deep = format!("{}/long-file-name-beyond-one-hundred.yaml", "d".repeat(90));
     let mut tar = TarWriter::new(Vec::new());
     tar.directory(".").unwrap();
@@ -24,7 +24,7 @@ fn a_small_tree_gives_the_bytes_flux_gives() {
 }
 
 #[test]
-fn names_beyond_ustar_use_the_extension_go_writes() {
+fn long_names_use_pax_as_go_does() {
     let mut tar = TarWriter::new(Vec::new());
     tar.file("café/grün.yaml", Mode::File, 2, &mut b"x\n".as_slice()).unwrap();
     tar.directory(&format!("plain/{}", "n".repeat(140))).unwrap();
@@ -37,7 +37,7 @@ fn names_beyond_ustar_use_the_extension_go_writes() {
 }
 
 #[test]
-fn a_name_that_leaves_the_tree_or_a_wrong_size_is_refused() {
+fn invalid_names_and_sizes_are_rejected() {
     let mut tar = TarWriter::new(Vec::new());
     for bad in ["", "/etc/passwd", "a/../../b", "nul\0"] {
         assert!(matches!(tar.directory(bad), Err(Error::Name { .. })), "{bad:?}");

@@ -1,4 +1,5 @@
-//! The syntax tree. Macros are nodes of their own: they are evaluated directly instead of being expanded into folds.
+//! Syntax tree. Macros have their own nodes: they are evaluated directly instead of being expanded into
+//! folds.
 
 /// Offset of a node's characteristic token in the source, in characters.
 pub(crate) type Position = usize;
@@ -35,13 +36,13 @@ pub(crate) enum Kind {
         operand: Box<Expr>,
         field: String,
     },
-    /// Operators too, under the names errors use for them (`_+_`, `!_`, `_?_:_`).
+    /// A function or an operator, under its name in error messages (`_+_`, `!_`, `_?_:_`).
     Call {
         target: Option<Box<Expr>>,
         name: String,
         args: Vec<Expr>,
     },
-    /// Items; true marks `?item`.
+    /// Items; true for `?item`.
     List(Vec<(Expr, bool)>),
     Map(Vec<(Expr, Expr, bool)>),
     Macro(Box<Macro>),

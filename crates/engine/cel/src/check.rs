@@ -1,9 +1,9 @@
-//! The type check: what cannot work is refused before it runs.
+//! Type checker: rejects expressions that cannot succeed.
 
 use crate::ast::{Expr, Kind, Literal, Macro, MacroKind, Position};
 use crate::error::{CompileError, Issue};
 use crate::functions;
-use crate::types::{BOOL, Bindings, ERROR, INT, TEXT, Type, filled, fits, overloads};
+use crate::types::{BOOL, Bindings, ERROR, INT, TEXT, Type, fits, overloads, substitute};
 
 /// Checks an expression against its variables and returns its type.
 pub(crate) fn check<'s>(
@@ -52,24 +52,24 @@ pub(crate) fn uses(expr: &Expr, name: &str) -> bool {
 struct Checker<'s> {
     vars: Vec<(String, Type<'s>)>,
     issues: Vec<Issue>,
-    /// Literals with items of several types; told when nothing else is wrong.
+    /// Literals with items of several types; reported only if there are no other issues.
     mixed: Vec<Issue>,
-    /// How many calls of `format` are around: what they print may be of any types.
+    /// Depth of enclosing calls of `format`, whose arguments may have any types.
     formatting: usize,
-    /// Whether variables have types; where they have none, items of literals may be anything.
+    /// Whether variables have types; if not, items of literals may have any type.
     typed: bool,
 }
 
 impl<'s> Checker<'s> {
-    fn complain(&mut self, at: Position, message: String) -> Type<'s> {
+    fn report(&mut self, at: Position, message: String) -> Type<'s> {
         self.issues.push(Issue { message, at });
         ERROR
     }
 
-    /// Tells of a value that should have been a boolean.
+    /// Reports a value that should be a boolean.
     fn expect_bool(&mut self, at: Position, ty: &Type<'s>) {
-        if !ty.is_open() && !matches!(ty, Type::Named("bool")) {
-            self.complain(at, format!("expected type 'bool' but found '{}'", ty.shown()));
+        if !ty.is_dynamic() && !matches!(ty, Type::Named("bool")) {
+            self.report(at, format!("expected type 'bool' but found '{}'", ty.shown()));
         }
     }
 
@@ -91,7 +91,7 @@ impl<'s> Checker<'s> {
             Kind::Ident(name) => match self.vars.iter().rev().find(|(n, _)| n == name) {
                 Some((_, ty)) => ty.clone(),
                 None if functions::type_named(name).is_some() => Type::Named("type"),
-                None => self.complain(expr.at, format!("undeclared reference to '{name}' (in container '')")),
+                None => self.report(expr.at, format!("undeclared reference to '{name}' (in container '')")),
             },
             Kind::Select { operand, field, optional } => {
                 if let Some(name) = crate::eval::qualified(operand, field)
@@ -116,8 +116,8 @@ impl<'s> Checker<'s> {
                         (ty, _) => ty,
                     })
                     .collect();
-                self.alike(types.iter().zip(items.iter().map(|(item, _)| item.at)));
-                Type::List(Box::new(joined(types)))
+                self.check_item_types(types.iter().zip(items.iter().map(|(item, _)| item.at)));
+                Type::List(Box::new(common_type(types)))
             }
             Kind::Map(entries) => {
                 let mut keys = Vec::new();
@@ -129,24 +129,24 @@ impl<'s> Checker<'s> {
                         (ty, _) => ty,
                     });
                 }
-                self.alike(keys.iter().zip(entries.iter().map(|(key, _, _)| key.at)));
-                self.alike(values.iter().zip(entries.iter().map(|(_, value, _)| value.at)));
-                Type::Map(Box::new(joined(keys)), Box::new(joined(values)))
+                self.check_item_types(keys.iter().zip(entries.iter().map(|(key, _, _)| key.at)));
+                self.check_item_types(values.iter().zip(entries.iter().map(|(_, value, _)| value.at)));
+                Type::Map(Box::new(common_type(keys)), Box::new(common_type(values)))
             }
             Kind::Macro(call) => self.run_macro(expr.at, call),
             Kind::Call { target, name, args } => self.call(expr.at, target.as_deref(), name, args),
         }
     }
 
-    /// Items of one literal are of one type.
-    fn alike<'t>(&mut self, items: impl Iterator<Item = (&'t Type<'s>, Position)>)
+    /// Checks that the items of one literal have one type.
+    fn check_item_types<'t>(&mut self, items: impl Iterator<Item = (&'t Type<'s>, Position)>)
     where
         's: 't,
     {
         let mut first = None;
         for (ty, at) in items {
             let expected = *first.get_or_insert(ty);
-            let either_is_dynamic = expected.is_open() || ty.is_open();
+            let either_is_dynamic = expected.is_dynamic() || ty.is_dynamic();
             if self.formatting == 0 && !expected.is_same(ty) && (self.typed || !either_is_dynamic) {
                 let message = format!("expected type '{}' but found '{}'", expected.shown(), ty.shown());
                 self.mixed.push(Issue { message, at });
@@ -157,11 +157,11 @@ impl<'s> Checker<'s> {
 
     fn select(&mut self, at: Position, base: &Type<'s>, field: &str, optional: bool) -> Type<'s> {
         let found = match base {
-            open if open.is_open() => open.clone(),
+            open if open.is_dynamic() => open.clone(),
             Type::Map(_, value) => (**value).clone(),
             Type::Object { .. } | Type::Record(_) => match base.field(field) {
                 Some(ty) => ty,
-                None => self.complain(at, format!("undefined field '{field}'")),
+                None => self.report(at, format!("undefined field '{field}'")),
             },
             Type::Optional(inner) => {
                 let inner = self.select(at, inner, field, false);
@@ -172,7 +172,7 @@ impl<'s> Checker<'s> {
             }
             other => {
                 let text = format!("type '{}' does not support field selection", other.shown());
-                self.complain(at, text)
+                self.report(at, text)
             }
         };
         if optional { Type::Optional(Box::new(found)) } else { found }
@@ -210,11 +210,11 @@ impl<'s> Checker<'s> {
         self.resolve(at, name, target.is_some(), &types)
     }
 
-    /// Clauses that cannot print what they are given; told when nothing else is wrong.
+    /// Checks the clauses of `format` against its arguments; reported only if there are no other issues.
     fn check_clauses(&mut self, at: Position, text: &str, items: &[(Expr, bool)]) {
         let known = (self.issues.len(), self.mixed.len());
         let types: Vec<Type<'s>> = items.iter().map(|(item, _)| self.visit(item)).collect();
-        // What is wrong with the items themselves was told already.
+        // Issues of the items themselves were reported already.
         self.issues.truncate(known.0);
         self.mixed.truncate(known.1);
         let names: Vec<Option<&str>> = types
@@ -227,18 +227,18 @@ impl<'s> Checker<'s> {
                 _ => None,
             })
             .collect();
-        if let Some(fault) = crate::printing::check(text, &names) {
+        if let Some(fault) = crate::format_check::check(text, &names) {
             let at = fault.argument.map_or(at, |index| items[index].0.at);
             self.mixed.push(Issue { message: fault.message, at });
         }
     }
 
     fn resolve(&mut self, at: Position, name: &str, member: bool, types: &[Type<'s>]) -> Type<'s> {
-        // The library of rules is older than the one of free expressions.
+        // The library of validation rules is older than that of free expressions.
         let hidden = self.typed && name == "reverse";
-        // A name that is known is known in either form: what does not fit are the arguments.
+        // A known name is known as function and as method, so the arguments do not match.
         let Some(all) = overloads(name).filter(|_| !hidden) else {
-            return self.complain(at, format!("undeclared reference to '{name}' (in container '')"));
+            return self.report(at, format!("undeclared reference to '{name}' (in container '')"));
         };
         let mut result: Option<Type<'s>> = None;
         for overload in all.iter().filter(|o| o.member == member && o.args.len() == types.len()) {
@@ -246,11 +246,11 @@ impl<'s> Checker<'s> {
             if !overload.args.iter().zip(types).all(|(wanted, given)| fits(wanted, given, &mut bound)) {
                 continue;
             }
-            let ty = filled(&overload.result, &bound);
+            let ty = substitute(&overload.result, &bound);
             result = Some(match result {
                 None => ty,
-                // Several could be meant because an argument is dynamic: so is the result, unless they agree.
-                Some(known) => joined(vec![known, ty]),
+                // Several overloads match a dynamic argument: the result is dynamic unless they agree.
+                Some(known) => common_type(vec![known, ty]),
             });
         }
         result.unwrap_or_else(|| {
@@ -259,7 +259,7 @@ impl<'s> Checker<'s> {
                 (true, Some((first, rest))) => format!("{}.({})", first.shown(), shown(rest)),
                 _ => format!("({})", shown(types)),
             };
-            self.complain(at, format!("found no matching overload for '{name}' applied to '{applied}'"))
+            self.report(at, format!("found no matching overload for '{name}' applied to '{applied}'"))
         })
     }
 
@@ -268,7 +268,7 @@ impl<'s> Checker<'s> {
         let two = call.vars.len() == 2;
         let bound: Vec<Type<'s>> = match (&range, call.kind) {
             (Type::Optional(inner), MacroKind::OptMap | MacroKind::OptFlatMap) => vec![(**inner).clone()],
-            (open, _) if open.is_open() => vec![Type::Dyn; call.vars.len()],
+            (open, _) if open.is_dynamic() => vec![Type::Dyn; call.vars.len()],
             (Type::List(item), _) if two => vec![INT, (**item).clone()],
             (Type::List(item), _) => vec![(**item).clone()],
             (Type::Map(key, value), _) if two => vec![(**key).clone(), (**value).clone()],
@@ -278,7 +278,7 @@ impl<'s> Checker<'s> {
                     "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
                     other.shown()
                 );
-                self.complain(call.range.at, text);
+                self.report(call.range.at, text);
                 vec![Type::Dyn; call.vars.len()]
             }
         };
@@ -298,11 +298,11 @@ impl<'s> Checker<'s> {
             }
             _ => None,
         };
-        if let Some(ty) = predicate.filter(|ty| !ty.is_open() && !matches!(ty, Type::Named("bool"))) {
+        if let Some(ty) = predicate.filter(|ty| !ty.is_dynamic() && !matches!(ty, Type::Named("bool"))) {
             let place = call.args.first().map_or(at, |a| a.at);
             match call.kind {
                 MacroKind::All | MacroKind::Exists => self.expect_bool(place, ty),
-                // The others are conditions between what was gathered so far and that with one more.
+                // The other macros are conditions on the current item.
                 kind => {
                     let gathered = match kind {
                         MacroKind::ExistsOne => INT.shown(),
@@ -311,10 +311,7 @@ impl<'s> Checker<'s> {
                     };
                     let shown = ty.shown();
                     let applied = format!("({shown}, {gathered}, {gathered})");
-                    self.complain(
-                        at,
-                        format!("found no matching overload for '_?_:_' applied to '{applied}'"),
-                    );
+                    self.report(at, format!("found no matching overload for '_?_:_' applied to '{applied}'"));
                 }
             }
         }
@@ -332,17 +329,17 @@ impl<'s> Checker<'s> {
     }
 }
 
-/// How a list of a type is shown.
+/// Formats the type of a list.
 fn list_of(item: Option<&Type<'_>>) -> String {
     format!("list({})", item.map_or_else(|| Type::Dyn.to_string(), Type::shown))
 }
 
-/// One type for several expressions: theirs if they agree, else dynamic.
-fn joined<'s>(types: Vec<Type<'s>>) -> Type<'s> {
+/// The common type of several expressions; dynamic if they differ.
+fn common_type<'s>(types: Vec<Type<'s>>) -> Type<'s> {
     let mut types = types.into_iter();
     let Some(first) = types.next() else { return Type::Dyn };
     let agree = types.all(|other| {
-        !other.is_open()
+        !other.is_dynamic()
             && fits(&first, &other, &mut Bindings::new())
             && fits(&other, &first, &mut Bindings::new())
     });

@@ -1,39 +1,39 @@
-//! What a rule may cost at most, told from its text and the bounds of the schema, before it ever runs.
+//! Static worst-case cost estimate of a CEL rule, from its AST and the limits of the schema.
 //!
-//! The model is upstream's: one unit for a step, a tenth of a unit for a byte looked at, and the product for loops. Lists,
-//! maps and texts without a bound are as large as a request can make them.
+//! The model is Kubernetes': one unit per step, a tenth of a unit per byte read, and the product for loops.
+//! Lists, maps and strings without a limit are as large as a request can be.
 
 use fl_schema::{Additional, Schema, Type as SchemaType};
 
 use crate::ast::{Expr, Kind, Literal, Macro, MacroKind};
 
-/// Bytes of the largest request.
-const REQUEST: u64 = 3 * 1024 * 1024;
+/// Maximum bytes of a request.
+const MAX_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 
-/// What is known about a value: its cost is counted apart.
+/// What is known statically about a value.
 #[derive(Debug, Clone)]
-enum Known<'s> {
+enum SizeInfo<'s> {
     /// A value of a schema.
     Schema(&'s Schema),
-    /// A value of so many elements or bytes at most, each of them known or not.
-    Sized(u64, Option<Box<Known<'s>>>),
+    /// A value with a maximum number of elements or bytes, and what is known about each of them.
+    Sized(u64, Option<Box<SizeInfo<'s>>>),
     Scalar,
 }
 
-/// The most a rule costs for one value of its schema.
+/// Maximum cost of a rule for one value of its schema.
 pub(crate) fn estimate(expr: &Expr, schema: &Schema) -> u64 {
     let vars =
-        vec![("self".to_owned(), Known::Schema(schema)), ("oldSelf".to_owned(), Known::Schema(schema))];
+        vec![("self".to_owned(), SizeInfo::Schema(schema)), ("oldSelf".to_owned(), SizeInfo::Schema(schema))];
     Estimator { vars }.visit(expr).0
 }
 
-/// How many values of a schema fit into one request.
-pub(crate) fn most_values(schema: &Schema) -> u64 {
-    REQUEST / (least_bytes(schema) + 1)
+/// Maximum number of values of a schema in one request.
+pub(crate) fn max_values(schema: &Schema) -> u64 {
+    MAX_REQUEST_BYTES / (min_bytes(schema) + 1)
 }
 
 /// Bytes of the shortest JSON of a schema.
-fn least_bytes(schema: &Schema) -> u64 {
+fn min_bytes(schema: &Schema) -> u64 {
     if schema.int_or_string {
         return 1;
     }
@@ -45,7 +45,7 @@ fn least_bytes(schema: &Schema) -> u64 {
             let required = schema.rules.as_deref().map(|r| r.required.as_slice()).unwrap_or_default();
             let named = required.iter().filter_map(|name| {
                 let below = schema.property(name)?;
-                below.default.is_none().then(|| name.len() as u64 + 4 + least_bytes(below))
+                below.default.is_none().then(|| name.len() as u64 + 4 + min_bytes(below))
             });
             2 + named.sum::<u64>()
         }
@@ -53,19 +53,19 @@ fn least_bytes(schema: &Schema) -> u64 {
 }
 
 /// Elements or bytes of the largest value of a schema.
-fn most_elements(schema: &Schema) -> u64 {
+fn max_elements(schema: &Schema) -> u64 {
     let rules = schema.rules.as_deref();
     match schema.ty {
         SchemaType::Array => rules.and_then(|r| bound(r.max_items)).unwrap_or_else(|| {
-            let item = schema.items.as_deref().map_or(1, least_bytes);
-            (REQUEST - 2) / (item + 1)
+            let item = schema.items.as_deref().map_or(1, min_bytes);
+            (MAX_REQUEST_BYTES - 2) / (item + 1)
         }),
         SchemaType::Object => rules.and_then(|r| bound(r.max_properties)).unwrap_or_else(|| {
             let value = match &schema.additional {
-                Additional::Schema(values) => least_bytes(values),
+                Additional::Schema(values) => min_bytes(values),
                 _ => 1,
             };
-            (REQUEST - 2) / (value + 6)
+            (MAX_REQUEST_BYTES - 2) / (value + 6)
         }),
         SchemaType::String => {
             let longest = rules.and_then(|r| bound(r.max_length));
@@ -73,76 +73,77 @@ fn most_elements(schema: &Schema) -> u64 {
                 (Some("date"), _) => 12,
                 (Some("date-time" | "duration"), _) => 32,
                 (Some("byte"), Some(max)) => max,
-                // Lengths are counted in characters, costs in bytes.
+                // Lengths are in characters, costs in bytes.
                 (_, Some(max)) => max.saturating_mul(4),
-                (_, None) => REQUEST - 2,
+                (_, None) => MAX_REQUEST_BYTES - 2,
             }
         }
         _ => 1,
     }
 }
 
-/// A bound of the schema; a negative one is none.
+/// A limit of the schema; a negative one is ignored.
 fn bound(given: Option<i64>) -> Option<u64> {
     given.and_then(|n| u64::try_from(n).ok())
 }
 
-impl<'s> Known<'s> {
+impl<'s> SizeInfo<'s> {
     fn size(&self) -> u64 {
         match self {
-            Known::Schema(schema) => most_elements(schema),
-            Known::Sized(size, _) => *size,
-            Known::Scalar => 1,
+            SizeInfo::Schema(schema) => max_elements(schema),
+            SizeInfo::Sized(size, _) => *size,
+            SizeInfo::Scalar => 1,
         }
     }
 
     fn is_list(&self) -> bool {
         match self {
-            Known::Schema(schema) => schema.ty == SchemaType::Array,
-            Known::Sized(_, element) => element.is_some(),
-            Known::Scalar => false,
+            SizeInfo::Schema(schema) => schema.ty == SchemaType::Array,
+            SizeInfo::Sized(_, element) => element.is_some(),
+            SizeInfo::Scalar => false,
         }
     }
 
     fn is_text(&self) -> bool {
         match self {
-            Known::Schema(schema) => schema.ty == SchemaType::String && !schema.int_or_string,
-            Known::Sized(_, element) => element.is_none(),
-            Known::Scalar => false,
+            SizeInfo::Schema(schema) => schema.ty == SchemaType::String && !schema.int_or_string,
+            SizeInfo::Sized(_, element) => element.is_none(),
+            SizeInfo::Scalar => false,
         }
     }
 
-    fn field(&self, name: &str) -> Known<'s> {
-        let Known::Schema(schema) = self else { return Known::Sized(REQUEST, None) };
-        match schema.property(&crate::names::unescape(name)) {
-            Some(below) => Known::Schema(below),
+    fn field(&self, name: &str) -> SizeInfo<'s> {
+        let SizeInfo::Schema(schema) = self else { return SizeInfo::Sized(MAX_REQUEST_BYTES, None) };
+        match schema.property(&crate::identifier_escaping::unescape(name)) {
+            Some(below) => SizeInfo::Schema(below),
             None => match &schema.additional {
-                Additional::Schema(values) => Known::Schema(values),
-                // Names of objects are labels or little more.
-                _ => Known::Sized(253, None),
+                Additional::Schema(values) => SizeInfo::Schema(values),
+                // Object names are at most DNS subdomains.
+                _ => SizeInfo::Sized(253, None),
             },
         }
     }
 
-    /// What a list holds, or the keys of a map.
-    fn element(&self) -> Known<'s> {
+    /// Items of a list, or keys of a map.
+    fn element(&self) -> SizeInfo<'s> {
         match self {
-            Known::Schema(schema) => match (schema.ty, schema.items.as_ref()) {
-                (SchemaType::Array, Some(items)) => Known::Schema(items),
-                // Upstream counts a key as if it had no length; a rule it accepts must not be refused here.
-                (SchemaType::Object, _) => Known::Sized(0, None),
-                _ => Known::Sized(REQUEST - 2, None),
+            SizeInfo::Schema(schema) => match (schema.ty, schema.items.as_ref()) {
+                (SchemaType::Array, Some(items)) => SizeInfo::Schema(items),
+                // Kubernetes counts a key as if it had no length; a rule that it accepts must not be rejected
+                // here.
+                (SchemaType::Object, _) => SizeInfo::Sized(0, None),
+                _ => SizeInfo::Sized(MAX_REQUEST_BYTES - 2, None),
             },
-            Known::Sized(_, Some(element)) => (**element).clone(),
-            _ => Known::Sized(REQUEST, None),
+            SizeInfo::Sized(_, Some(element)) => (**element).clone(),
+            _ => SizeInfo::Sized(MAX_REQUEST_BYTES, None),
         }
     }
 
-    /// What a map holds.
-    fn value(&self) -> Known<'s> {
+    /// Values of a map.
+    fn value(&self) -> SizeInfo<'s> {
         match self {
-            Known::Schema(schema) => match &schema.additional {
-                Additional::Schema(values) => Known::Schema(values),
+            SizeInfo::Schema(schema) => match &schema.additional {
+                Additional::Schema(values) => SizeInfo::Schema(values),
                 _ => self.element(),
             },
             other => other.element(),
@@ -156,25 +157,25 @@ fn tenth(size: u64) -> u64 {
 }
 
 struct Estimator<'s> {
-    vars: Vec<(String, Known<'s>)>,
+    vars: Vec<(String, SizeInfo<'s>)>,
 }
 
 impl<'s> Estimator<'s> {
-    fn visit(&mut self, expr: &Expr) -> (u64, Known<'s>) {
+    fn visit(&mut self, expr: &Expr) -> (u64, SizeInfo<'s>) {
         match &expr.kind {
-            Kind::Literal(Literal::Text(text)) => (0, Known::Sized(text.len() as u64, None)),
-            Kind::Literal(Literal::Bytes(bytes)) => (0, Known::Sized(bytes.len() as u64, None)),
-            Kind::Literal(_) => (0, Known::Scalar),
+            Kind::Literal(Literal::Text(text)) => (0, SizeInfo::Sized(text.len() as u64, None)),
+            Kind::Literal(Literal::Bytes(bytes)) => (0, SizeInfo::Sized(bytes.len() as u64, None)),
+            Kind::Literal(_) => (0, SizeInfo::Scalar),
             Kind::Ident(name) => {
                 let found = self.vars.iter().rev().find(|(n, _)| n == name).map(|(_, known)| known.clone());
-                (1, found.unwrap_or(Known::Scalar))
+                (1, found.unwrap_or(SizeInfo::Scalar))
             }
             Kind::Select { operand, field, .. } => {
                 let (cost, base) = self.visit(operand);
                 (cost.saturating_add(1), base.field(field))
             }
-            // Kubernetes counts a question for presence as nothing but what leads to it.
-            Kind::Has { operand, .. } => (self.visit(operand).0, Known::Scalar),
+            // Kubernetes does not charge for `has` itself, only for its operand.
+            Kind::Has { operand, .. } => (self.visit(operand).0, SizeInfo::Scalar),
             Kind::List(items) => {
                 let mut cost = 10_u64;
                 let mut element = None;
@@ -183,95 +184,99 @@ impl<'s> Estimator<'s> {
                     cost = cost.saturating_add(more);
                     element = Some(Box::new(known));
                 }
-                (cost, Known::Sized(items.len() as u64, element))
+                (cost, SizeInfo::Sized(items.len() as u64, element))
             }
             Kind::Map(entries) => {
                 let mut cost = 30_u64;
                 for (key, value, _) in entries {
                     cost = cost.saturating_add(self.visit(key).0).saturating_add(self.visit(value).0);
                 }
-                (cost, Known::Sized(entries.len() as u64, None))
+                (cost, SizeInfo::Sized(entries.len() as u64, None))
             }
             Kind::Macro(call) => self.run_macro(call),
             Kind::Call { target, name, args } => self.call(target.as_deref(), name, args),
         }
     }
 
-    fn call(&mut self, target: Option<&Expr>, name: &str, args: &[Expr]) -> (u64, Known<'s>) {
+    fn call(&mut self, target: Option<&Expr>, name: &str, args: &[Expr]) -> (u64, SizeInfo<'s>) {
         if let ("_?_:_", [condition, yes, no]) = (name, args) {
             let (condition, (yes, result), no) = (self.visit(condition).0, self.visit(yes), self.visit(no).0);
             return (condition.saturating_add(yes.max(no)), result);
         }
         let mut costs = 0_u64;
-        let mut known: Vec<Known<'s>> = Vec::new();
+        let mut known: Vec<SizeInfo<'s>> = Vec::new();
         for part in target.into_iter().chain(args) {
             let (cost, value) = self.visit(part);
             costs = costs.saturating_add(cost);
             known.push(value);
         }
-        let size = |at: usize| known.get(at).map_or(1, Known::size);
+        let size = |at: usize| known.get(at).map_or(1, SizeInfo::size);
         let (own, result) = match name {
-            "_&&_" | "_||_" => (0, Known::Scalar),
-            "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => (tenth(size(0).min(size(1))), Known::Scalar),
-            "_in_" | "@in" | "_in" => (size(1).max(1), Known::Scalar),
+            "_&&_" | "_||_" => (0, SizeInfo::Scalar),
+            "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" => {
+                (tenth(size(0).min(size(1))), SizeInfo::Scalar)
+            }
+            "_in_" | "@in" | "_in" => (size(1).max(1), SizeInfo::Scalar),
             "_+_" => {
                 let sum = size(0).saturating_add(size(1));
-                let list = matches!(known.first(), Some(Known::Schema(s)) if s.ty == SchemaType::Array);
-                (if list { 1 } else { tenth(sum) }, Known::Sized(sum, None))
+                let list = matches!(known.first(), Some(SizeInfo::Schema(s)) if s.ty == SchemaType::Array);
+                (if list { 1 } else { tenth(sum) }, SizeInfo::Sized(sum, None))
             }
-            "_[_]" => (1, known.first().map_or(Known::Scalar, Known::value)),
-            "contains" => (tenth(size(0)).saturating_mul(tenth(size(1))), Known::Scalar),
+            "_[_]" => (1, known.first().map_or(SizeInfo::Scalar, SizeInfo::value)),
+            "contains" => (tenth(size(0)).saturating_mul(tenth(size(1))), SizeInfo::Scalar),
             "matches" | "find" | "findAll" => {
                 let pattern = size(1).div_ceil(4).max(1);
-                (tenth(size(0).saturating_add(1)).saturating_mul(pattern), Known::Sized(size(0), None))
+                (tenth(size(0).saturating_add(1)).saturating_mul(pattern), SizeInfo::Sized(size(0), None))
             }
-            "startsWith" | "endsWith" => (tenth(size(1)).max(1), Known::Scalar),
-            "string" | "bytes" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
+            "startsWith" | "endsWith" => (tenth(size(1)).max(1), SizeInfo::Scalar),
+            "string" | "bytes" => (tenth(size(0)).max(1), SizeInfo::Sized(size(0), None)),
             "isSorted" | "sum" | "min" | "max" | "indexOf" | "lastIndexOf"
-                if known.first().is_some_and(Known::is_list) =>
+                if known.first().is_some_and(SizeInfo::is_list) =>
             {
-                // Texts are looked at whole to compare them.
-                let element = known.first().map(Known::element).filter(Known::is_text);
+                // Strings are read completely to compare them.
+                let element = known.first().map(SizeInfo::element).filter(SizeInfo::is_text);
                 let each = element.map_or(1, |text| 1 + tenth(text.size()));
-                (size(0).saturating_mul(each), Known::Scalar)
+                (size(0).saturating_mul(each), SizeInfo::Scalar)
             }
             "join" => {
                 let element = known.first().map_or(1, |list| list.element().size());
-                let between = known.get(1).map_or(0, Known::size);
+                let between = known.get(1).map_or(0, SizeInfo::size);
                 let total = size(0).saturating_mul(element.saturating_add(between));
-                (tenth(total).max(1), Known::Sized(total, None))
+                (tenth(total).max(1), SizeInfo::Sized(total, None))
             }
             "lowerAscii" | "upperAscii" | "trim" | "replace" | "split" | "substring" | "charAt"
-            | "indexOf" | "lastIndexOf" | "reverse" => (tenth(size(0)).max(1), Known::Sized(size(0), None)),
+            | "indexOf" | "lastIndexOf" | "reverse" => {
+                (tenth(size(0)).max(1), SizeInfo::Sized(size(0), None))
+            }
             "quantity" | "isQuantity" | "url" | "isURL" | "ip" | "isIP" | "cidr" | "isCIDR" | "semver"
-            | "isSemver" => (tenth(size(0)).max(1), Known::Scalar),
-            "size" | "timestamp" | "duration" => (1, Known::Scalar),
-            _ => (1, known.first().cloned().unwrap_or(Known::Scalar)),
+            | "isSemver" => (tenth(size(0)).max(1), SizeInfo::Scalar),
+            "size" | "timestamp" | "duration" => (1, SizeInfo::Scalar),
+            _ => (1, known.first().cloned().unwrap_or(SizeInfo::Scalar)),
         };
         (costs.saturating_add(own), result)
     }
 
-    fn run_macro(&mut self, call: &Macro) -> (u64, Known<'s>) {
+    fn run_macro(&mut self, call: &Macro) -> (u64, SizeInfo<'s>) {
         let (range_cost, range) = self.visit(&call.range);
-        let map = matches!(&range, Known::Schema(s) if s.ty == SchemaType::Object);
+        let map = matches!(&range, SizeInfo::Schema(s) if s.ty == SchemaType::Object);
         let mark = self.vars.len();
         for (at, name) in call.vars.iter().enumerate() {
             let known = match (call.vars.len(), at, map) {
-                (2, 0, false) => Known::Scalar,
+                (2, 0, false) => SizeInfo::Scalar,
                 (2, 1, _) => range.value(),
                 _ => range.element(),
             };
             self.vars.push((name.clone(), known));
         }
         let mut step = 0_u64;
-        let mut last = Known::Scalar;
+        let mut last = SizeInfo::Scalar;
         for arg in &call.args {
             let (cost, known) = self.visit(arg);
             step = step.saturating_add(cost);
             last = known;
         }
         self.vars.truncate(mark);
-        // The bookkeeping around the body, as upstream expands its macros.
+        // The overhead of the expanded macro in cel-go.
         let around = match call.kind {
             MacroKind::All => 3,
             MacroKind::Exists => 4,
@@ -284,10 +289,10 @@ impl<'s> Estimator<'s> {
         let total =
             range_cost.saturating_add(times.saturating_mul(step.saturating_add(around))).saturating_add(1);
         let result = match call.kind {
-            MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => Known::Scalar,
+            MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => SizeInfo::Scalar,
             MacroKind::Filter => range,
-            MacroKind::Map | MacroKind::TransformList => Known::Sized(range.size(), Some(Box::new(last))),
-            _ => Known::Sized(range.size(), None),
+            MacroKind::Map | MacroKind::TransformList => SizeInfo::Sized(range.size(), Some(Box::new(last))),
+            _ => SizeInfo::Sized(range.size(), None),
         };
         (total, result)
     }
@@ -305,15 +310,15 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_the_schema_bound_the_cost() {
+    fn schema_limits_bound_the_cost() {
         assert!(cost(json!({"type": "integer"}), "self > 0") < 10);
         let open = json!({"type": "array", "items": {"type": "string"}});
         assert!(cost(open, "self.all(x, x.contains('abc'))") > 10_000_000);
         let closed = json!({"type": "array", "maxItems": 10, "items": {"type": "string", "maxLength": 20}});
         assert!(cost(closed, "self.all(x, x.contains('abc'))") < 10_000);
-        // Conversions cost a step whatever the length.
+        // Conversions cost one step regardless of the length.
         assert!(cost(json!({"type": "string"}), "duration(self) >= duration('1ms')") < 10);
-        // Only one of the branches is taken, and asking whether a field is there is free.
+        // Only one of the branches is counted, and `has` is free.
         let object =
             json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
         assert_eq!(cost(object.clone(), "has(self.a)"), 1);

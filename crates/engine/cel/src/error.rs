@@ -1,10 +1,10 @@
-//! What goes wrong, before and while an expression runs.
+//! Errors of compiling and evaluating expressions.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// One issue of a compilation, with its place in the source.
+/// A compilation issue with its position in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub message: String,
@@ -12,7 +12,7 @@ pub struct Issue {
     pub at: usize,
 }
 
-/// Why an expression does not compile; prints as cel-go prints issues, source line and caret included.
+/// Error of compiling an expression; formatted as in cel-go, with source line and caret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileError {
     pub issues: Vec<Issue>,
@@ -31,7 +31,7 @@ impl fmt::Display for CompileError {
             let line = before.matches('\n').count() + 1;
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
             let text = self.source.split('\n').nth(line - 1).unwrap_or_default();
-            // Characters of several bytes are taken for wide ones.
+            // Multi-byte characters are treated as wide.
             let mark = |c: char, narrow: char, wide: char| if c.len_utf8() > 1 { wide } else { narrow };
             let dots: String = text.chars().take(column).map(|c| mark(c, '.', '．')).collect();
             let caret = text.chars().nth(column).map_or('^', |c| mark(c, '^', '＾'));
@@ -43,14 +43,14 @@ impl fmt::Display for CompileError {
     }
 }
 
-/// Why an evaluation failed.
+/// Error of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// An error of the expression's own making, such as `no such key: a`.
+    /// An error raised by the expression, such as `no such key: a`.
     #[error("{0}")]
     Message(String),
-    /// The expression costs more than it may.
+    /// The expression exceeds its cost limit.
     #[error("operation cancelled: actual cost limit exceeded")]
     CostExceeded,
 }

@@ -1,4 +1,4 @@
-//! Evaluation within a cost budget.
+//! Evaluation within a cost limit.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::value::{List, Map, Value};
 
 pub(crate) type Eval<'a> = Result<Value<'a>, EvalError>;
 
-/// Variables of one round of a macro.
+/// Variables of one iteration of a macro.
 type Vars<'a, 'v> = Vec<(Cow<'v, str>, Value<'a>)>;
 
-/// Variables and the budget of one evaluation.
+/// Variables and remaining cost of one evaluation.
 pub(crate) struct Scope<'a, 'v> {
     vars: Vars<'a, 'v>,
-    /// Members of `variables` that could not be told.
+    /// Members of `variables` whose evaluation failed.
     failed: &'v [(String, EvalError)],
     cost: u64,
     limit: u64,
@@ -35,7 +35,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         self.cost
     }
 
-    /// Charges for work; what exceeds the limit stops everything.
+    /// Adds to the cost; exceeding the limit stops the evaluation.
     pub(crate) fn charge(&mut self, amount: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(amount);
         if self.cost > self.limit { Err(EvalError::CostExceeded) } else { Ok(()) }
@@ -58,7 +58,7 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 
     pub(crate) fn eval(&mut self, expr: &'v Expr) -> Eval<'a> {
-        if let Some(name) = self.absent(expr) {
+        if let Some(name) = self.unknown_name(expr) {
             return Err(EvalError::new(format!("no such attribute(s): {name}")));
         }
         match &expr.kind {
@@ -80,9 +80,8 @@ impl<'a, 'v> Scope<'a, 'v> {
         }
     }
 
-    /// The name of what is asked for when not even its variable is there: all of `status.phase`, for a variable may have a
-    /// dotted name.
-    fn absent(&self, expr: &Expr) -> Option<String> {
+    /// The name of an unknown variable: all of `status.phase`, since a variable may have a dotted name.
+    fn unknown_name(&self, expr: &Expr) -> Option<String> {
         let (operand, field) = step(expr)?;
         let mut root = operand;
         while let Some((operand, _)) = step(root) {
@@ -93,7 +92,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         if known || qualified(operand, field).is_some_and(|name| functions::type_named(&name).is_some()) {
             return None;
         }
-        Some(format!("{}.{field}", self.absent(operand).unwrap_or_else(|| variable.clone())))
+        Some(format!("{}.{field}", self.unknown_name(operand).unwrap_or_else(|| variable.clone())))
     }
 
     fn select(&mut self, operand: &'v Expr, field: &'v str, optional: bool) -> Eval<'a> {
@@ -173,7 +172,7 @@ impl<'a, 'v> Scope<'a, 'v> {
             }
             _ => {}
         }
-        // `sets.contains(a, b)`: a function in a namespace, unless the namespace is a variable.
+        // `sets.contains(a, b)`: a function in a namespace, unless there is a variable of that name.
         if let Some(Expr { kind: Kind::Ident(space), .. }) = target
             && !self.is_var(space)
             && functions::is_namespace(space)
@@ -186,7 +185,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         if let Some(target) = target {
             values.push(self.eval(target)?);
         }
-        // `a.orValue(b)` and `a.or(b)` look at b only when a is empty.
+        // `a.orValue(b)` and `a.or(b)` evaluate b only if a is empty.
         if matches!(name, "orValue" | "or")
             && let [Value::Optional(Some(inner))] = values.as_slice()
         {
@@ -218,7 +217,8 @@ impl<'a, 'v> Scope<'a, 'v> {
         }
     }
 
-    /// The values a macro runs over: keys of a map, items of a list; with two variables also what they stand for.
+    /// The values a macro iterates over: keys of a map or items of a list; with two variables also the values
+    /// or indexes.
     fn range(&mut self, call: &'v Macro) -> Result<Vec<Vars<'a, 'v>>, EvalError> {
         let range = self.eval(&call.range)?;
         let bind = |name: &'v str, value: Value<'a>| (Cow::Borrowed(name), value);
@@ -279,7 +279,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         }
     }
 
-    /// all and exists: a decisive item outweighs errors of others.
+    /// `all` and `exists`: a decisive item outweighs errors of others.
     fn quantify(&mut self, call: &'v Macro, range: Vec<Vars<'a, 'v>>, decides: bool) -> Eval<'a> {
         let mut error = None;
         for vars in range {
@@ -302,7 +302,7 @@ impl<'a, 'v> Scope<'a, 'v> {
         }
     }
 
-    /// `map(x, t)`, `map(x, p, t)` and their two-variable forms: nothing when the predicate says no.
+    /// `map(x, t)`, `map(x, p, t)` and their two-variable forms; `None` if the predicate is false.
     fn transform(&mut self, call: &'v Macro, vars: Vars<'a, 'v>) -> Result<Option<Value<'a>>, EvalError> {
         self.charge(1)?;
         let [first, rest @ ..] = call.args.as_slice() else { return Err(EvalError::no_overload()) };
@@ -351,7 +351,7 @@ impl<'a, 'v> Scope<'a, 'v> {
     }
 }
 
-/// What a field is taken of, and the field: `a.b`, `has(a.b)` and `a["b"]`.
+/// Operand and field of `a.b`, `has(a.b)` and `a["b"]`.
 fn step(expr: &Expr) -> Option<(&Expr, &str)> {
     match &expr.kind {
         Kind::Select { operand, field, .. } | Kind::Has { operand, field } => Some((operand, field)),
@@ -364,7 +364,7 @@ fn step(expr: &Expr) -> Option<(&Expr, &str)> {
     }
 }
 
-/// `a.b` as a dotted name, for types in packages.
+/// `a.b` as a dotted name, for qualified types.
 pub(crate) fn qualified(operand: &Expr, field: &str) -> Option<String> {
     match &operand.kind {
         Kind::Ident(name) => Some(format!("{name}.{field}")),
@@ -394,7 +394,7 @@ fn literal_value<'a>(literal: &Literal) -> Value<'a> {
     }
 }
 
-/// A list's items, for functions.
+/// The items of a list, for functions.
 pub(crate) fn items<'a>(list: &List<'a>) -> Vec<Value<'a>> {
     list.iter().collect()
 }
@@ -405,9 +405,9 @@ mod tests {
 
     use crate::Expression;
 
-    /// Without its variable, the whole of a dotted name is what is missing.
+    /// For an unknown variable the whole dotted name is reported.
     #[test]
-    fn what_is_missing_is_named() {
+    fn unknown_variables_are_named() {
         let said = |source: &str| {
             let data = json!({"key": "one"});
             let result = Expression::parse(source).expect(source).eval(&[("data", &data)]);

@@ -1,4 +1,4 @@
-//! Expressions over JSON values: what health checks, conditions and filters use.
+//! Expressions over JSON values, used by health checks, conditions and filters.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use crate::parser::parse;
 use crate::types::Type;
 use crate::value::Value;
 
-/// Cost one evaluation may have unless told otherwise.
+/// Default cost limit of one evaluation.
 pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 
-/// What expressions may speak of, and what is known of it.
+/// Declared variables and their types.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Vec<(String, Type<'static>)>);
+pub struct Declarations(Vec<(String, Type<'static>)>);
 
-impl Names {
-    /// Names of values that may be anything.
+impl Declarations {
+    /// Variables of any type.
     #[must_use]
     pub fn dynamic(names: &[&str]) -> Self {
         Self(names.iter().map(|name| ((*name).to_owned(), Type::Dyn)).collect())
     }
 
-    /// Adds a name of objects with the fields of a schema and no others.
+    /// Declares a variable for objects with exactly the fields of a schema.
     #[must_use]
     pub fn with_object(mut self, name: &str, schema: &'static Schema) -> Self {
         self.0.push((name.to_owned(), Type::Object { schema, resource: false }));
         self
     }
 
-    /// Adds a member to a group of names; it is of the type of an expression, or of any where that is not known.
+    /// Declares a member of a group, with the type of an expression, or any type if unknown.
     pub fn add_member(&mut self, group: &str, name: &str, of: Option<&Expression>) {
         let ty = of.map_or(Type::Dyn, |expression| expression.ty.clone());
         let mut members = match self.0.iter().position(|(known, _)| known == group) {
@@ -50,7 +50,7 @@ impl Names {
         self.0.push((group.to_owned(), Type::Record(Arc::new(members))));
     }
 
-    /// Adds a group of names without any members.
+    /// Declares a group without members.
     pub fn add_group(&mut self, group: &str) {
         self.0.push((group.to_owned(), Type::Record(Arc::default())));
     }
@@ -61,19 +61,19 @@ impl Names {
 pub struct Expression {
     expr: Expr,
     source: String,
-    /// The name of its type, `dyn` where it is not known.
+    /// Name of the result type; `dyn` if unknown.
     output: String,
     ty: Type<'static>,
 }
 
 impl Expression {
-    /// Compiles `source`, which may refer to `variables`.
+    /// Compiles `source` with dynamically typed `variables`.
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, CompileError> {
-        Self::compile_with(source, &Names::dynamic(variables))
+        Self::compile_with(source, &Declarations::dynamic(variables))
     }
 
-    /// Compiles `source`, which may refer to names of which more may be known.
-    pub fn compile_with(source: &str, names: &Names) -> Result<Self, CompileError> {
+    /// Compiles `source` with declared variables.
+    pub fn compile_with(source: &str, names: &Declarations) -> Result<Self, CompileError> {
         let expr = parse(source)?;
         let vars: Vec<(&str, Type<'_>)> =
             names.0.iter().map(|(name, ty)| (name.as_str(), ty.clone())).collect();
@@ -82,21 +82,21 @@ impl Expression {
             Type::Dyn | Type::Param(_) => Type::Dyn.to_string(),
             known => known.to_string(),
         };
-        Ok(Self { expr, source: source.to_owned(), output, ty: found.kept() })
+        Ok(Self { expr, source: source.to_owned(), output, ty: found.to_static() })
     }
 
-    /// Reads `source` without knowing its variables: a name that is none is found out when it is evaluated.
+    /// Parses `source` without declared variables: unknown names are errors of the evaluation.
     pub fn parse(source: &str) -> Result<Self, CompileError> {
         let expr = parse(source)?;
         Ok(Self { expr, source: source.to_owned(), output: Type::Dyn.to_string(), ty: Type::Dyn })
     }
 
-    /// The type of an expression that can never come to a boolean.
+    /// The result type, if it can never be a boolean.
     pub fn never_bool(&self) -> Option<&str> {
         Some(self.output.as_str()).filter(|name| !matches!(*name, "dyn" | "bool"))
     }
 
-    /// The name of the type an expression comes to, `dyn` where that shows only when it runs.
+    /// Name of the result type; `dyn` if it is only known at run time.
     pub fn output(&self) -> &str {
         &self.output
     }
@@ -110,7 +110,7 @@ impl Expression {
         self.eval_composed(variables, &[])
     }
 
-    /// Evaluates where members of `variables` may have failed: whoever comes to one of those fails with it.
+    /// Evaluates with members of `variables` that may have failed: using one of those fails with its error.
     pub fn eval_composed<'a>(
         &self,
         variables: &[(&str, &'a Json)],
@@ -124,8 +124,8 @@ impl Expression {
         scope.with_failed(failed).eval(&self.expr).map(|v| v.to_json())
     }
 
-    /// Evaluates to a boolean, with the errors Flux reports. The reason of a failure may quote values of the variables; `quiet`
-    /// leaves it out.
+    /// Evaluates to a boolean, with Flux's errors. The cause may contain values of the variables; `quiet`
+    /// omits it.
     pub fn decide(&self, variables: &[(&str, &Json)], quiet: bool) -> Result<bool, String> {
         let source = &self.source;
         match self.eval(variables) {

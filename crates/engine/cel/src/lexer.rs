@@ -1,4 +1,4 @@
-//! Tokens of CEL.
+//! Lexer.
 
 use crate::ast::{Literal, Position};
 use crate::error::Issue;
@@ -17,10 +17,10 @@ const SIGNS: &[&str] = &[
     ".", ",", "(", ")", "[", "]", "{", "}",
 ];
 
-/// Every token with its offset in characters, and what was none.
+/// Tokens with their offsets in characters, and lexer issues.
 pub(crate) type Tokens = (Vec<(Token, Position)>, Vec<Issue>);
 
-/// Splits the source. What is no token is told and passed over.
+/// Splits the source into tokens. Invalid characters are reported and skipped.
 pub(crate) fn tokens(source: &str) -> Result<Tokens, Issue> {
     let chars: Vec<char> = source.chars().collect();
     let (mut out, mut issues) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ pub(crate) fn tokens(source: &str) -> Result<Tokens, Issue> {
             let sign =
                 SIGNS.iter().find(|s| s.chars().enumerate().all(|(i, c)| chars.get(at + i) == Some(&c)));
             let Some(sign) = sign else {
-                // Half of an operator takes the character with it that should have been its other half.
+                // An incomplete operator consumes the character in place of its second half.
                 let len = if matches!(c, '=' | '&' | '|') { 2 } else { 1 };
                 let end = (at + len).min(chars.len());
                 let text: String = chars[at..end].iter().collect();
@@ -70,7 +70,7 @@ pub(crate) fn tokens(source: &str) -> Result<Tokens, Issue> {
                 at = end;
                 continue;
             };
-            // `a[?b:c]` cannot occur: `?` starts no expression but an optional entry.
+            // `a[?b:c]` cannot occur: `?` only starts an optional entry.
             out.push((Token::Sign(sign), at));
             at += sign.len();
         }
@@ -116,7 +116,7 @@ fn number(chars: &[char], start: usize) -> Result<(Literal, usize), Issue> {
     if float {
         return text.parse().map(|n| (Literal::Double(n), at)).map_err(|_| invalid("double"));
     }
-    // One more than the largest int is the smallest one's magnitude: the parser negates it.
+    // One more than the largest int is valid: the parser negates it to the smallest int.
     let parsed = if hex { u64::from_str_radix(&text[2..], 16) } else { text.parse::<u64>() };
     match parsed {
         Ok(n) if n <= i64::MAX as u64 => Ok((Literal::Int(n as i64), at)),
@@ -125,7 +125,7 @@ fn number(chars: &[char], start: usize) -> Result<(Literal, usize), Issue> {
     }
 }
 
-/// A string or bytes literal with its prefixes, or nothing.
+/// Parses a string or bytes literal with its prefixes, if there is one.
 fn text_literal(chars: &[char], start: usize) -> Result<Option<(Literal, usize)>, Issue> {
     let mut at = start;
     let (mut raw, mut bytes) = (false, false);
@@ -178,7 +178,7 @@ fn text_literal(chars: &[char], start: usize) -> Result<Option<(Literal, usize)>
     Ok(Some((literal, at)))
 }
 
-/// One escape sequence: the character, the byte where it is one, and where it ends.
+/// Parses one escape sequence: the character, the byte if it is one, and the end offset.
 fn escape(chars: &[char], at: usize, start: usize) -> Result<(char, Option<u8>, usize), Issue> {
     let invalid = || Issue { message: "Syntax error: invalid escape sequence".to_owned(), at: start };
     let kind = *chars.get(at + 1).ok_or_else(invalid)?;

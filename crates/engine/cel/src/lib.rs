@@ -1,4 +1,4 @@
-//! CEL with Kubernetes' function library, compiled once and run within a cost budget.
+//! CEL with Kubernetes' function library, compiled once and run within a cost limit.
 //!
 //! [`Expression`] evaluates over JSON values. [`Validator`] runs the `x-kubernetes-validations` of a schema.
 //!
@@ -15,18 +15,20 @@ mod cost;
 mod error;
 mod eval;
 mod expression;
+mod format_check;
 mod functions;
+mod identifier_escaping;
 mod lexer;
 mod literals;
-mod names;
 mod parser;
-mod printing;
 mod rules;
 mod types;
 mod value;
 
 pub use error::{CompileError, EvalError, Issue};
-pub use expression::{DEFAULT_COST_LIMIT, Expression, Names};
-pub use names::is_identifier;
-pub use rules::{COST_BUDGET, Program, RuleError, Validator, compile, field_path, uses_old_self};
+pub use expression::{DEFAULT_COST_LIMIT, Declarations, Expression};
+pub use identifier_escaping::is_identifier;
+pub use rules::{
+    COST_BUDGET, FieldPathError, Program, RuleError, Validator, compile, field_path, uses_old_self,
+};
 pub use value::Value;

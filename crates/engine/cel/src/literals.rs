@@ -1,10 +1,10 @@
-//! Literals that are known to be wrong: durations, times and patterns that do not parse are refused before they run.
+//! Validation of literals: invalid durations, times and patterns are compilation errors.
 
 use crate::ast::{Expr, Kind, Literal};
 use crate::error::Issue;
-use crate::functions::{is_pattern, pattern_fault, time};
+use crate::functions::{is_pattern, pattern_error, time};
 
-/// A function whose first argument is checked, and whether a text reads as one.
+/// A function whose first argument is validated, and the validation.
 type Checked = (&'static str, fn(&str) -> bool);
 
 const CHECKED: [Checked; 3] = [
@@ -13,25 +13,26 @@ const CHECKED: [Checked; 3] = [
     ("matches", is_pattern),
 ];
 
-/// What is wrong with the literals of an expression.
+/// Issues of the literals of an expression.
 pub(crate) fn check(expr: &Expr) -> Vec<Issue> {
     let mut found = Vec::new();
     visit(expr, &mut found);
     found
 }
 
-/// Why the first pattern that is searched for cannot be; it shows only when the checked expression is made to run.
-pub(crate) fn bad_search(expr: &Expr) -> Option<String> {
+/// Error of the first invalid pattern of `find` or `findAll`, which Kubernetes reports only when it plans the
+/// checked expression.
+pub(crate) fn invalid_find_pattern(expr: &Expr) -> Option<String> {
     fn first<'e>(mut items: impl Iterator<Item = &'e Expr>) -> Option<String> {
-        items.find_map(bad_search)
+        items.find_map(invalid_find_pattern)
     }
     match &expr.kind {
         Kind::Literal(_) | Kind::Ident(_) => None,
-        Kind::Select { operand, .. } | Kind::Has { operand, .. } => bad_search(operand),
+        Kind::Select { operand, .. } | Kind::Has { operand, .. } => invalid_find_pattern(operand),
         Kind::Call { target, name, args } => {
             let pattern = match args.first().map(|arg| &arg.kind) {
                 Some(Kind::Literal(Literal::Text(text))) if matches!(name.as_str(), "find" | "findAll") => {
-                    pattern_fault(text)
+                    pattern_error(text)
                 }
                 _ => None,
             };
@@ -80,7 +81,7 @@ mod tests {
     use crate::Expression;
 
     #[test]
-    fn literals_must_read_as_what_they_are_used_for() {
+    fn invalid_literals_are_rejected() {
         for (source, at) in [
             ("self.matches('(')", 13),
             ("duration('abc') > duration('1s')", 9),

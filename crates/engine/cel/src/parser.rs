@@ -1,15 +1,15 @@
-//! CEL's grammar by recursive descent.
+//! Recursive descent parser.
 
 use crate::ast::{Expr, Kind, Literal, Macro, MacroKind, Position};
 use crate::error::{CompileError, Issue};
+use crate::identifier_escaping::RESERVED;
 use crate::lexer::{Token, tokens};
-use crate::names::RESERVED;
 
-/// Nesting allowed in an expression, well within the stack.
+/// Maximum nesting of an expression, well within the stack.
 const MAX_DEPTH: usize = 100;
 const MAX_SOURCE: usize = 100_000;
 
-/// What an expression may begin with beside brackets, as the reference's parser lists it.
+/// Tokens that start an expression besides brackets, in the order of cel-go's parser.
 const BEGINNINGS: &str =
     "'.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER";
 
@@ -76,13 +76,13 @@ impl Parser {
             Token::End => Ok(()),
             _ => {
                 Err(self
-                    .superfluous("<EOF>", matches!(self.tokens.get(self.next + 1), Some((Token::End, _)))))
+                    .extra_token("<EOF>", matches!(self.tokens.get(self.next + 1), Some((Token::End, _)))))
             }
         }
     }
 
-    /// A token too many: one that could be left out is extraneous, others do not match.
-    fn superfluous(&self, wanted: &str, alone: bool) -> Issue {
+    /// An extra token: "extraneous" if it could be left out, otherwise "mismatched".
+    fn extra_token(&self, wanted: &str, alone: bool) -> Issue {
         if !alone {
             return self.unexpected(wanted);
         }
@@ -92,7 +92,7 @@ impl Parser {
         }
     }
 
-    /// A bracket that is not closed.
+    /// Error of an unclosed bracket.
     fn unclosed(&self, close: &str) -> Issue {
         match self.peek() {
             Token::End => {
@@ -102,8 +102,8 @@ impl Parser {
         }
     }
 
-    /// A point with no name behind it.
-    fn nameless(&self) -> Issue {
+    /// Error of a dot without a name.
+    fn missing_name(&self) -> Issue {
         let read = match self.peek() {
             Token::End => ".".to_owned(),
             _ => format!(".{}", self.shown()),
@@ -111,8 +111,8 @@ impl Parser {
         Issue { message: format!("Syntax error: no viable alternative at input '{read}'"), at: self.at() }
     }
 
-    /// Nothing between items, or after the last one of a list or map.
-    fn unseparated(&self, close: &str) -> Issue {
+    /// Error of a missing separator between items or after the last one.
+    fn missing_separator(&self, close: &str) -> Issue {
         self.unexpected(&format!("{{'{close}', ','}}"))
     }
 
@@ -257,7 +257,7 @@ impl Parser {
                 operand = call(at, if sign == "[?" { "_[?_]" } else { "_[_]" }, vec![operand, index]);
                 continue;
             }
-            let Token::Ident(field) = self.peek().clone() else { return Err(self.nameless()) };
+            let Token::Ident(field) = self.peek().clone() else { return Err(self.missing_name()) };
             self.next += 1;
             operand = match self.accept(&["("]) {
                 Some((_, open)) if sign == "." => {
@@ -285,21 +285,21 @@ impl Parser {
             return Ok(args);
         }
         if !self.begins() {
-            // Directly behind the bracket there may also be nothing.
+            // Directly after the bracket the list may also be empty.
             return Err(self.unexpected(&format!("{{'[', '{{', '(', '{close}', {BEGINNINGS}}}")));
         }
         loop {
             args.push(self.expr()?);
             if self.accept(&[","]).is_none() {
                 if self.accept(&[close]).is_none() {
-                    return Err(self.unseparated(close));
+                    return Err(self.missing_separator(close));
                 }
                 return Ok(args);
             }
         }
     }
 
-    /// Whether an expression can begin here.
+    /// Whether an expression can start here.
     fn begins(&self) -> bool {
         match self.peek() {
             Token::Literal(_) | Token::Ident(_) => true,
@@ -348,7 +348,7 @@ impl Parser {
                     token.is_some_and(|(t, _)| matches!(t, Token::Literal(_) | Token::Ident(_)))
                 };
                 let alone = begins(self.tokens.get(self.next + 1));
-                Err(self.superfluous(&format!("{{'[', '{{', '(', {BEGINNINGS}}}"), alone))
+                Err(self.extra_token(&format!("{{'[', '{{', '(', {BEGINNINGS}}}"), alone))
             }
         }
     }
@@ -387,7 +387,7 @@ impl Parser {
             optional = false;
             if self.accept(&[","]).is_none() {
                 if self.accept(&["]"]).is_none() {
-                    return Err(self.unseparated("]"));
+                    return Err(self.missing_separator("]"));
                 }
                 break;
             }
@@ -408,7 +408,7 @@ impl Parser {
             optional = false;
             if self.accept(&[","]).is_none() {
                 if self.accept(&["}"]).is_none() {
-                    return Err(self.unseparated("}"));
+                    return Err(self.missing_separator("}"));
                 }
                 break;
             }
@@ -421,7 +421,7 @@ fn wrap(signs: Vec<(&'static str, Position)>, operand: Expr) -> Expr {
     signs.into_iter().rev().fold(operand, |inner, (sign, at)| call(at, &format!("{sign}_"), vec![inner]))
 }
 
-/// A method call, or the macro it stands for.
+/// A method call, or the macro of that name.
 fn method(target: Expr, name: String, args: Vec<Expr>, at: Position) -> Parsed {
     let kind = match (name.as_str(), args.len()) {
         ("all", 2 | 3) => MacroKind::All,

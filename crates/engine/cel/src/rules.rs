@@ -1,20 +1,20 @@
-//! `x-kubernetes-validations`: the rules of a schema, compiled once and run over objects.
+//! `x-kubernetes-validations`: the rules of a schema, compiled once and evaluated for objects.
 
 mod field_path;
 mod program;
 
-use fl_schema::{CelRule, FieldError, FieldErrorKind, MapType, Node, Schema, correlate};
+use fl_schema::{CelRule, FieldError, FieldErrorKind, MapType, Node, Schema, list_correlation};
 use serde_json::Value as Json;
 
-pub use field_path::field_path;
+pub use field_path::{FieldPathError, field_path};
 pub use program::{Program, RuleError, compile};
 
 use crate::error::EvalError;
 
-/// Cost all rules of one object may have together.
+/// Cost limit of all rules of one object together.
 pub const COST_BUDGET: u64 = 10_000_000;
 
-/// Whether a rule is about a change; false for one that does not parse.
+/// Whether a rule is a transition rule; false if it does not parse.
 pub fn uses_old_self(rule: &str) -> bool {
     crate::parser::parse(rule).is_ok_and(|expr| crate::check::uses(&expr, "oldSelf"))
 }
@@ -31,21 +31,21 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Compiles the rules of a resource's schema; `None` when it has none anywhere.
+    /// Compiles the rules of a resource's schema; `None` if it has no rules.
     pub fn new(schema: &Node) -> Option<Self> {
         Self::below(schema, true)
     }
 
-    /// Compiles the rules of a part of a schema; `resource` where the part is a whole object's.
+    /// Compiles the rules of a subschema; `resource` if it describes a whole object.
     pub fn below(schema: &Node, resource: bool) -> Option<Self> {
         build(schema, schema, resource)
     }
 
-    /// Runs the rules. `old` is the object before the change; without it transition rules do not apply.
-    /// Warnings are errors of unchanged parts, which an update is not refused for.
+    /// Evaluates the rules. `old` is the object before the update; without it transition rules are skipped.
+    /// Warnings are errors of unchanged parts, which do not fail an update.
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> (Vec<FieldError>, Vec<String>) {
         let mut run = Run { budget: Some(COST_BUDGET), errors: Vec::new(), warnings: Vec::new() };
-        run.visit(self, object, old, Seen { old, parent_same: false }, &Path::Root);
+        run.visit(self, object, old, RatchetState { old, parent_same: false }, &Path::Root);
         (run.errors, run.warnings)
     }
 }
@@ -86,7 +86,7 @@ fn build(rules_of: &Schema, node: &Node, root: bool) -> Option<Validator> {
     (!empty).then(|| Validator { node: node.clone(), rules, properties, items, values, all_of })
 }
 
-/// Where a rule runs; becomes text only for an error.
+/// Path of a value; formatted only for errors.
 enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),
@@ -108,15 +108,15 @@ impl Path<'_> {
     }
 }
 
-/// What ratcheting knows about a value: its old self if one can be told, else whether its parent changed.
+/// Ratcheting state of a value: its old value if it can be correlated, else whether its parent changed.
 #[derive(Clone, Copy)]
-struct Seen<'a> {
+struct RatchetState<'a> {
     old: Option<&'a Json>,
     parent_same: bool,
 }
 
 struct Run {
-    /// What is left; `None` once it ran out.
+    /// Remaining cost; `None` once it is used up.
     budget: Option<u64>,
     errors: Vec<FieldError>,
     warnings: Vec<String>,
@@ -128,7 +128,7 @@ impl Run {
         validator: &Validator,
         object: &Json,
         old: Option<&Json>,
-        seen: Seen<'_>,
+        seen: RatchetState<'_>,
         at: &Path<'_>,
     ) {
         if object.is_null() || self.budget.is_none() {
@@ -136,33 +136,34 @@ impl Run {
         }
         self.run_rules(validator, object, old, seen, at);
         for nested in &validator.all_of {
-            self.visit(nested, object, old, Seen { old: None, parent_same: seen.parent_same }, at);
+            self.visit(nested, object, old, RatchetState { old: None, parent_same: seen.parent_same }, at);
         }
         let same = seen.old.map_or(seen.parent_same, |o| o == object);
         match object {
             Json::Array(list) => {
                 let Some(items) = &validator.items else { return };
                 for (index, item) in list.iter().enumerate() {
-                    let before = old.and_then(|o| correlate::item(o, item, &validator.node));
-                    let seen_item = seen.old.and_then(|o| correlate::item(o, item, &validator.node));
+                    let before = old.and_then(|o| list_correlation::item(o, item, &validator.node));
+                    let seen_item = seen.old.and_then(|o| list_correlation::item(o, item, &validator.node));
                     self.visit(
                         items,
                         item,
                         before,
-                        Seen { old: seen_item, parent_same: same },
+                        RatchetState { old: seen_item, parent_same: same },
                         &Path::Index(at, index),
                     );
                 }
             }
             Json::Object(map) => {
-                // Atomic maps are correlated by key all the same.
+                // Atomic maps are correlated by key too.
                 debug_assert!(matches!(
                     validator.node.map,
                     MapType::Unset | MapType::Granular | MapType::Atomic
                 ));
                 for (name, value) in map {
                     let before = old.and_then(|o| o.get(name));
-                    let seen_below = Seen { old: seen.old.and_then(|o| o.get(name)), parent_same: same };
+                    let seen_below =
+                        RatchetState { old: seen.old.and_then(|o| o.get(name)), parent_same: same };
                     if let Some((_, below)) = validator.properties.iter().find(|(n, _)| n == name) {
                         self.visit(below, value, before, seen_below, &Path::Field(at, name));
                     } else if let Some(values) = &validator.values {
@@ -179,7 +180,7 @@ impl Run {
         validator: &Validator,
         object: &Json,
         old: Option<&Json>,
-        seen: Seen<'_>,
+        seen: RatchetState<'_>,
         at: &Path<'_>,
     ) {
         let old = old.filter(|o| !o.is_null());

@@ -10,17 +10,17 @@ use fl_schema::{Additional, Schema, Type as SchemaType};
 #[derive(Debug, Clone)]
 pub(crate) enum Type<'s> {
     Dyn,
-    /// Scalars and opaque types, by the name errors print.
+    /// Scalars and opaque types, by their name in error messages.
     Named(&'static str),
     List(Box<Type<'s>>),
     Map(Box<Type<'s>>, Box<Type<'s>>),
     Optional(Box<Type<'s>>),
-    /// An object with known fields; resources have type and name besides.
+    /// An object with known fields; resources also have type and name.
     Object {
         schema: &'s Schema,
         resource: bool,
     },
-    /// A group of names that were declared one by one.
+    /// A group of separately declared names.
     Record(std::sync::Arc<Vec<(String, Type<'static>)>>),
     /// A type parameter of an overload.
     Param(char),
@@ -31,11 +31,11 @@ pub(crate) const INT: Type<'static> = Type::Named("int");
 pub(crate) const TEXT: Type<'static> = Type::Named("string");
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 const DURATION: &str = "google.protobuf.Duration";
-/// What something is that an error was told about.
+/// Type of an expression whose error was reported already.
 pub(crate) const ERROR: Type<'static> = Type::Named("!error!");
 
 impl<'s> Type<'s> {
-    /// The type of values of a schema; `None` where rules cannot look.
+    /// The type of values of a schema; `None` if rules cannot access them.
     pub(crate) fn of(schema: &'s Schema, resource: bool) -> Option<Type<'s>> {
         if schema.int_or_string {
             return Some(Type::Dyn);
@@ -64,7 +64,7 @@ impl<'s> Type<'s> {
         })
     }
 
-    /// The name messages of the type check use.
+    /// The type as shown in messages of the type checker.
     pub(crate) fn shown(&self) -> String {
         match self {
             Type::Named(TIMESTAMP) => "timestamp".to_owned(),
@@ -77,12 +77,12 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// Whether a value may be of any type, or an error was told about it already.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Whether the type is dynamic or its error was reported already.
+    pub(crate) fn is_dynamic(&self) -> bool {
         matches!(self, Type::Dyn | Type::Named("!error!"))
     }
 
-    /// Whether two types are one, without any give.
+    /// Whether two types are exactly equal.
     pub(crate) fn is_same(&self, other: &Type<'_>) -> bool {
         match (self, other) {
             (Type::Dyn, Type::Dyn) => true,
@@ -96,14 +96,14 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type without what it borrows: objects of a schema are anything.
-    pub(crate) fn kept(&self) -> Type<'static> {
+    /// The type without borrowed data: objects of a schema become dynamic.
+    pub(crate) fn to_static(&self) -> Type<'static> {
         match self {
             Type::Dyn | Type::Param(_) | Type::Object { .. } => Type::Dyn,
             Type::Named(name) => Type::Named(name),
-            Type::List(item) => Type::List(Box::new(item.kept())),
-            Type::Map(key, value) => Type::Map(Box::new(key.kept()), Box::new(value.kept())),
-            Type::Optional(inner) => Type::Optional(Box::new(inner.kept())),
+            Type::List(item) => Type::List(Box::new(item.to_static())),
+            Type::Map(key, value) => Type::Map(Box::new(key.to_static()), Box::new(value.to_static())),
+            Type::Optional(inner) => Type::Optional(Box::new(inner.to_static())),
             Type::Record(members) => Type::Record(members.clone()),
         }
     }
@@ -114,7 +114,7 @@ impl<'s> Type<'s> {
             return members.iter().find(|(known, _)| known == name).map(|(_, ty)| ty.clone());
         }
         let Type::Object { schema, resource } = self else { return None };
-        let plain = crate::names::unescape(name);
+        let plain = crate::identifier_escaping::unescape(name);
         if *resource {
             match name {
                 "apiVersion" | "kind" => return Some(TEXT),
@@ -122,12 +122,12 @@ impl<'s> Type<'s> {
                 _ => {}
             }
         }
-        let node = schema.property(&plain).filter(|_| crate::names::is_reachable(&plain))?;
+        let node = schema.property(&plain).filter(|_| crate::identifier_escaping::is_reachable(&plain))?;
         Type::of(node, node.embedded_resource)
     }
 }
 
-/// Of metadata rules see the name only.
+/// Of `metadata`, rules can only access `name` and `generateName`.
 fn reachable_meta() -> &'static Schema {
     static META: OnceLock<Schema> = OnceLock::new();
     META.get_or_init(|| {
@@ -169,7 +169,7 @@ pub(crate) struct Overload {
 /// Bindings of type parameters during one match.
 pub(crate) type Bindings<'s> = HashMap<char, Type<'s>>;
 
-/// Whether a value of type `given` can stand where `wanted` is asked for.
+/// Whether a value of type `given` can be passed as `wanted`.
 pub(crate) fn fits<'s>(wanted: &Type<'s>, given: &Type<'s>, bound: &mut Bindings<'s>) -> bool {
     match (wanted, given) {
         (Type::Param(name), given) => match bound.get(name).cloned() {
@@ -177,17 +177,17 @@ pub(crate) fn fits<'s>(wanted: &Type<'s>, given: &Type<'s>, bound: &mut Bindings
                 bound.insert(*name, given.clone());
                 true
             }
-            Some(known) if known.is_open() => true,
+            Some(known) if known.is_dynamic() => true,
             Some(known) => {
-                if given.is_open() {
+                if given.is_dynamic() {
                     bound.insert(*name, Type::Dyn);
                     return true;
                 }
                 fits(&known, given, bound) || fits(given, &known, bound)
             }
         },
-        (wanted, given) if wanted.is_open() || given.is_open() => true,
-        // Null stands for an absent object, time or opaque value.
+        (wanted, given) if wanted.is_dynamic() || given.is_dynamic() => true,
+        // Null is assignable to objects, times and opaque types.
         (Type::Object { .. } | Type::Named(TIMESTAMP | DURATION), Type::Named("null_type")) => true,
         (Type::Named(a), Type::Named(b)) => a == b,
         (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => fits(a, b, bound),
@@ -197,18 +197,20 @@ pub(crate) fn fits<'s>(wanted: &Type<'s>, given: &Type<'s>, bound: &mut Bindings
     }
 }
 
-/// Fills parameters in a result type.
-pub(crate) fn filled<'s>(ty: &Type<'s>, bound: &Bindings<'s>) -> Type<'s> {
+/// Substitutes type parameters in a result type.
+pub(crate) fn substitute<'s>(ty: &Type<'s>, bound: &Bindings<'s>) -> Type<'s> {
     match ty {
         Type::Param(name) => bound.get(name).cloned().unwrap_or(Type::Dyn),
-        Type::List(item) => Type::List(Box::new(filled(item, bound))),
-        Type::Optional(inner) => Type::Optional(Box::new(filled(inner, bound))),
-        Type::Map(key, value) => Type::Map(Box::new(filled(key, bound)), Box::new(filled(value, bound))),
+        Type::List(item) => Type::List(Box::new(substitute(item, bound))),
+        Type::Optional(inner) => Type::Optional(Box::new(substitute(inner, bound))),
+        Type::Map(key, value) => {
+            Type::Map(Box::new(substitute(key, bound)), Box::new(substitute(value, bound)))
+        }
         other => other.clone(),
     }
 }
 
-/// The overloads of a function; `None` for one that does not exist.
+/// The overloads of a function; `None` if it does not exist.
 pub(crate) fn overloads(name: &str) -> Option<&'static [Overload]> {
     static TABLE: OnceLock<HashMap<&'static str, Vec<Overload>>> = OnceLock::new();
     TABLE.get_or_init(build).get(name).map(Vec::as_slice)

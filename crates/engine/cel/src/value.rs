@@ -1,4 +1,4 @@
-//! Values. JSON objects and lists are wrapped where they are, and converted only as far as an expression looks.
+//! Values. JSON objects and lists are wrapped by reference and converted lazily.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ pub enum Value<'a> {
     Double(f64),
     Text(Cow<'a, str>),
     Bytes(Arc<[u8]>),
-    /// Nanoseconds since 1970.
+    /// Unix time in nanoseconds.
     Timestamp(i128),
     /// Nanoseconds.
     Duration(i64),
@@ -94,7 +94,7 @@ impl<'a> Value<'a> {
         Value::Optional(Some(Box::new(value)))
     }
 
-    /// The name `type()` and errors use.
+    /// The name used by `type()` and errors.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",
@@ -121,7 +121,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As JSON, for callers that want a result to pass on.
+    /// Converts to JSON.
     pub fn to_json(&self) -> Json {
         match self {
             Value::Null | Value::Optional(None) => Json::Null,
@@ -179,7 +179,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Order, where the two have one.
+    /// Order of two values, if they have one.
     pub fn compare(&self, other: &Value<'a>) -> Option<Ordering> {
         match (self, other) {
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
@@ -193,7 +193,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether the value is its type's zero, for `optional.ofNonZeroValue`.
+    /// Whether the value is the zero value of its type, for `optional.ofNonZeroValue`.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Value::Null | Value::Optional(None) => true,
@@ -309,7 +309,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// A member by name; names of schema fields may come escaped (`a__dash__b`).
+    /// A member by name; names of schema fields may be escaped (`a__dash__b`).
     pub fn field(&self, name: &str) -> Option<Value<'a>> {
         match self {
             Map::Owned(_) => self.get(&Value::Text(Cow::Owned(name.to_owned()))),
@@ -317,7 +317,7 @@ impl<'a> Map<'a> {
                 let unescaped;
                 let mut name = name;
                 if name.contains("__") && !map.contains_key(name) {
-                    unescaped = crate::names::unescape(name);
+                    unescaped = crate::identifier_escaping::unescape(name);
                     name = &unescaped;
                 }
                 let json = map.get(name)?;

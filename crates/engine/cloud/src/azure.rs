@@ -1,4 +1,4 @@
-//! Azure's tokens, and the signature of its storage accounts.
+//! Azure tokens, and request signatures of storage accounts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,15 +8,15 @@ use serde_json::json;
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
-use crate::{Call, Destination, Destinations, Unusable, jwt, percent};
+use crate::{CloudError, CloudRequest, CredentialsError, Destination, Destinations, jwt, percent};
 
-/// Where tokens are asked for when nobody says otherwise.
+/// Default authority for tokens.
 pub const AUTHORITY: &str = "https://login.microsoftonline.com";
 
-/// Who we are to Azure.
+/// An Azure identity.
 #[derive(Clone)]
 pub struct AzureIdentity {
-    /// Where tokens are asked for.
+    /// Authority that issues tokens.
     pub authority: String,
     pub kind: AzureKind,
 }
@@ -34,13 +34,13 @@ pub enum AzureKind {
         client: String,
         certificate: AzureCertificate,
     },
-    /// An identity of the machine the engine runs on, whoever names it.
+    /// A managed identity of the machine that the engine runs on.
     ManagedIdentity {
         client: String,
     },
 }
 
-/// Domains of Azure's clouds that Microsoft alone serves.
+/// Domains of Azure's clouds that only Microsoft serves.
 const DOMAINS: &[&str] = &[
     "vault.azure.net",
     "vault.azure.cn",
@@ -61,7 +61,7 @@ const DOMAINS: &[&str] = &[
 pub struct AzureCertificate {
     key: Box<rsa::RsaPrivateKey>,
     der: Vec<u8>,
-    /// Send the certificate along.
+    /// Whether to send the certificate with the JWT.
     chain: bool,
 }
 
@@ -78,12 +78,12 @@ impl std::fmt::Debug for AzureCertificate {
 }
 
 impl AzureCertificate {
-    /// Reads a certificate and a key, one behind the other.
+    /// Parses a certificate and a key from one PEM text.
     ///
     /// # Errors
-    /// When either is missing, or the key has a password.
-    pub fn from_pem(text: &str, chain: bool) -> Result<Self, Unusable> {
-        let unreadable = Unusable(
+    /// One of them is missing, or the key is encrypted.
+    pub fn from_pem(text: &str, chain: bool) -> Result<Self, CredentialsError> {
+        let unreadable = CredentialsError(
             "the clientCertificate of the Azure credentials cannot be read: a certificate and an RSA key without a password, both PEM, are supported",
         );
         let key = jwt::private_key(text).ok_or(unreadable.clone())?;
@@ -93,7 +93,7 @@ impl AzureCertificate {
 }
 
 impl AzureIdentity {
-    /// Where tokens of this identity may be sent.
+    /// Addresses that tokens of this identity may be sent to.
     pub fn destinations(&self) -> Destinations {
         match self.kind {
             AzureKind::ClientSecret { .. } | AzureKind::Certificate { .. } => Destinations::Any,
@@ -103,19 +103,24 @@ impl AzureIdentity {
         }
     }
 
-    /// The request for a token that is good for `resource`, at a time in seconds since 1970; `metadata` is where a managed
-    /// identity asks.
+    /// The request for a token for `resource`. `now` is the Unix time in seconds; `metadata` is the endpoint
+    /// for managed identities.
     ///
     /// # Errors
-    /// When the key cannot sign.
-    pub fn token_call(&self, resource: &str, metadata: &str, now: i64) -> Result<Call, String> {
+    /// The key cannot sign.
+    pub fn token_request(
+        &self,
+        resource: &str,
+        metadata: &str,
+        now: i64,
+    ) -> Result<CloudRequest, CloudError> {
         let url = |tenant: &str| {
             format!("{}/{}/oauth2/v2.0/token", self.authority.trim_end_matches('/'), percent(tenant))
         };
         let scope = format!("{resource}/.default");
         let grant = [("grant_type", "client_credentials"), ("scope", scope.as_str())];
         Ok(match &self.kind {
-            AzureKind::ClientSecret { tenant, client, secret } => Call::form(
+            AzureKind::ClientSecret { tenant, client, secret } => CloudRequest::form(
                 url(tenant),
                 &[grant[0], grant[1], ("client_id", client), ("client_secret", secret.expose())],
             ),
@@ -127,10 +132,11 @@ impl AzureIdentity {
                 }
                 let id = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("{now} {client} {tenant}")));
                 let claims = json!({"aud": url(tenant), "iss": client, "sub": client, "jti": id, "nbf": now, "exp": now + 600});
-                let assertion = jwt::sign(key, &header, &claims).ok_or("the Azure key cannot sign")?;
+                let assertion =
+                    jwt::sign(key, &header, &claims).ok_or(CloudError::CannotSign("the Azure key"))?;
                 let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
                 let who = [("client_id", client.as_str()), ("client_assertion_type", kind)];
-                Call::form(
+                CloudRequest::form(
                     url(tenant),
                     &[grant[0], grant[1], who[0], who[1], ("client_assertion", &assertion)],
                 )
@@ -142,9 +148,9 @@ impl AzureIdentity {
                     percent(client)
                 );
                 let base = metadata.trim_end_matches('/');
-                let mut call = Call::get(format!("{base}/metadata/identity/oauth2/token?{query}"));
-                call.headers.push(("metadata", Secret::new("true".to_owned())));
-                call
+                let mut request = CloudRequest::get(format!("{base}/metadata/identity/oauth2/token?{query}"));
+                request.headers.push(("metadata", Secret::new("true".to_owned())));
+                request
             }
         })
     }
@@ -159,19 +165,25 @@ pub struct SharedKey {
 
 impl SharedKey {
     /// # Errors
-    /// When the key is not base64.
-    pub fn new(account: &str, key: &str) -> Result<Self, Unusable> {
-        let key = STANDARD.decode(key.trim()).map_err(|_| Unusable("the account key is not base64"))?;
+    /// The key is not base64.
+    pub fn new(account: &str, key: &str) -> Result<Self, CredentialsError> {
+        let key =
+            STANDARD.decode(key.trim()).map_err(|_| CredentialsError("the account key is not base64"))?;
         Ok(Self { account: account.to_owned(), key: Secret::new(key) })
     }
 
-    /// Adds the signature to a request without a body. The headers that begin with `x-ms-` must be there already; the query is
+    /// Adds the signature to a request without a body. The `x-ms-` headers must be set before; the query is
     /// given decoded.
     ///
     /// # Errors
-    /// When the key cannot sign.
-    pub fn sign(&self, call: &mut Call, path: &str, query: &[(&str, &str)]) -> Result<(), String> {
-        let mut own: Vec<(&str, &str)> = call
+    /// The key cannot sign.
+    pub fn sign(
+        &self,
+        request: &mut CloudRequest,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<(), CloudError> {
+        let mut own: Vec<(&str, &str)> = request
             .headers
             .iter()
             .filter(|(name, _)| name.starts_with("x-ms-"))
@@ -183,13 +195,13 @@ impl SharedKey {
         query.sort_unstable();
         let query: String = query.iter().map(|(name, value)| format!("\n{name}:{value}")).collect();
         // Eleven standard headers, none of which is sent.
-        let text = format!("{}\n{}{headers}/{}{path}{query}", call.method, "\n".repeat(11), self.account);
+        let text = format!("{}\n{}{headers}/{}{path}{query}", request.method, "\n".repeat(11), self.account);
         let mut mac = Hmac::<Sha256>::new_from_slice(self.key.expose())
-            .map_err(|_| "the account key cannot sign".to_owned())?;
+            .map_err(|_| CloudError::CannotSign("the account key"))?;
         mac.update(text.as_bytes());
         let signature = STANDARD.encode(mac.finalize().into_bytes());
         let header = format!("SharedKey {}:{signature}", self.account);
-        call.headers.push(("authorization", Secret::new(header)));
+        request.headers.push(("authorization", Secret::new(header)));
         Ok(())
     }
 }
@@ -198,20 +210,21 @@ impl SharedKey {
 mod tests {
     use super::*;
 
-    /// The account, key and signature that the storage emulator's users know.
+    /// The well-known account and key of the storage emulator.
     #[test]
-    fn an_account_signs() {
+    fn shared_key_signature_matches_the_emulator() {
         let key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
         let key = SharedKey::new("devstoreaccount1", key).expect("a key");
-        let mut call =
-            Call::get("http://127.0.0.1:10000/devstoreaccount1/c?restype=container&comp=list".to_owned());
-        call.headers.push(("x-ms-version", Secret::new("2021-08-06".to_owned())));
-        call.headers.push(("x-ms-date", Secret::new("Tue, 17 Nov 2026 02:00:00 GMT".to_owned())));
-        key.sign(&mut call, "/devstoreaccount1/c", &[("restype", "container"), ("comp", "list")])
+        let mut request = CloudRequest::get(
+            "http://127.0.0.1:10000/devstoreaccount1/c?restype=container&comp=list".to_owned(),
+        );
+        request.headers.push(("x-ms-version", Secret::new("2021-08-06".to_owned())));
+        request.headers.push(("x-ms-date", Secret::new("Tue, 17 Nov 2026 02:00:00 GMT".to_owned())));
+        key.sign(&mut request, "/devstoreaccount1/c", &[("restype", "container"), ("comp", "list")])
             .expect("signs");
-        let header = call.headers.last().expect("a header");
+        let header = request.headers.last().expect("a header");
         assert!(header.0 == "authorization" && header.1.expose().starts_with("SharedKey devstoreaccount1:"));
-        assert!(!format!("{key:?} {call:?}").contains("SharedKey devstore"));
+        assert!(!format!("{key:?} {request:?}").contains("SharedKey devstore"));
         assert!(SharedKey::new("a", "no base64!").is_err());
     }
 }

@@ -1,32 +1,35 @@
-//! Which addresses a credential may be sent to.
+//! Addresses that a credential may be sent to.
 //!
-//! A credential from a Secret of an object is its owner's: it goes where the object says. A credential of the engine itself (its
-//! environment, the identity of its machine) goes to the provider it belongs to and to addresses its operator configured, whatever an
-//! object or a file asks for. The check is part of attaching a credential to a request, so no caller can leave it out.
+//! A credential from a Secret of an object belongs to the user: it may be sent to the address in the object.
+//! A credential of the engine itself (its environment, the identity of its machine) may be sent only to its
+//! provider and to addresses configured by the operator, regardless of what an object or a file requests. The
+//! check is part of attaching a credential to a request, so that callers cannot skip it.
 
 use fl_types::Secret;
 
-/// Where a credential may be sent.
+use crate::CloudError;
+
+/// Addresses that a credential may be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destinations {
-    /// Wherever its owner says: the credential comes from a Secret of the object that names the address.
+    /// Any address: the credential comes from a Secret of the object that names the address.
     Any,
-    /// A credential of the engine: these addresses only.
+    /// A credential of the engine: only these addresses.
     Only(Vec<Destination>),
 }
 
 /// An address, or the addresses of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// Scheme, host and port of an address that the operator configured, and the path it begins with.
+    /// Scheme, host and port configured by the operator, and the prefix of the path.
     Address { origin: Origin, path: String },
-    /// Hosts of one AWS service, by HTTPS.
+    /// HTTPS hosts of one AWS service.
     AwsService(String),
-    /// Hosts below a domain that the provider alone serves, by HTTPS.
+    /// HTTPS hosts below a domain that only the provider serves.
     Domain(&'static str),
 }
 
-/// Scheme, host and port of an address, in one form.
+/// Scheme, host and port in normalized form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub scheme: String,
@@ -35,13 +38,13 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads the beginning of an absolute URL, and the path behind it without its query.
+    /// Parses the origin of an absolute URL and its path without the query.
     pub fn parse(url: &str) -> Option<(Self, &str)> {
         let (scheme, rest) = url.split_once("://")?;
         let scheme = scheme.to_ascii_lowercase();
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        // A user name before the host is how one host is made to look like another.
+        // A user name before the host can disguise the real host.
         if authority.contains('@') || path.starts_with('\\') {
             return None;
         }
@@ -64,7 +67,7 @@ impl Origin {
 }
 
 impl Destination {
-    /// An address that the operator configured; none when it is not an absolute URL of http or https.
+    /// An address configured by the operator; `None` if it is not an absolute http or https URL.
     pub fn address(url: &str) -> Option<Self> {
         let (origin, path) = Origin::parse(url.trim())?;
         Some(Destination::Address { origin, path: path.trim_end_matches('/').to_owned() })
@@ -87,26 +90,25 @@ impl Destination {
 
 impl Destinations {
     /// # Errors
-    /// When a request to this address must not carry the credential; `what` names it.
-    pub fn check(&self, what: &str, url: &str) -> Result<(), String> {
+    /// The credential must not be sent to this address; `what` names the credential.
+    pub fn check(&self, what: &str, url: &str) -> Result<(), CloudError> {
         let Destinations::Only(known) = self else { return Ok(()) };
         let allowed =
             Origin::parse(url).is_some_and(|(origin, path)| known.iter().any(|d| d.includes(&origin, path)));
         if allowed {
             return Ok(());
         }
-        let to = Origin::parse(url).map_or_else(
+        let address = Origin::parse(url).map_or_else(
             || "an address that cannot be read".to_owned(),
             |(o, _)| format!("'{}://{}:{}'", o.scheme, o.host, o.port),
         );
-        Err(format!(
-            "{what} of the engine is not sent to {to}: it is for addresses that the engine's operator configured; name a Secret with credentials of your own"
-        ))
+        Err(CloudError::Destination { credential: what.to_owned(), address })
     }
 }
 
-/// Whether a host is one of a service of AWS: `kms.eu-west-1.amazonaws.com`, `bucket.s3.dualstack.eu-west-1.amazonaws.com`. Other hosts
-/// below the same domain belong to customers: functions, gateways, machines.
+/// Whether a host belongs to an AWS service: `kms.eu-west-1.amazonaws.com`,
+/// `bucket.s3.dualstack.eu-west-1.amazonaws.com`. Other hosts below the same domain belong to customers:
+/// functions, gateways, machines.
 fn is_aws_service(host: &str, service: &str) -> bool {
     let Some(name) = host.strip_suffix(".amazonaws.com").or_else(|| host.strip_suffix(".amazonaws.com.cn"))
     else {
@@ -142,7 +144,7 @@ fn is_region(text: &str) -> bool {
     }
 }
 
-/// A bearer token or a token of Vault, and where it may be sent.
+/// A bearer token or Vault token, and the addresses it may be sent to.
 #[derive(Clone, Debug)]
 pub struct Token {
     value: Secret<String>,
@@ -154,11 +156,11 @@ impl Token {
         Token { value, destinations }
     }
 
-    /// The value, for a request to this address.
+    /// Returns the value for a request to this address.
     ///
     /// # Errors
-    /// When it must not be sent there; `what` names it.
-    pub fn for_address(&self, what: &str, url: &str) -> Result<&Secret<String>, String> {
+    /// The token must not be sent there; `what` names the token.
+    pub fn for_address(&self, what: &str, url: &str) -> Result<&Secret<String>, CloudError> {
         self.destinations.check(what, url)?;
         Ok(&self.value)
     }
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aws_keys_of_the_engine_go_to_hosts_of_the_service_only() {
+    fn engine_keys_are_sent_only_to_aws_service_hosts() {
         let only = |service: &str| Destinations::Only(vec![Destination::AwsService(service.to_owned())]);
         for (service, good) in [
             ("kms", "https://kms.eu-west-1.amazonaws.com/"),
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_address_includes_what_is_below_its_path() {
+    fn configured_address_includes_paths_below_it() {
         let only = |url: &str| Destinations::Only(Destination::address(url).into_iter().collect());
         let vault = only("https://Vault.example/team/");
         for good in ["https://vault.example:443/team/v1/x", "https://vault.example./team"] {
@@ -217,7 +219,7 @@ mod tests {
             "https://vault.example@evil.example/team/v1",
         ] {
             let error = vault.check("the token", bad).expect_err(bad);
-            assert!(error.starts_with("the token of the engine is not sent to "), "{error}");
+            assert!(error.to_string().starts_with("the token of the engine is not sent to "), "{error}");
         }
         assert_eq!(only("http://127.0.0.1:8200").check("the token", "http://127.0.0.1:8200/v1"), Ok(()));
         for unusable in ["", "vault.example", "unix:///run/vault", "ftp://vault.example"] {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_of_a_provider_are_reached_by_https_only() {
+    fn provider_domains_require_https() {
         let only = Destinations::Only(vec![Destination::Domain("vault.azure.net")]);
         assert_eq!(only.check("the token", "https://v.vault.azure.net/keys"), Ok(()));
         for bad in [

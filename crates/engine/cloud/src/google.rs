@@ -1,11 +1,11 @@
-//! Google's tokens.
+//! Google tokens.
 
 use fl_types::Secret;
 use serde_json::{Value, json};
 
-use crate::{Call, Unusable, jwt};
+use crate::{CloudError, CloudRequest, CredentialsError, jwt};
 
-/// Who we are to Google.
+/// Google credentials.
 #[derive(Clone)]
 pub struct GoogleCredentials(Kind);
 
@@ -32,12 +32,12 @@ impl std::fmt::Debug for GoogleCredentials {
 }
 
 impl GoogleCredentials {
-    /// Reads the file of a key.
+    /// Parses a key file.
     ///
     /// # Errors
-    /// When it is no JSON, or credentials of a kind that is not supported.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, Unusable> {
-        let bad = Unusable("the Google credentials cannot be read");
+    /// Invalid JSON, or an unsupported type of credentials.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, CredentialsError> {
+        let bad = CredentialsError("the Google credentials cannot be read");
         let fields: Value = serde_json::from_slice(bytes).map_err(|_| bad)?;
         let text = |key: &str| fields[key].as_str().unwrap_or_default().to_owned();
         let token_url = match text("token_uri") {
@@ -47,7 +47,7 @@ impl GoogleCredentials {
         match fields["type"].as_str() {
             Some("service_account") => {
                 let key = jwt::private_key(&text("private_key"))
-                    .ok_or(Unusable("the private_key of the Google credentials cannot be read"))?;
+                    .ok_or(CredentialsError("the private_key of the Google credentials cannot be read"))?;
                 let (email, key_id) = (text("client_email"), text("private_key_id"));
                 Ok(Self(Kind::ServiceAccount { email, key_id, key: Box::new(key), token_url }))
             }
@@ -57,27 +57,28 @@ impl GoogleCredentials {
                 refresh_token: Secret::new(text("refresh_token")),
                 token_url,
             })),
-            _ => Err(Unusable(
+            _ => Err(CredentialsError(
                 "the Google credentials are of a kind that is not supported; use a key of a service account",
             )),
         }
     }
 
-    /// The request for a token that is good for `scopes`, at a time in seconds since 1970.
+    /// The request for a token with `scopes`. `now` is the Unix time in seconds.
     ///
     /// # Errors
-    /// When the key cannot sign.
-    pub fn token_call(&self, scopes: &str, now: i64) -> Result<Call, String> {
+    /// The key cannot sign.
+    pub fn token_request(&self, scopes: &str, now: i64) -> Result<CloudRequest, CloudError> {
         Ok(match &self.0 {
             Kind::ServiceAccount { email, key_id, key, token_url } => {
                 let header = json!({"alg": "RS256", "typ": "JWT", "kid": key_id});
                 let claims =
                     json!({"iss": email, "scope": scopes, "aud": token_url, "iat": now, "exp": now + 3600});
-                let assertion = jwt::sign(key, &header, &claims).ok_or("the Google key cannot sign")?;
+                let assertion =
+                    jwt::sign(key, &header, &claims).ok_or(CloudError::CannotSign("the Google key"))?;
                 let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-                Call::form(token_url.clone(), &[("grant_type", grant), ("assertion", &assertion)])
+                CloudRequest::form(token_url.clone(), &[("grant_type", grant), ("assertion", &assertion)])
             }
-            Kind::User { client_id, client_secret, refresh_token, token_url } => Call::form(
+            Kind::User { client_id, client_secret, refresh_token, token_url } => CloudRequest::form(
                 token_url.clone(),
                 &[
                     ("grant_type", "refresh_token"),

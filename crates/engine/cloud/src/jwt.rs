@@ -1,4 +1,4 @@
-//! Signed statements about ourselves, as token services of clouds want them.
+//! JWTs for the token services of clouds.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,7 +8,7 @@ use rsa::{Pkcs1v15Sign, RsaPrivateKey};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The bytes of the first PEM block with this label.
+/// The content of the first PEM block with this label.
 pub fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
     let inside = text.split_once(&format!("-----BEGIN {label}-----"))?.1;
     let inside = inside.split_once(&format!("-----END {label}-----"))?.0;
@@ -16,7 +16,7 @@ pub fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
     STANDARD.decode(body).ok()
 }
 
-/// An RSA key in PEM.
+/// Parses an RSA key in PEM.
 pub fn private_key(text: &str) -> Option<RsaPrivateKey> {
     match pem(text, "PRIVATE KEY") {
         Some(der) => RsaPrivateKey::from_pkcs8_der(&der).ok(),
@@ -24,11 +24,11 @@ pub fn private_key(text: &str) -> Option<RsaPrivateKey> {
     }
 }
 
-/// A statement signed with RS256.
+/// Signs a JWT with RS256.
 pub fn sign(key: &RsaPrivateKey, header: &Value, claims: &Value) -> Option<String> {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let text = format!("{}.{}", part(header), part(claims));
-    // SHA-256's name in ASN.1.
+    // ASN.1 prefix of SHA-256.
     let prefix = [0x30, 0x31, 0x30, 0x0d, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 0x20];
     let scheme = Pkcs1v15Sign { hash_len: Some(32), prefix: prefix.into() };
     let signature = key.sign(scheme, &Sha256::digest(&text)).ok()?;

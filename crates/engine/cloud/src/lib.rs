@@ -1,24 +1,21 @@
-//! Requests as clouds want them.
+//! Requests to cloud providers: what to send and how to sign it.
 //!
-//! Which requests to send and how to sign them is decided here; sending is left to whoever has a network. A request goes to the
-//! host it was made for and nowhere else, as its headers and its body are secrets. Nothing here touches a clock or a network.
+//! The caller sends the requests. Send a request only to the host it was made for, since its headers and body
+//! are secrets. This crate uses neither clock nor network.
 
 pub mod aws;
 pub mod azure;
-mod call;
 mod destinations;
+mod error;
 pub mod google;
 pub mod jwt;
+mod request;
 
-pub use call::{Call, access_token, json_answer, percent};
 pub use destinations::{Destination, Destinations, Origin, Token};
+pub use error::{CloudError, CredentialsError};
+pub use request::{CloudRequest, access_token, json_response, percent};
 
-/// Why credentials cannot be used. The text holds nothing of them.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unusable(pub &'static str);
-
-/// Lower case, two digits a byte.
+/// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -1,41 +1,65 @@
-//! Deltas: an object told as copies from a base and new bytes.
+//! Deltas: an object as copies from a base and new bytes.
+
+/// Why a delta cannot be applied.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum DeltaError {
+    #[error("its base size is malformed")]
+    BaseSize,
+    #[error("its result size is malformed")]
+    ResultSize,
+    #[error("it wants a base of {wanted} bytes, the base has {found}")]
+    WrongBase { wanted: u64, found: usize },
+    #[error("its result of {size} bytes is over the limit of {limit}")]
+    TooLarge { size: u64, limit: u64 },
+    #[error("its result does not fit memory")]
+    Memory,
+    #[error("it has a command 0")]
+    Reserved,
+    #[error("a copy command is cut off")]
+    CopyCutOff,
+    #[error("an insert command is cut off")]
+    InsertCutOff,
+    #[error("a copy reaches beyond its base")]
+    OutOfBase,
+    #[error("it makes more than it announced")]
+    TooLong,
+    #[error("it makes less than it announced")]
+    TooShort,
+}
 
 /// Applies a delta. Every copy is checked against the base and the announced size; `limit` bounds the result.
-pub(crate) fn apply(base: &[u8], delta: &[u8], limit: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn apply(base: &[u8], delta: &[u8], limit: u64) -> Result<Vec<u8>, DeltaError> {
     let mut input = delta;
-    let base_size = size(&mut input).ok_or("its base size is malformed")?;
-    let result_size = size(&mut input).ok_or("its result size is malformed")?;
+    let base_size = size(&mut input).ok_or(DeltaError::BaseSize)?;
+    let result_size = size(&mut input).ok_or(DeltaError::ResultSize)?;
     if base_size != base.len() as u64 {
-        return Err(format!("it wants a base of {base_size} bytes, the base has {}", base.len()));
+        return Err(DeltaError::WrongBase { wanted: base_size, found: base.len() });
     }
     if result_size > limit {
-        return Err(format!("its result of {result_size} bytes is over the limit of {limit}"));
+        return Err(DeltaError::TooLarge { size: result_size, limit });
     }
-    let capacity = usize::try_from(result_size).map_err(|_| "its result does not fit memory")?;
+    let capacity = usize::try_from(result_size).map_err(|_| DeltaError::Memory)?;
     let mut out = Vec::with_capacity(capacity);
     while let Some((&command, rest)) = input.split_first() {
         input = rest;
         let piece = match command {
-            0 => return Err("it has a command 0".to_owned()),
+            0 => return Err(DeltaError::Reserved),
             n if n & 0x80 != 0 => {
-                let (from, len) = copy_range(n, &mut input).ok_or("a copy command is cut off")?;
-                from.checked_add(len)
-                    .and_then(|end| base.get(from..end))
-                    .ok_or("a copy reaches beyond its base")?
+                let (from, len) = copy_range(n, &mut input).ok_or(DeltaError::CopyCutOff)?;
+                from.checked_add(len).and_then(|end| base.get(from..end)).ok_or(DeltaError::OutOfBase)?
             }
             n => {
-                let (new, rest) =
-                    input.split_at_checked(usize::from(n)).ok_or("an insert command is cut off")?;
+                let (new, rest) = input.split_at_checked(usize::from(n)).ok_or(DeltaError::InsertCutOff)?;
                 input = rest;
                 new
             }
         };
         if out.len() + piece.len() > capacity {
-            return Err("it makes more than it announced".to_owned());
+            return Err(DeltaError::TooLong);
         }
         out.extend_from_slice(piece);
     }
-    if out.len() == capacity { Ok(out) } else { Err("it makes less than it announced".to_owned()) }
+    if out.len() == capacity { Ok(out) } else { Err(DeltaError::TooShort) }
 }
 
 /// A size in groups of seven bits, least significant first.
@@ -93,7 +117,7 @@ mod tests {
             (&[0x80], "malformed"),
         ] {
             let error = apply(b"0123456789", delta, 1000).unwrap_err();
-            assert!(error.contains(why), "{error} / {why}");
+            assert!(error.to_string().contains(why), "{error} / {why}");
         }
     }
 }

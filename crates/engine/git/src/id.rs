@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn malformed_ids_are_rejected() {
         for bad in ["", "abc", &"g".repeat(40), &"a".repeat(41), "é"] {
             assert!(bad.parse::<ObjectId>().is_err(), "{bad}");
         }

@@ -11,7 +11,7 @@ use crate::pack::{Head, Reader, Stored};
 use crate::packindex::PackIndex;
 use crate::{Blob, Error, HashKind, Hasher, ObjectId, ObjectKind};
 
-/// What a pack from a stranger may cost.
+/// Limits of an untrusted pack.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of one object that has to be held in memory: a delta, its base or its result.
@@ -40,14 +40,14 @@ pub struct Pack<F> {
     index: Option<PackIndex<F>>,
 }
 
-/// An entry of the first pass that waits for its base.
+/// A delta whose base is not resolved yet.
 struct Waiting {
     offset: u64,
     base: Stored,
 }
 
-/// The objects from a base to the delta at hand. Beyond a budget the oldest let go of their content and read it again when
-/// their turn comes, so that a long chain of large objects costs time, not memory.
+/// The objects from a base to the current delta. Beyond a limit the content of the oldest is dropped and read again when
+/// needed, so that a long chain of large objects costs time, not memory.
 #[derive(Default)]
 struct Path {
     levels: Vec<Level>,
@@ -91,8 +91,8 @@ impl<F: Read + Seek> Pack<F> {
         Ok(pack)
     }
 
-    /// A pack of a repository on disk, read through the index beside it. Nothing is checked beforehand: whoever reads an
-    /// object compares its id.
+    /// A pack of a repository on disk, read through its index file. Nothing is checked beforehand; callers that read an
+    /// object compare its id.
     pub fn with_index(file: F, index: F, hash: HashKind, limits: Limits) -> Result<Self, Error> {
         let index = PackIndex::open(index, hash)?;
         Ok(Self { reader: Reader::new(file), hash, limits, offsets: HashMap::new(), index: Some(index) })
@@ -274,7 +274,7 @@ impl<F: Read + Seek> Pack<F> {
         if head.size > self.limits.object {
             return Err(Error::TooLarge { what: "an object".to_owned(), limit: self.limits.object });
         }
-        // Capacity grows with what really arrives: the announced size is a stranger's word.
+        // The capacity grows with the data, because the announced size is not trusted.
         let mut content = Vec::with_capacity(usize::try_from(head.size.min(1 << 20)).unwrap_or(0));
         self.reader.inflate(head, |piece| content.extend_from_slice(piece))?;
         Ok(content)

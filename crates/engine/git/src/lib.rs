@@ -4,7 +4,7 @@
 //! index, and the objects in it. Bytes come in through `Read` and go out as values; who connects, how and with which secret is
 //! the business of the transports above.
 //!
-//! Everything here reads bytes from strangers: every length is checked against a [`Limits`] before memory is taken, delta chains
+//! All input is untrusted: every length is checked against a [`Limits`] before memory is taken, delta chains
 //! are followed without recursion, SHA-1 collisions of known kinds are refused.
 
 mod blob;

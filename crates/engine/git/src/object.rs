@@ -80,7 +80,7 @@ pub struct TreeEntry {
     pub id: ObjectId,
 }
 
-/// Name and value of each header, continuation lines folded in. Names that nobody asks for are blank.
+/// Name and value of each header, continuation lines folded in. Names of unused headers are blank.
 type Headers = Vec<(&'static str, String)>;
 
 /// The headers of a commit or tag and the message after them.

@@ -6,7 +6,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::{Error, HashKind, ObjectId, ObjectKind};
 
-/// What the head of an entry says about its content.
+/// How the content of an entry is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Whole(ObjectKind),

@@ -1,4 +1,4 @@
-//! The index that lies beside a pack on disk (version 2): where each object begins, looked up without reading it all.
+//! The index file of a pack on disk (version 2): looks up where an object begins without reading all of it.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn corrupt_index_is_rejected() {
         assert!(PackIndex::open(Cursor::new(b"nothing".to_vec()), HashKind::Sha1).is_err());
         let mut cut = index();
         cut.truncate(cut.len() - 4);

@@ -4,8 +4,8 @@ use std::io::Read;
 
 use crate::Error;
 
-/// The longest payload a packet may have.
-const LONGEST: usize = 65_520 - 4;
+/// Bytes of the payload of one packet.
+const MAX_PAYLOAD: usize = 65_520 - 4;
 
 /// One packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,21 +24,35 @@ pub enum Packet {
 /// # Panics
 /// Never: a payload longer than a packet is split by the callers that can have one.
 pub fn encode(payload: &[u8], out: &mut Vec<u8>) {
-    for chunk in payload.chunks(LONGEST) {
+    for chunk in payload.chunks(MAX_PAYLOAD) {
         out.extend_from_slice(format!("{:04x}", chunk.len() + 4).as_bytes());
         out.extend_from_slice(chunk);
     }
 }
 
+/// Bytes of all lines of one response: listings, capabilities, progress. Packs have a limit of their own.
+const MAX_LINE_BYTES: u64 = 128 << 20;
+
 /// Reads packets from a stream.
 #[derive(Debug)]
 pub struct PacketReader<R> {
     inner: R,
+    /// Bytes of lines so far.
+    line_bytes: u64,
 }
 
 impl<R: Read> PacketReader<R> {
     pub fn new(inner: R) -> Self {
-        Self { inner }
+        Self { inner, line_bytes: 0 }
+    }
+
+    /// Counts bytes that are kept in memory or dropped, so that a response that is not a pack ends.
+    pub(crate) fn count_line(&mut self, bytes: usize) -> Result<(), Error> {
+        self.line_bytes += bytes as u64;
+        if self.line_bytes > MAX_LINE_BYTES {
+            return Err(Error::TooLarge { what: "the response".to_owned(), limit: MAX_LINE_BYTES });
+        }
+        Ok(())
     }
 
     /// The stream, at the byte after the last packet.
@@ -58,7 +72,7 @@ impl<R: Read> PacketReader<R> {
             Some(0) => Ok(Some(Packet::Flush)),
             Some(1) => Ok(Some(Packet::Delimiter)),
             Some(2) => Ok(Some(Packet::ResponseEnd)),
-            Some(n) if (4..=LONGEST + 4).contains(&n) => {
+            Some(n) if (4..=MAX_PAYLOAD + 4).contains(&n) => {
                 let mut payload = vec![0; n - 4];
                 self.inner.read_exact(&mut payload)?;
                 Ok(Some(Packet::Data(payload)))
@@ -71,6 +85,7 @@ impl<R: Read> PacketReader<R> {
     pub fn next_line(&mut self) -> Result<Option<String>, Error> {
         match self.next_packet()? {
             Some(Packet::Data(mut bytes)) => {
+                self.count_line(bytes.len().max(4))?;
                 if bytes.last() == Some(&b'\n') {
                     bytes.pop();
                 }
@@ -85,7 +100,7 @@ impl<R: Read> PacketReader<R> {
         }
     }
 
-    /// Fills the buffer, or says that the stream had ended before its first byte.
+    /// Fills the buffer; `false` if the stream ended before its first byte.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, Error> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -116,6 +131,33 @@ mod tests {
         assert_eq!(reader.next_packet().unwrap(), Some(Packet::ResponseEnd));
         assert_eq!(reader.next_packet().unwrap(), Some(Packet::Flush));
         assert_eq!(reader.next_packet().unwrap(), None);
+    }
+
+    /// E07: a listing ends, whatever the server sends.
+    #[test]
+    fn endless_lines_are_stopped() {
+        struct Endless(Vec<u8>, usize);
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                let rest = &self.0[self.1..];
+                let n = rest.len().min(buffer.len());
+                buffer[..n].copy_from_slice(&rest[..n]);
+                self.1 = (self.1 + n) % self.0.len();
+                Ok(n)
+            }
+        }
+        let mut line = Vec::new();
+        encode(format!("{} refs/heads/{}\n", "a".repeat(40), "x".repeat(60_000)).as_bytes(), &mut line);
+        let error = crate::read_refs(Endless(line, 0), usize::MAX).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { limit: MAX_LINE_BYTES, .. }), "{error}");
+        let mut progress = Vec::new();
+        encode(b"packfile\n", &mut progress);
+        let pack = [progress, Vec::new()].concat();
+        let mut packet = Vec::new();
+        encode(&[&[2][..], &[b'.'; 60_000]].concat(), &mut packet);
+        let input = std::io::Cursor::new(pack).chain(Endless(packet, 0));
+        let error = crate::FetchResponse::read(input, &mut Vec::new(), 10).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { limit: MAX_LINE_BYTES, .. }), "{error}");
     }
 
     #[test]

@@ -5,15 +5,15 @@ use std::io::{Read, Write};
 use crate::pktline::encode;
 use crate::{Error, HashKind, ObjectId, Packet, PacketReader};
 
-/// What the server said first: its capabilities and, in the old protocol, its references too.
+/// The advertisement of a server: its capabilities and, in the old protocol, its references.
 #[derive(Clone, Debug)]
 pub struct Advertisement {
     lines: Vec<String>,
     refs: Option<Vec<RemoteRef>>,
 }
 
-/// References that a server of the old protocol may announce; it cannot be asked for fewer.
-const REFS: usize = 1_000_000;
+/// References of a server of the old protocol, which always lists all of them.
+const MAX_REFS: usize = 1_000_000;
 
 impl Advertisement {
     /// Reads the answer to the first request. Over HTTP a service line and a flush may stand before it.
@@ -21,7 +21,7 @@ impl Advertisement {
         Self::read_from(&mut PacketReader::new(input))
     }
 
-    /// The same from a connection that goes on afterwards.
+    /// The same from a connection that is used again afterwards.
     pub fn read_from(reader: &mut PacketReader<impl Read>) -> Result<Self, Error> {
         let mut line = reader.next_line()?;
         if line.as_deref().is_some_and(|l| l.starts_with("# service=")) {
@@ -70,15 +70,15 @@ impl Advertisement {
                 let symref_target = head.clone().filter(|_| name == "HEAD");
                 refs.push(RemoteRef { name: name.to_owned(), id: id.parse()?, peeled: None, symref_target });
             }
-            if refs.len() > REFS {
-                return Err(Error::Protocol(format!("it has more than {REFS} references")));
+            if refs.len() > MAX_REFS {
+                return Err(Error::Protocol(format!("it has more than {MAX_REFS} references")));
             }
             next = reader.next_line()?;
         }
         Ok(Self { lines, refs: Some(refs) })
     }
 
-    /// The references, when the server speaks the old protocol and has told them already.
+    /// The references, if the server uses the old protocol, in which they are part of the advertisement.
     pub fn refs(&self) -> Option<&[RemoteRef]> {
         self.refs.as_deref()
     }
@@ -139,7 +139,7 @@ pub fn read_refs(input: impl Read, limit: usize) -> Result<Vec<RemoteRef>, Error
     read_refs_from(&mut PacketReader::new(input), limit)
 }
 
-/// The same from a connection that goes on afterwards.
+/// The same from a connection that is used again afterwards.
 pub fn read_refs_from(reader: &mut PacketReader<impl Read>, limit: usize) -> Result<Vec<RemoteRef>, Error> {
     let mut refs = Vec::new();
     while let Some(line) = reader.next_line()? {
@@ -229,7 +229,7 @@ impl FetchRequest {
     }
 }
 
-/// What the server said before the pack.
+/// The part of the response before the pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchResponse {
     pub shallow: Vec<ObjectId>,
@@ -242,7 +242,7 @@ impl FetchResponse {
         Self::read_from(&mut PacketReader::new(input), pack, limit)
     }
 
-    /// The same from a connection that goes on afterwards.
+    /// The same from a connection that is used again afterwards.
     pub fn read_from(
         reader: &mut PacketReader<impl Read>,
         pack: &mut dyn Write,
@@ -264,7 +264,7 @@ impl FetchResponse {
         Ok(response)
     }
 
-    /// Reads the answer to [`FetchRequest::encode_old`]; `deepened` says whether a depth was asked for.
+    /// Reads the answer to [`FetchRequest::encode_old`]; `deepened`: whether a depth was requested.
     pub fn read_old_from(
         reader: &mut PacketReader<impl Read>,
         deepened: bool,
@@ -300,7 +300,8 @@ impl FetchResponse {
                     }
                     pack.write_all(payload)?;
                 }
-                2 => {} // progress, for people
+                // Progress messages are not shown.
+                2 => reader.count_line(payload.len().max(4))?,
                 3 => return Err(Error::Remote(String::from_utf8_lossy(payload).trim().to_owned())),
                 other => return Err(Error::Protocol(format!("side-band channel {other}"))),
             }

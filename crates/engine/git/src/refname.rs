@@ -1,4 +1,4 @@
-//! Which names a reference may have. A name from a stranger is data: it must not look like an option or a path.
+//! Valid names of references. An untrusted name must not look like an option or a path.
 
 use crate::Error;
 

@@ -1,77 +1,78 @@
-//! Errors, worded as Go words them.
+//! Errors with Go's messages.
 
 use std::fmt;
 
 use crate::value::Value;
 
-/// What went wrong while parsing or executing a template.
+/// Error of parsing or executing a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// `template: NAME:LINE: …`
     #[error("{0}")]
-    Parse(String, Option<Box<Finding>>),
+    Parse(String, Option<Box<Excerpt>>),
     /// `template: NAME:LINE:COL: executing "NAME" at <…>: …`
     #[error("{0}")]
-    Exec(String, Option<Box<Finding>>),
-    /// Steps, depth, output or time ran out; the text names the template and place.
+    Exec(String, Option<Box<Excerpt>>),
+    /// A limit on steps, depth, output or time was reached; the message names the template and location.
     #[error("{0}")]
     Budget(String),
 }
 
 impl Error {
-    /// Whether a budget stopped the work.
+    /// Whether a limit was reached.
     pub fn is_budget(&self) -> bool {
         matches!(self, Error::Budget(_))
     }
 
-    /// Whether [`Limits::stack`](crate::Limits::stack) was the budget that ran out: with more of it the work may succeed.
-    pub fn wants_deeper_stack(&self) -> bool {
+    /// Whether the limit was [`Limits::stack`](crate::Limits::stack): with a larger stack the execution may
+    /// succeed.
+    pub fn exceeded_stack(&self) -> bool {
         matches!(self, Error::Budget(text) if text.ends_with(crate::limits::TOO_DEEP))
     }
 
-    /// What was found at the innermost place of the failure.
-    pub fn finding(&self) -> Option<&Finding> {
+    /// Source line and values at the innermost location of the error.
+    pub fn excerpt(&self) -> Option<&Excerpt> {
         match self {
-            Error::Parse(_, finding) | Error::Exec(_, finding) => finding.as_deref(),
+            Error::Parse(_, excerpt) | Error::Exec(_, excerpt) => excerpt.as_deref(),
             Error::Budget(_) => None,
         }
     }
 
-    pub(crate) fn into_finding(self) -> Option<Box<Finding>> {
+    pub(crate) fn into_excerpt(self) -> Option<Box<Excerpt>> {
         match self {
-            Error::Parse(_, finding) | Error::Exec(_, finding) => finding,
+            Error::Parse(_, excerpt) | Error::Exec(_, excerpt) => excerpt,
             Error::Budget(_) => None,
         }
     }
 }
 
-/// The place of a failure, and the values it met there. Kept apart from the error's text: values can be secret, so this is
-/// for the person who runs the template and not for logs.
+/// Source line of an error and the values used there. It is not part of the error message because values can
+/// be secrets: show it to the user who runs the template, do not log it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The name of the text.
+pub struct Excerpt {
+    /// Name of the text.
     pub template: String,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The byte in the line, from 0; none when only the line is known.
+    /// Byte offset in the line, from 0; `None` if only the line is known.
     pub column: Option<usize>,
     /// The line itself.
     pub source: String,
-    /// Expressions and what they were.
+    /// Expressions and their values.
     pub values: Vec<(String, String)>,
 }
 
-/// Longest line and value shown.
-const SHOWN: usize = 160;
+/// Maximum length of a line or value.
+const MAX_SHOWN_CHARS: usize = 160;
 
-impl Finding {
-    /// What is at a byte of a text.
+impl Excerpt {
+    /// The excerpt for a byte offset of a text.
     pub(crate) fn at(template: String, text: &[u8], pos: usize) -> Self {
         let before = &text[..pos.min(text.len())];
         let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
         let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
-        Finding {
+        Excerpt {
             template,
             line: 1 + memchr::memchr_iter(b'\n', before).count(),
             column: Some(before.len() - start),
@@ -85,7 +86,7 @@ impl Finding {
     }
 }
 
-/// A value and its type, cut when it is long.
+/// A value and its type, truncated if long.
 fn shown(value: &Value) -> String {
     match value {
         Value::Nil => "nil".to_owned(),
@@ -96,21 +97,21 @@ fn shown(value: &Value) -> String {
 }
 
 fn cut(text: String) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-impl fmt::Display for Finding {
-    /// The line under its place, a mark below the column, then the values.
+impl fmt::Display for Excerpt {
+    /// The location, the line, a mark below the column, then the values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         write!(f, "  --> {}:{number}", self.template)?;
         write!(f, "\n  {number} | {}", cut(self.source.clone()))?;
-        if let Some(column) = self.column.filter(|column| *column <= SHOWN) {
-            // Tabs stay tabs, so that the mark stands below its character.
+        if let Some(column) = self.column.filter(|column| *column <= MAX_SHOWN_CHARS) {
+            // Tabs are kept so that the mark is below its character.
             let before = self.source.chars().scan(0, |at, c| {
                 *at += c.len_utf8();
                 (*at <= column).then_some(if c == '\t' { '\t' } else { ' ' })
@@ -129,14 +130,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_show_the_line_and_the_values() {
+    fn excerpts_show_the_line_and_the_values() {
         let text = b"a: 1\n\tb: {{ .x.y }}\nc: 2\n";
-        let mut finding = Finding::at("c/templates/a.yaml".into(), text, 13);
-        finding.note(".x".into(), &Value::Nil);
-        finding.note(".s".into(), &Value::str("t\"x"));
-        finding.note(".n".into(), &Value::int(3));
+        let mut excerpt = Excerpt::at("c/templates/a.yaml".into(), text, 13);
+        excerpt.note(".x".into(), &Value::Nil);
+        excerpt.note(".s".into(), &Value::str("t\"x"));
+        excerpt.note(".n".into(), &Value::int(3));
         assert_eq!(
-            finding.to_string(),
+            excerpt.to_string(),
             "  --> c/templates/a.yaml:2\n  2 | \tb: {{ .x.y }}\n    | \t       ^\n    = .x is nil\n    = .s is \"t\\\"x\"\n    = .n is 3 (int)"
         );
     }

@@ -1,17 +1,17 @@
-//! Functions that templates call: signatures as Go declares them, and the registry.
+//! Template functions: signatures as declared in Go, and the registry.
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Error, Finding};
+use crate::error::{Error, Excerpt};
 use crate::exec::Context;
 use crate::value::{IntKind, Value};
 
-/// A Go parameter type. The executor checks and converts arguments by it, with Go's error texts.
+/// A Go parameter type. The executor checks and converts arguments by it, with Go's error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// `interface {}`
     Any,
-    /// `reflect.Value`: takes everything, constants too.
+    /// `reflect.Value`: accepts everything, including constants.
     Reflect,
     Bool,
     Int(IntKind),
@@ -71,7 +71,7 @@ impl Type {
     }
 }
 
-/// Parameters of a function. With `variadic` the last type repeats, zero or more times.
+/// Parameters of a function. With `variadic` the last type is repeated zero or more times.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
     pub params: &'static [Type],
@@ -90,50 +90,50 @@ impl Signature {
     }
 }
 
-/// Why a function failed. The executor adds `error calling NAME:` and the place.
+/// Error of a function. The executor adds `error calling NAME:` and the location.
 #[derive(Debug)]
 pub struct CallError {
     message: String,
     budget: bool,
-    finding: Option<Box<Finding>>,
+    excerpt: Option<Box<Excerpt>>,
 }
 
 impl CallError {
-    /// An error with Go's text.
+    /// An error with Go's message.
     pub fn new(message: impl Into<String>) -> Self {
-        CallError { message: message.into(), budget: false, finding: None }
+        CallError { message: message.into(), budget: false, excerpt: None }
     }
 
-    /// A refusal by a budget, which keeps that nature on its way out.
+    /// An error of a limit, which stays recognisable as such.
     pub fn budget(message: impl Into<String>) -> Self {
-        CallError { message: message.into(), budget: true, finding: None }
+        CallError { message: message.into(), budget: true, excerpt: None }
     }
 
-    /// The text.
+    /// The message.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether a budget ran out.
+    /// Whether a limit was reached.
     pub fn is_budget(&self) -> bool {
         self.budget
     }
 
-    /// The same error with words before it.
+    /// The same error with a prefix.
     #[must_use]
     pub fn context(self, before: &str) -> Self {
         CallError { message: format!("{before}: {}", self.message), ..self }
     }
 
-    /// What was found where the error arose, when that was in a template.
-    pub(crate) fn take_finding(&mut self) -> Option<Box<Finding>> {
-        self.finding.take()
+    /// The excerpt of the template in which the error occurred.
+    pub(crate) fn take_excerpt(&mut self) -> Option<Box<Excerpt>> {
+        self.excerpt.take()
     }
 }
 
 impl From<Error> for CallError {
     fn from(error: Error) -> Self {
-        CallError { budget: error.is_budget(), message: error.to_string(), finding: error.into_finding() }
+        CallError { budget: error.is_budget(), message: error.to_string(), excerpt: error.into_excerpt() }
     }
 }
 
@@ -149,8 +149,8 @@ impl From<&str> for CallError {
     }
 }
 
-/// The code of a function. Arguments have been checked against the signature; a nil slice or map argument may
-/// arrive as [`Value::Nil`].
+/// Implementation of a function. Arguments were checked against the signature; a nil slice or map may arrive
+/// as [`Value::Nil`].
 pub type NativeFn = fn(&mut Context<'_>, &[Value]) -> Result<Value, CallError>;
 
 /// A function with its signature.
@@ -160,14 +160,15 @@ pub struct Function {
     pub code: NativeFn,
 }
 
-/// Named functions, added to a template set before parsing. Later rows win over earlier ones and over the built-ins.
+/// Functions by name, added to a template set before parsing. Later entries replace earlier ones and the
+/// built-ins.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     rows: FxHashMap<&'static str, Function>,
 }
 
 impl Functions {
-    /// No functions; the built-ins are always there.
+    /// No functions; the built-ins are always available.
     pub fn new() -> Self {
         Functions::default()
     }
@@ -182,7 +183,7 @@ impl Functions {
         self.rows.remove(name);
     }
 
-    /// Finds a function.
+    /// Looks up a function.
     pub fn get(&self, name: &str) -> Option<Function> {
         self.rows.get(name).copied()
     }

@@ -30,7 +30,7 @@ pub mod strconv;
 mod value;
 
 pub use builtins::{compare_equal, html_escape, js_escape, less_than, query_escape};
-pub use error::{Error, Finding};
+pub use error::{Error, Excerpt};
 pub use exec::{Context, MissingKey, TemplateSet};
 pub use func::{CallError, Function, Functions, NativeFn, Signature, Type};
 pub use limits::{DEEP_STACK_BUDGET, Limits, on_deep_stack};

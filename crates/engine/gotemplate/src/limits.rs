@@ -1,25 +1,25 @@
-//! Budgets: what one execution may use before it is stopped.
+//! Limits of one execution.
 
 use std::fmt;
 use std::rc::Rc;
 
-/// Limits of one [`execute`](crate::TemplateSet::execute). The defaults let every real chart through.
+/// Limits of one [`execute`](crate::TemplateSet::execute). The defaults suffice for every real chart.
 #[derive(Clone)]
 pub struct Limits {
-    /// Evaluation steps: nodes walked, elements visited.
+    /// Maximum evaluation steps: nodes walked, elements visited.
     pub steps: u64,
-    /// Nested `template`, `include` and `tpl` calls.
+    /// Maximum depth of `template`, `include` and `tpl` calls.
     pub depth: u32,
-    /// Bytes of stack that the execution may use from where it starts. The default fits a thread with Rust's usual
-    /// 2 MiB; [`on_deep_stack`](crate::on_deep_stack) gives room for more.
+    /// Maximum bytes of stack, counted from the start of the execution. The default fits a thread with Rust's
+    /// usual 2 MiB; [`on_deep_stack`](crate::on_deep_stack) allows more.
     pub stack: usize,
-    /// Bytes written, those of `include` too.
+    /// Maximum bytes of output, including that of `include`.
     pub output: u64,
-    /// Size of the largest single value (a string, a list) that a function may make, in bytes.
+    /// Maximum bytes of a single value (a string, a list) that a function creates.
     pub value: u64,
-    /// Bytes of all results of functions together.
+    /// Maximum bytes of all results of functions together.
     pub allocation: u64,
-    /// Asked every few thousand steps; true stops the execution. Time is measured by the caller, not here.
+    /// Called every few thousand steps; `true` stops the execution. The caller measures the time.
     pub expired: Option<Rc<dyn Fn() -> bool>>,
 }
 
@@ -51,20 +51,21 @@ impl fmt::Debug for Limits {
     }
 }
 
-/// What a budget error ends with when [`Limits::stack`] was the limit.
+/// Suffix of the error for [`Limits::stack`].
 pub(crate) const TOO_DEEP: &str = "templates and values are nested too deeply";
 
-/// Stack of a thread made by [`on_deep_stack`].
+/// Stack size of a thread made by [`on_deep_stack`].
 const DEEP_STACK: usize = 192 << 20;
 
-/// The part of it that templates may use; the rest is for what they call.
+/// The part of it for templates; the rest is for the functions they call.
 pub const DEEP_STACK_BUDGET: usize = 176 << 20;
 
-/// Runs `work` on a thread with a deep stack, for templates that nest as far as Helm lets them (a thousand `include`s of
-/// one name). The pages are only touched when used. Set [`Limits::stack`] to [`DEEP_STACK_BUDGET`] inside.
+/// Runs `work` on a thread with a deep stack, for templates nested as deeply as Helm allows (a thousand
+/// `include`s of one name). Pages are only allocated when used. Set [`Limits::stack`] to
+/// [`DEEP_STACK_BUDGET`] inside.
 ///
 /// # Errors
-/// When the thread cannot be started.
+/// The thread cannot be started.
 pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()

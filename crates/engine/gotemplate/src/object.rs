@@ -1,4 +1,4 @@
-//! Go structs and types with methods, implemented by those who offer them to templates.
+//! Go structs and types with methods, implemented by the crates that provide them to templates.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ pub trait Object {
     /// For downcasts.
     fn as_any(&self) -> &dyn Any;
 
-    /// What `reflect` calls the value: a struct unless told otherwise.
+    /// The kind that `reflect` reports: a struct by default.
     fn kind(&self) -> Kind {
         Kind::Struct
     }
@@ -28,7 +28,7 @@ pub trait Object {
         false
     }
 
-    /// Truth for `if`: structs and pointers are true, others are when they are not empty.
+    /// Truth for `if`: structs and pointers are true, others if they are not empty.
     fn truth(&self) -> bool {
         match self.kind() {
             Kind::Struct | Kind::Pointer | Kind::Func => !self.is_nil(),
@@ -49,22 +49,23 @@ pub trait Object {
         Vec::new()
     }
 
-    /// The signature of a method, `None` when there is no such method.
+    /// The signature of a method; `None` if there is no such method.
     fn method(&self, _name: &str) -> Option<Signature> {
         None
     }
 
-    /// Calls a method that [`method`](Object::method) offers; arguments have been checked against the signature.
+    /// Calls a method of [`method`](Object::method); arguments were checked against the signature.
     fn call(&self, name: &str, _args: &[Value], _cx: &mut Context<'_>) -> Result<Value, CallError> {
         Err(CallError::new(format!("no method {name}")))
     }
 
-    /// `fmt.Stringer`: when present, `%v` and `%s` print this.
+    /// `fmt.Stringer`: if present, `%v` and `%s` print this.
     fn string(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// A `String` method on the pointer: a template that prints the field itself uses it, functions that get a copy do not.
+    /// A `String` method on the pointer: used if a template prints the field itself, but not by functions
+    /// that get a copy.
     fn addressed_string(&self) -> Option<Vec<u8>> {
         None
     }
@@ -79,12 +80,12 @@ pub trait Object {
         None
     }
 
-    /// The JSON names and values of a struct in the order of its fields, those left out that `omitempty` leaves out.
+    /// JSON names and values of a struct in the order of its fields, without those that `omitempty` omits.
     fn json_fields(&self) -> Option<Vec<(&'static str, Value)>> {
         None
     }
 
-    /// What `json.Marshal` makes of the value (a `map[string]interface {}` for a struct); `None` takes
+    /// The result of `json.Marshal` (a `map[string]interface {}` for a struct); `None` uses
     /// [`plain`](Object::plain) or the fields.
     fn json(&self) -> Option<Value> {
         None

@@ -2,10 +2,10 @@
 
 use unicode_general_category::{GeneralCategory as G, get_general_category};
 
-/// What broken UTF-8 decodes to.
+/// Replacement for invalid UTF-8.
 pub const REPLACEMENT: char = '\u{FFFD}';
 
-/// Decodes the first rune: `(U+FFFD, 1)` for a broken byte, `None` at the end.
+/// Decodes the first rune: `(U+FFFD, 1)` for an invalid byte, `None` at the end.
 pub fn decode(bytes: &[u8]) -> Option<(char, usize)> {
     let &first = bytes.first()?;
     if first < 0x80 {
@@ -40,7 +40,7 @@ pub fn decode_last(bytes: &[u8]) -> Option<(char, usize)> {
     Some((REPLACEMENT, 1))
 }
 
-/// Iterates over runes with their byte offsets; `broken` bytes come as `(offset, U+FFFD, 1)`.
+/// Iterates over runes with their byte offsets; invalid bytes are `(offset, U+FFFD, 1)`.
 pub fn runes(bytes: &[u8]) -> impl Iterator<Item = (usize, char, usize)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -107,7 +107,7 @@ pub fn is_print(c: char) -> bool {
     )
 }
 
-/// A letter, digit or underscore: what an identifier in a template is made of.
+/// A letter, digit or underscore: the characters of identifiers.
 pub fn is_word(c: char) -> bool {
     c == '_' || is_letter(c) || is_digit(c)
 }

@@ -1,19 +1,19 @@
-//! Go's `strconv`: numbers and quoted strings read with Go's rules.
+//! Go's `strconv`: parses numbers and quoted strings with Go's rules.
 
 use std::borrow::Cow;
 
 use crate::runes;
 
-/// Why a number was not read: Go tells the two apart in its texts.
+/// Error of parsing a number; Go has a message for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumError {
     Syntax,
-    /// Out of range, with the value Go returns beside the error.
+    /// Out of range.
     Range,
 }
 
 impl NumError {
-    /// Go's words.
+    /// Go's message.
     pub fn text(self) -> &'static str {
         match self {
             NumError::Syntax => "invalid syntax",
@@ -157,7 +157,8 @@ fn parse_hex_float(body: &str, whole: &[u8]) -> Result<f64, NumError> {
     if value.is_infinite() { Err(NumError::Range) } else { Ok(value) }
 }
 
-/// Reads one, possibly escaped, character of a quoted string: the rune (or byte), whether it is a rune, and the rest.
+/// Parses one, possibly escaped, character of a quoted string: the rune (or byte), whether it is a rune, and
+/// the rest.
 fn unquote_char(s: &[u8], quote: u8) -> Option<(u32, bool, &[u8])> {
     let (c, width) = runes::decode(s)?;
     if c as u32 == u32::from(quote) && (quote == b'\'' || quote == b'"') {
@@ -216,7 +217,8 @@ fn unquote_char(s: &[u8], quote: u8) -> Option<(u32, bool, &[u8])> {
     }
 }
 
-/// `strconv.Unquote`: a string in double quotes, back quotes, or a character in single quotes. `None` is "invalid syntax".
+/// `strconv.Unquote`: a string in double quotes or back quotes, or a character in single quotes. `None` is
+/// "invalid syntax".
 pub fn unquote(s: &[u8]) -> Option<Cow<'_, [u8]>> {
     let (&quote, rest) = s.split_first()?;
     let (&last, body) = rest.split_last()?;
@@ -265,8 +267,8 @@ pub fn unquote(s: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// Reads the character constant `'x'`: its rune, or `None` for bad syntax; the flag says whether anything follows it
-/// before the closing quote.
+/// Parses the character constant `'x'`: its rune, or `None` for invalid syntax; the flag says whether more
+/// text follows before the closing quote.
 pub fn unquote_char_constant(s: &[u8]) -> Option<(u32, bool)> {
     let (value, _, tail) = unquote_char(s.get(1..)?, b'\'')?;
     Some((value, tail == b"'"))

@@ -1,26 +1,26 @@
-//! What templates learn about the cluster: its version and its APIs.
+//! Cluster capabilities: the Kubernetes version and the API versions that templates see.
 
 use crate::error::Error;
 
 /// A Kubernetes version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// With a leading `v`, as many numbers as were given.
+    /// The version with a leading `v` and as many numbers as were given.
     pub version: String,
-    /// First number.
+    /// Major version.
     pub major: String,
-    /// Second number.
+    /// Minor version.
     pub minor: String,
 }
 
 impl KubeVersion {
-    /// Reads `1.30`, `v1.30.2`, `1.30.2-gke.5`: two or more numbers; what follows them is left out.
+    /// Parses `1.30`, `v1.30.2` or `1.30.2-gke.5`: two or more numbers. A suffix is dropped.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bad = || Error::BadKubeVersion { text: text.to_owned() };
         let trimmed = text.trim_matches(|c: char| c.is_whitespace());
         let numbers = trimmed.strip_prefix('v').unwrap_or(trimmed);
         let end = numbers.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(numbers.len());
-        // The reference's pattern takes as many `.number` as there are and leaves the rest alone.
+        // Helm's pattern takes any number of `.number` groups and drops the rest.
         let numbers = &numbers[..end];
         let mut parts = Vec::new();
         for part in numbers.split('.').take_while(|part| !part.is_empty()) {
@@ -44,24 +44,24 @@ impl KubeVersion {
     }
 }
 
-/// What the cluster offers.
+/// Capabilities of the target cluster.
 #[derive(Debug, Clone)]
 pub struct Capabilities {
     /// The cluster's version.
     pub kube_version: KubeVersion,
-    /// Group-versions, and `group/version/Kind` where the cluster's discovery gave them.
+    /// Group-versions, and `group/version/Kind` if discovery returned kinds.
     pub api_versions: Vec<String>,
 }
 
-/// The Helm release whose behaviour this crate has.
+/// The Helm release whose behaviour this crate matches.
 pub(crate) const HELM_VERSION: &str = "v3.22.0";
-/// What Helm 4 calls itself where it is a library, as in Flux.
+/// The version that Helm 4 reports when it is used as a library, as in Flux.
 pub(crate) const HELM_4_VERSION: &str = "v4.2";
-/// The Go release that built it; templates can ask for it.
+/// The Go release that built Helm; templates can read it.
 pub(crate) const GO_VERSION: &str = "go1.26.8";
 
 impl Default for Capabilities {
-    /// What `helm template` assumes without a cluster.
+    /// The capabilities that `helm template` assumes without a cluster.
     fn default() -> Self {
         Self {
             kube_version: KubeVersion { version: "v1.37.0".into(), major: "1".into(), minor: "37".into() },
@@ -70,7 +70,7 @@ impl Default for Capabilities {
     }
 }
 
-/// The group-versions that the client library of this Helm release knows, in its order.
+/// The group-versions known to the client library of this Helm release, in its order.
 const DEFAULT_API_VERSIONS: &[&str] = &[
     "v1",
     "admissionregistration.k8s.io/v1",
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_keep_the_numbers_given() {
+    fn version_keeps_its_number_count() {
         for (text, want) in [
             ("1.31", "v1.31"),
             ("v1.29.1-eks-abc+x", "v1.29.1"),

@@ -1,25 +1,66 @@
-//! YAML into fields, as `sigs.k8s.io/yaml` and `encoding/json` do it for Helm: names match in any case, numbers and
-//! booleans become text where text is wanted, the first value of a wrong type is reported after everything was read.
+//! YAML into typed fields, as `sigs.k8s.io/yaml` and `encoding/json` decode it for Helm: names match
+//! case-insensitively, numbers and booleans become strings for string fields, and the first type error is
+//! reported after everything was read.
 
 use std::collections::BTreeMap;
 
 use fl_gotemplate::fmt::display;
 use fl_yaml::{Dialect, Node, Options, Scalar};
 
-/// Reads the first document; nothing at all is null.
-pub(crate) fn document(data: &[u8]) -> Result<Node, String> {
+/// Error of decoding a YAML document, with the messages of `sigs.k8s.io/yaml`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Invalid YAML; the message is that of go-yaml.
+    #[error("error converting YAML to JSON: {0}")]
+    Yaml(String),
+    /// A number that JSON cannot represent.
+    #[error("error converting YAML to JSON: json: unsupported value: {0}")]
+    UnsupportedValue(&'static str),
+    /// A value of the wrong type.
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go {target} of type {go_type}"
+    )]
+    Type {
+        /// JSON type of the value.
+        found: &'static str,
+        /// `value`, or `struct field` and its name.
+        target: String,
+        /// The expected Go type.
+        go_type: String,
+    },
+    /// An invalid time.
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": \
+         cannot parse {rest:?} as {part:?}"
+    )]
+    Time {
+        /// The value.
+        text: String,
+        /// The unparsed rest.
+        rest: String,
+        /// The part of Go's layout that did not match.
+        part: &'static str,
+    },
+    /// A list of `Chart.yaml` with a null entry.
+    #[error("validation: {0} must not contain empty or null nodes")]
+    NullEntry(&'static str),
+}
+
+/// Parses the first document; empty input is null.
+pub(crate) fn document(data: &[u8]) -> Result<Node, DecodeError> {
     or_null(fl_yaml::parse_first(data, &Options::sigs()))
 }
 
-/// Reads the first document and builds only what stands under the keys of the root that are wanted.
-pub(crate) fn outline(data: &[u8], wanted: fn(&str) -> bool) -> Result<Node, String> {
+/// Parses the first document and builds only the values of those root keys that `wanted` accepts.
+pub(crate) fn outline(data: &[u8], wanted: fn(&str) -> bool) -> Result<Node, DecodeError> {
     or_null(fl_yaml::parse_outline(data, wanted))
 }
 
-fn or_null(read: Result<Option<Node>, fl_yaml::Error>) -> Result<Node, String> {
+fn or_null(read: Result<Option<Node>, fl_yaml::Error>) -> Result<Node, DecodeError> {
     match read {
         Ok(document) => Ok(document.unwrap_or_default()),
-        Err(error) => Err(format!("error converting YAML to JSON: {}", error.go_text(Dialect::Sigs))),
+        Err(error) => Err(DecodeError::Yaml(error.go_text(Dialect::Sigs))),
     }
 }
 
@@ -28,25 +69,24 @@ pub(crate) fn is_null(node: &Node) -> bool {
     node.is_null(Dialect::Sigs)
 }
 
-/// Collects the first error of a type.
+/// Decodes fields and keeps the first type error.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    error: Option<String>,
+    error: Option<DecodeError>,
 }
 
 impl Decoder {
-    /// The verdict at the end.
-    pub(crate) fn finish(self) -> Result<(), String> {
-        match self.error {
-            None => Ok(()),
-            Some(error) => Err(format!("error unmarshaling JSON: while decoding JSON: json: {error}")),
-        }
+    /// Returns the first type error, if any.
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+        self.error.map_or(Ok(()), Err)
     }
 
     fn mismatch(&mut self, node: &Node, target: &str, go_type: &str) -> bool {
-        let got = json_kind(node);
-        self.error
-            .get_or_insert_with(|| format!("cannot unmarshal {got} into Go {target} of type {go_type}"));
+        self.error.get_or_insert_with(|| DecodeError::Type {
+            found: json_kind(node),
+            target: target.to_owned(),
+            go_type: go_type.to_owned(),
+        });
         false
     }
 
@@ -54,7 +94,7 @@ impl Decoder {
         self.mismatch(node, &format!("struct field {field}"), go_type)
     }
 
-    /// Hands every known field of a mapping to `read`, in the order of their names.
+    /// Calls `read` for every known field of a mapping, in the order of their names.
     pub(crate) fn fields(
         &mut self,
         node: &Node,
@@ -83,7 +123,7 @@ impl Decoder {
         }
     }
 
-    /// Text; numbers and booleans are written out.
+    /// Decodes a string; numbers and booleans are formatted.
     pub(crate) fn string(&mut self, node: &Node, parent: &str, field: &str, into: &mut String) -> bool {
         if is_null(node) {
             return true;
@@ -97,7 +137,7 @@ impl Decoder {
         }
     }
 
-    /// A list of texts.
+    /// Decodes a list of strings.
     pub(crate) fn strings(&mut self, node: &Node, field: &str, into: &mut Vec<String>) -> bool {
         into.clear();
         self.items(node, field, "[]string", |d, item| {
@@ -111,7 +151,7 @@ impl Decoder {
         })
     }
 
-    /// A boolean.
+    /// Decodes a boolean.
     pub(crate) fn boolean(&mut self, node: &Node, field: &str, into: &mut bool) -> bool {
         match node.scalar(Dialect::Sigs) {
             Some(Scalar::Bool(value)) => *into = value,
@@ -121,7 +161,7 @@ impl Decoder {
         true
     }
 
-    /// Texts by name.
+    /// Decodes a map of strings.
     pub(crate) fn string_map(
         &mut self,
         node: &Node,
@@ -145,7 +185,7 @@ impl Decoder {
         true
     }
 
-    /// The items of a list; false for null and for what is not a list.
+    /// Calls `read` for each item of a list; returns false for null and for other types.
     pub(crate) fn items(
         &mut self,
         node: &Node,
@@ -164,7 +204,7 @@ impl Decoder {
     }
 }
 
-/// The text of a scalar where text is wanted; `None` for null and collections.
+/// A scalar as string; `None` for null and collections.
 pub(crate) fn scalar_text(node: &Node) -> Option<String> {
     Some(match node.scalar(Dialect::Sigs)? {
         Scalar::Null => return None,
@@ -178,14 +218,15 @@ pub(crate) fn scalar_text(node: &Node) -> Option<String> {
     })
 }
 
-/// What `%v` prints of a value read from JSON.
+/// A value read from JSON, formatted with Go's `%v`.
 pub(crate) fn printed(node: &Node) -> String {
     if is_null(node) {
         return "<nil>".into();
     }
     match scalar_text(node) {
         Some(text) => text,
-        None => crate::values::Tree::from_yaml(node).map_or_else(|e| e, |tree| display(&tree.to_value())),
+        None => crate::values::JsonValue::from_yaml(node)
+            .map_or_else(|e| e.to_string(), |tree| display(&tree.to_value())),
     }
 }
 

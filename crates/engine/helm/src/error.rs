@@ -1,29 +1,31 @@
-//! What can go wrong, in Helm's words where Helm has words for it.
+//! Errors; the messages are Helm's if Helm has one.
 
-use fl_gotemplate::Finding;
+use fl_gotemplate::Excerpt;
 
-/// Why a chart could not be loaded.
+use crate::decode::DecodeError;
+
+/// Error of loading a chart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// There is no `Chart.yaml`.
     #[error("Chart.yaml file is missing")]
     NoChartFile,
-    /// A file of the chart cannot be read as what it should be.
+    /// A file of the chart cannot be parsed.
     #[error("cannot load {file}: {why}")]
     File {
         /// `Chart.yaml`, `values.yaml`, …
         file: &'static str,
-        /// The reader's words.
-        why: String,
+        /// Cause.
+        why: DecodeError,
     },
-    /// `Chart.yaml` says something that is not allowed.
+    /// `Chart.yaml` is invalid.
     #[error("validation: {0}")]
     Validation(String),
-    /// The archive is damaged, too large or names a forbidden path.
+    /// The archive is corrupt, too large or contains a forbidden path.
     #[error("{0}")]
     Archive(String),
-    /// A rule of `.helmignore` cannot be read.
+    /// A rule of `.helmignore` is invalid.
     #[error("{0}")]
     IgnoreRule(String),
     /// A file of the directory is not a regular file.
@@ -34,7 +36,7 @@ pub enum LoadError {
     TooLarge {
         /// The file's name without its folders.
         name: String,
-        /// The limit in bytes.
+        /// Limit in bytes.
         limit: u64,
     },
     /// A file or directory cannot be read.
@@ -42,67 +44,67 @@ pub enum LoadError {
     Read {
         /// The path inside the chart.
         path: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// Something in `charts/` is not a chart.
+    /// An entry of `charts/` is not a chart.
     #[error("error unpacking subchart {name} in {parent}: {source}")]
     Subchart {
         /// The folder or archive in `charts/`.
         name: String,
         /// The chart that holds it.
         parent: String,
-        /// What is wrong with it.
+        /// Cause.
         source: Box<LoadError>,
     },
-    /// More charts inside charts than allowed.
+    /// Charts are nested too deeply.
     #[error("charts are nested more than {0} levels deep")]
     TooDeep(usize),
 }
 
-/// Why a chart could not be rendered.
+/// Error of rendering a chart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The chart could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A values file or a `--set` argument cannot be read.
+    /// A values file or a `--set` argument is invalid.
     #[error("{0}")]
     Values(String),
-    /// The release name is not allowed.
+    /// The release name is invalid.
     #[error(
         "release name {name:?}: invalid release name, must match regex \
 ^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$ and the length must not be longer than 53"
     )]
     ReleaseName {
-        /// The name given.
+        /// The given name.
         name: String,
     },
-    /// The namespace is not allowed.
+    /// The namespace is invalid.
     #[error("invalid namespace {0:?}: a namespace is a DNS label of at most 63 characters")]
     Namespace(String),
-    /// A library chart was asked to be rendered alone.
+    /// A library chart cannot be rendered on its own.
     #[error("library charts are not installable")]
     Library,
-    /// Dependencies of `Chart.yaml` that are not in `charts/`.
+    /// Dependencies of `Chart.yaml` are missing in `charts/`.
     #[error(
         "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` \
 to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}", .0.join(", ")
     )]
     MissingDependencies(Vec<String>),
-    /// Values of a subchart that are not a table.
+    /// The values of a subchart are not a table.
     #[error("type mismatch on {chart}: {shown}")]
     SubchartValues {
         /// The subchart.
         chart: String,
-        /// What its values are, as the verb for truth values prints them.
+        /// The values, formatted with Go's `%t`.
         shown: String,
     },
-    /// Values that break a `values.schema.json`.
+    /// The values do not match a `values.schema.json`.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
-    /// The cluster's version is outside what the chart supports.
+    /// The chart does not support the version of the cluster.
     #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}")]
     KubeVersion {
         /// The range of `Chart.yaml`.
@@ -110,38 +112,38 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
         /// The version of the cluster.
         version: String,
     },
-    /// A Kubernetes version that cannot be read.
+    /// A Kubernetes version cannot be parsed.
     #[error("invalid kube version '{text}': could not parse {text:?} as version")]
     BadKubeVersion {
-        /// The text given.
+        /// The given text.
         text: String,
     },
-    /// A Kubernetes version without its second number.
+    /// A Kubernetes version has no minor version.
     #[error("invalid kube version '{text}': illegal version string {text:?}")]
     ShortKubeVersion {
-        /// The text given.
+        /// The given text.
         text: String,
     },
     /// A template cannot be parsed or executed.
     #[error("{0}")]
-    Template(String, Option<Box<Finding>>),
-    /// A budget stopped a template; the text names it.
+    Template(String, Option<Box<Excerpt>>),
+    /// A template exceeded a limit; the message names it.
     #[error("{0}")]
     Budget(String),
-    /// Templates nest deeper than the stack they were given; the text names one.
+    /// Templates are nested deeper than the stack allows; the message names one of them.
     #[error("{0}")]
     TooDeep(String),
-    /// What a template printed is not YAML.
+    /// The output of a template is not valid YAML.
     #[error("YAML parse error on {file}: {why}")]
     Output {
         /// The template.
         file: String,
-        /// The reader's words.
+        /// Message of the parser.
         why: String,
-        /// The document; values in it can be secret.
+        /// The document; it can contain secrets.
         printed: String,
     },
-    /// `--show-only` names a template that printed nothing.
+    /// `--show-only` names a template without output.
     #[error("could not find template {0} in chart")]
     NoSuchTemplate(String),
     /// The post-renderer failed.
@@ -150,15 +152,15 @@ to fetch missing dependencies: found in Chart.yaml, but missing in charts/ direc
 }
 
 impl Error {
-    pub(crate) fn output(file: &str, why: String, printed: &str) -> Self {
-        Error::Output { file: file.to_owned(), why, printed: printed.to_owned() }
+    pub(crate) fn output(file: &str, why: &DecodeError, printed: &str) -> Self {
+        Error::Output { file: file.to_owned(), why: why.to_string(), printed: printed.to_owned() }
     }
 
-    /// The place of the failure for the person who runs the chart: the lines around it, what the values were. Not for
-    /// logs, since values can be secret.
+    /// The location of the error for the user who runs the chart: source lines and the values used there. Do
+    /// not log it, since values can be secrets.
     pub fn excerpt(&self) -> Option<String> {
         match self {
-            Error::Template(_, finding) => finding.as_ref().map(ToString::to_string),
+            Error::Template(_, excerpt) => excerpt.as_ref().map(ToString::to_string),
             Error::Output { file, why, printed } => {
                 let (_, line) = why.split_once("line ")?;
                 let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
@@ -174,7 +176,7 @@ impl Error {
         }
     }
 
-    /// Whether Helm got as far as rendering: then it suggests `--debug`.
+    /// Whether the error occurred while rendering: Helm then suggests `--debug`.
     pub fn while_rendering(&self) -> bool {
         matches!(
             self,

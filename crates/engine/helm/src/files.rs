@@ -1,28 +1,28 @@
-//! Where a chart directory comes from: a small view of a file tree, on disk or in memory.
+//! File trees that chart directories are loaded from, on disk or in memory.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a name in a directory is.
+/// Type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file and its size in bytes.
     File(u64),
     /// A directory.
     Directory,
-    /// A device, pipe or socket: never read.
+    /// A device, pipe or socket; never read.
     Special,
 }
 
-/// One name in a directory.
+/// A directory entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is, after links were followed.
+    /// Type, after following symlinks.
     pub kind: Kind,
-    /// Where a symbolic link leads, for the notice that is printed about it.
+    /// Target of a symlink, for the notice about it.
     pub link: Option<PathBuf>,
 }
 
@@ -30,43 +30,43 @@ pub struct Entry {
 pub trait Files {
     /// The entries of a directory, in any order.
     fn list(&self, directory: &str) -> io::Result<Vec<Entry>>;
-    /// The content of a file, refused when it is larger than `limit`.
+    /// Reads a file; fails if it is larger than `limit`.
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>>;
-    /// How a path is shown in messages.
+    /// The path as shown in messages.
     fn shown(&self, path: &str) -> String {
         path.to_owned()
     }
 }
 
-/// A directory on disk. Links that lead out of it are refused: a chart must not read what lies beside it.
+/// A directory on disk. Symlinks that lead out of it are rejected: a chart must not read files next to it.
 #[derive(Debug, Clone)]
 pub struct DiskFiles {
     root: PathBuf,
     links: Links,
 }
 
-/// Which symbolic links may lead out of a chart.
+/// Which symlinks may lead out of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     /// None.
     Inside,
-    /// Those in `charts/` that lead to another chart, as people link a library beside several charts. What is inside of the
-    /// other chart must not lead out of that one.
+    /// Those in `charts/` that lead to another chart, for a library that several charts link to. Symlinks
+    /// inside the linked chart must not lead out of it.
     Subcharts,
 }
 
 impl DiskFiles {
-    /// Opens a directory; no link may lead out of it.
+    /// Opens a directory; no symlink may lead out of it.
     pub fn open(root: &Path) -> io::Result<Self> {
         Self::with_links(root, Links::Inside)
     }
 
-    /// Opens a directory.
+    /// Opens a directory with the given rule for symlinks.
     pub fn with_links(root: &Path, links: Links) -> io::Result<Self> {
         Ok(Self { root: root.canonicalize()?, links })
     }
 
-    /// The real place of a path, which must be inside the root or inside a subchart that may be linked.
+    /// The real path, which must be inside the root or inside a linked subchart.
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         let real = self.root.join(path).canonicalize()?;
         if real.starts_with(&self.root) || self.is_in_linked_subchart(path, &real) {
@@ -132,7 +132,7 @@ impl Files for DiskFiles {
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
         let mut file = std::fs::File::open(self.resolve(path)?)?;
         let mut data = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(limit)).unwrap_or(0));
-        // One byte more than allowed shows a file that grew since it was listed.
+        // One byte more than allowed detects a file that grew since it was listed.
         file.by_ref().take(limit + 1).read_to_end(&mut data)?;
         if data.len() as u64 > limit {
             return Err(io::Error::new(

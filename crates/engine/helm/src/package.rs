@@ -1,19 +1,19 @@
-//! Charts as archives: what `helm package` writes, and the few things that are changed on the way.
+//! Writes charts as archives, as `helm package` does, with the changes that source-controller makes.
 
 use fl_yaml::{Dialect, JsonStyle, Node};
 use flate2::write::GzEncoder;
 
 use crate::chart::{ArchiveLimits, Chart, Metadata, archive};
-use crate::decode;
+use crate::decode::{self, DecodeError};
 use crate::error::LoadError;
 use crate::files::Files;
 use crate::index::{Fields, metadata_fields};
-use crate::values::Tree;
+use crate::values::JsonValue;
 
-/// Bytes of `Chart.yaml`.
-const CHART_FILE: u64 = 5 << 20;
+/// Maximum bytes of `Chart.yaml`.
+const MAX_CHART_FILE_BYTES: u64 = 5 << 20;
 
-/// Why a chart cannot be packaged.
+/// Error of packaging a chart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackageError {
@@ -31,8 +31,8 @@ pub enum PackageError {
     Io(#[from] std::io::Error),
 }
 
-/// A chart as a compressed archive. The same chart gives the same bytes: files carry the times of the archive they came from, or
-/// none.
+/// Packages a chart as a gzipped archive. The same chart gives the same bytes: files carry the times of the
+/// archive they came from, or none.
 pub fn package(chart: &Chart) -> Result<Vec<u8>, PackageError> {
     chart.metadata.clone().validate().map_err(PackageError::Invalid)?;
     let gzip = flate2::GzBuilder::new().comment("Helm").write(Vec::new(), flate2::Compression::default());
@@ -54,13 +54,13 @@ fn write_chart(tar: &mut Archive, chart: &Chart, below: &str) -> Result<(), Pack
     let times = chart.times;
     let mut metadata = chart.metadata.clone();
     if metadata.api_version == "v1" {
-        // The first format has its dependencies in a file of their own.
+        // API version v1 has its dependencies in `requirements.yaml`.
         metadata.dependencies = None;
     }
     let mut fields = Fields::default();
     metadata_fields(&metadata, &mut fields);
     file("Chart.yaml", yaml(&fields.0)?.as_bytes(), times.metadata)?;
-    if chart.metadata.api_version == "v2" && chart.lock != Tree::Null {
+    if chart.metadata.api_version == "v2" && chart.lock != JsonValue::Null {
         file("Chart.lock", yaml(&node(&chart.lock))?.as_bytes(), times.lock)?;
     }
     if let Some(values) = &chart.values_file {
@@ -90,10 +90,10 @@ fn write_file(tar: &mut Archive, name: &str, data: &[u8], modified: u64) -> Resu
     header.set_device_minor(0)?;
     header.set_entry_type(tar::EntryType::Regular);
     if header.set_path(name).is_err() {
-        // A long name needs an entry of its own before it.
+        // A long name needs an extra entry before the file.
         return Ok(tar.append_data(&mut header, name, data)?);
     }
-    // Go ends the checksum a digit earlier: with it the archive is the same to the byte.
+    // Go writes the checksum with one digit less; this makes the archive byte-identical.
     header.set_cksum();
     let sum = header.cksum()?;
     header.as_old_mut().cksum = *format!("{sum:06o}\0 ").as_bytes().first_chunk().unwrap_or(&[b' '; 8]);
@@ -104,22 +104,22 @@ fn yaml(node: &Node) -> Result<String, PackageError> {
     fl_yaml::to_sigs_yaml(node, Dialect::Sigs).map_err(|e| PackageError::Yaml(e.go_text(Dialect::Sigs)))
 }
 
-/// Values out of a YAML file, which must be a table or nothing.
-pub fn values_from_yaml(data: &[u8]) -> Result<Tree, String> {
-    Tree::table_from_yaml(&decode::document(data)?)
+/// Parses a values file, which must be a table or empty.
+pub fn values_from_yaml(data: &[u8]) -> Result<JsonValue, DecodeError> {
+    JsonValue::table_from_yaml(&decode::document(data)?)
 }
 
-/// `over` laid over `base`: tables are merged key by key, everything else is replaced.
-pub fn merge_values(base: Tree, over: &Tree) -> Tree {
-    let (Tree::Map(mut entries), Tree::Map(new)) = (base, over) else {
+/// Merges `over` into `base`: tables are merged key by key, everything else is replaced.
+pub fn merge_values(base: JsonValue, over: &JsonValue) -> JsonValue {
+    let (JsonValue::Map(mut entries), JsonValue::Map(new)) = (base, over) else {
         return match over {
-            Tree::Map(_) => over.clone(),
-            _ => Tree::Map(Vec::new()),
+            JsonValue::Map(_) => over.clone(),
+            _ => JsonValue::Map(Vec::new()),
         };
     };
     for (key, value) in new {
         match entries.iter_mut().find(|(k, _)| k == key) {
-            Some((_, old)) if matches!((&*old, value), (Tree::Map(_), Tree::Map(_))) => {
+            Some((_, old)) if matches!((&*old, value), (JsonValue::Map(_), JsonValue::Map(_))) => {
                 *old = merge_values(std::mem::take(old), value);
             }
             Some((_, old)) => *old = value.clone(),
@@ -127,13 +127,13 @@ pub fn merge_values(base: Tree, over: &Tree) -> Tree {
         }
     }
     entries.sort_by(|a, b| a.0.cmp(&b.0));
-    Tree::Map(entries)
+    JsonValue::Map(entries)
 }
 
 impl Chart {
-    /// Replaces the default values; `false` when they are written just so already.
-    pub fn set_default_values(&mut self, values: Tree) -> Result<bool, PackageError> {
-        let empty = matches!(&values, Tree::Map(entries) if entries.is_empty());
+    /// Replaces the default values; returns `false` if the file has exactly this text already.
+    pub fn set_default_values(&mut self, values: JsonValue) -> Result<bool, PackageError> {
+        let empty = matches!(&values, JsonValue::Map(entries) if entries.is_empty());
         let text = if empty { String::new() } else { yaml(&node(&values))? };
         match &self.values_file {
             None => Err(PackageError::NoValues),
@@ -147,16 +147,16 @@ impl Chart {
     }
 }
 
-fn node(tree: &Tree) -> Node {
+fn node(tree: &JsonValue) -> Node {
     match tree {
-        Tree::Null => Node::null(),
-        Tree::Bool(value) => Node::bool(*value),
-        // Whole numbers are written without an exponent up to this size, as Go's encoder does.
-        Tree::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => Node::int(*value as i64),
-        Tree::Number(value) => Node::float(*value),
-        Tree::Str(text) => Node::string(text.to_string()),
-        Tree::List(items) => Node::seq(items.iter().map(node)),
-        Tree::Map(entries) => {
+        JsonValue::Null => Node::null(),
+        JsonValue::Bool(value) => Node::bool(*value),
+        // Go's encoder writes whole numbers up to this size without an exponent.
+        JsonValue::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => Node::int(*value as i64),
+        JsonValue::Number(value) => Node::float(*value),
+        JsonValue::Str(text) => Node::string(text.to_string()),
+        JsonValue::List(items) => Node::seq(items.iter().map(node)),
+        JsonValue::Map(entries) => {
             let mut out = Node::map();
             if let Some(map) = out.as_map_mut() {
                 for (key, value) in entries {
@@ -168,10 +168,12 @@ fn node(tree: &Tree) -> Node {
     }
 }
 
-/// The metadata of a chart directory, `requirements.yaml` included, without loading the rest.
+/// Reads the metadata of a chart directory, including `requirements.yaml`, without loading the rest.
 pub fn chart_metadata(files: &dyn Files) -> Result<Metadata, LoadError> {
     let read = |path: &str| {
-        files.read(path, CHART_FILE).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+        files
+            .read(path, MAX_CHART_FILE_BYTES)
+            .map_err(|source| LoadError::Read { path: path.to_owned(), source })
     };
     let mut metadata = Metadata::default();
     add_metadata(&mut metadata, "Chart.yaml", &read("Chart.yaml")?)?;
@@ -182,8 +184,8 @@ pub fn chart_metadata(files: &dyn Files) -> Result<Metadata, LoadError> {
     Ok(metadata)
 }
 
-/// The metadata of a chart archive, `requirements.yaml` included, without loading the rest: every path and size is checked,
-/// but what the other files say is not looked at.
+/// Reads the metadata of a chart archive, including `requirements.yaml`. Every path and size is checked, but
+/// the content of the other files is not.
 pub fn archive_metadata(data: &[u8], limits: ArchiveLimits) -> Result<Metadata, LoadError> {
     let (files, _) = archive::read_bytes(data, limits)?;
     let mut metadata = None;
@@ -199,8 +201,8 @@ pub fn archive_metadata(data: &[u8], limits: ArchiveLimits) -> Result<Metadata, 
 }
 
 fn add_metadata(metadata: &mut Metadata, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
-    // Whoever reads metadata alone names the file in quotes; loading a whole chart does not.
-    let unreadable = |why: String| LoadError::Archive(format!("cannot load '{file}': {why}"));
+    // Helm quotes the file name here, but not when it loads a whole chart.
+    let unreadable = |why: DecodeError| LoadError::Archive(format!("cannot load '{file}': {why}"));
     let document = decode::document(data).map_err(unreadable)?;
     metadata.read(&document).map_err(unreadable)?;
     if metadata.api_version.is_empty() {
@@ -209,7 +211,7 @@ fn add_metadata(metadata: &mut Metadata, file: &'static str, data: &[u8]) -> Res
     Ok(())
 }
 
-/// Compact JSON of a chart's metadata, as registries keep it beside the chart.
+/// The metadata of a chart as compact JSON, as stored in OCI registries.
 pub fn metadata_json(metadata: &Metadata) -> Result<String, PackageError> {
     let mut fields = Fields::default();
     metadata_fields(metadata, &mut fields);
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_package() {
+    fn package_contains_all_files() {
         let files = unpacked(&package(&chart()).unwrap());
         let names: Vec<&str> = files.iter().map(|(n, _)| n.as_str()).collect();
         assert_eq!(
@@ -281,9 +283,10 @@ mod tests {
         tar.into_inner().unwrap().finish().unwrap()
     }
 
-    /// Recorded from source-controller: members keep the times of the archive they came from, and the header is Go's.
+    /// Recorded from source-controller: files keep the times of the archive they came from, and the header is
+    /// Go's.
     #[test]
-    fn times_and_headers_are_those_of_helm() {
+    fn times_and_headers_match_helm() {
         let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), flate2::Compression::fast()));
         for (name, text) in
             [("app/Chart.yaml", "name: app\nversion: 1.0.0\n"), ("app/values.yaml", "a: 1\n"), ("app/x", "y")]
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_needs_nothing_but_its_files() {
+    fn metadata_is_read_without_the_other_files() {
         let read = |files: &[(&str, &str)]| archive_metadata(&packed(files), ArchiveLimits::default());
         let broken = [
             ("app/Chart.yaml", "name: app\nversion: 1.0.0\n"),
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_leave_the_archive_are_refused() {
+    fn names_outside_the_archive_are_rejected() {
         let mut bad = chart();
         bad.dependencies[0].metadata.name = "../evil".to_owned();
         assert!(package(&bad).is_err());

@@ -1,4 +1,4 @@
-//! Every run of `golden/<case>/runs.txt` prints what the real helm printed; see `golden/README.md`.
+//! Every run of `golden/<case>/runs.txt` prints what helm printed; see `golden/README.md`.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -9,10 +9,10 @@ use fl_helm::{
     RenderOptions, SetKind,
 };
 
-/// A world that never changes.
-struct Still;
+/// A host whose clock and randomness are fixed.
+struct FixedHost;
 
-impl fl_sprig::Outside for Still {
+impl fl_sprig::Host for FixedHost {
     fn now(&self) -> (i64, u32) {
         (0, 0)
     }
@@ -22,7 +22,7 @@ impl fl_sprig::Outside for Still {
     }
 }
 
-/// Does what the command does with the few flags the cases use.
+/// Does what the command does for the flags that the cases use.
 fn run(case: &Path, arguments: &str) -> Result<String, Box<dyn std::error::Error>> {
     let mut words = arguments.split_whitespace();
     let mut free: Vec<&str> = Vec::new();
@@ -69,7 +69,7 @@ fn run(case: &Path, arguments: &str) -> Result<String, Box<dyn std::error::Error
         release: ReleaseOptions { name: name.into(), namespace: namespace.into(), revision: 1, is_upgrade },
         capabilities,
         limits: Limits { stack: DEEP_STACK_BUDGET, ..Limits::default() },
-        outside: Rc::new(Still),
+        host: Rc::new(FixedHost),
         skip_schema,
         subchart_notes: false,
     };
@@ -93,7 +93,7 @@ fn check(case: &str) {
                 let want =
                     std::fs::read_to_string(case.join("want").join(format!("{name}.err"))).expect("a golden");
                 let got = got.expect_err("helm refuses this");
-                // Helm writes notices before and a hint behind its message.
+                // Helm prints notices before and a hint after the message.
                 assert!(
                     want.contains(&format!("Error: {}", got.trim_end())),
                     "{name}: helm says\n{want}\nwe say\n{got}"

@@ -1,17 +1,18 @@
-//! D07: an index is read as a stream; what it takes does not grow with its size. Alone in its process, as it measures it.
+//! D07: memory for reading an index does not grow with its size. A process of its own, since it measures the
+//! process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::io::{BufWriter, Seek as _, Write as _};
 
-/// Mebibytes that reading may take beyond what the process has already.
+/// Maximum additional MiB.
 const EXTRA: u64 = 25;
-/// Charts, and versions of each: well beyond `EXTRA` in bytes.
+/// Charts and versions of each: in total far more bytes than `EXTRA`.
 const CHARTS: usize = 300;
 const VERSIONS: usize = 300;
 
-/// The highest resident size since the last reset, in KiB.
+/// Peak resident size since the last reset, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -19,7 +20,7 @@ fn peak() -> u64 {
 }
 
 #[test]
-fn a_large_index_takes_little_memory() {
+fn large_index_uses_little_memory() {
     let mut file = tempfile::tempfile().unwrap();
     let mut out = BufWriter::new(&mut file);
     writeln!(out, "apiVersion: v1\nentries:").unwrap();

@@ -1,15 +1,15 @@
-//! D09: `--set` arguments that name huge indexes or endless paths are refused before they take memory. Alone in its process, as
-//! it measures it.
+//! D09: `--set` arguments with huge indexes or deep paths are rejected before they allocate. A process of its
+//! own, since it measures the process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use fl_helm::{Overrides, SetKind};
 
-/// Mebibytes that all refusals together may take beyond what the process has already.
+/// Maximum additional MiB for all rejected arguments.
 const EXTRA: u64 = 8;
 
-/// The highest resident size since the last reset, in KiB.
+/// Peak resident size since the last reset, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -17,7 +17,7 @@ fn peak() -> u64 {
 }
 
 #[test]
-fn d09_refusals_take_little_memory() {
+fn d09_rejected_arguments_use_little_memory() {
     let deep = format!("{}=1", vec!["a"; 100_000].join("."));
     let texts = ["a[1000000000]=1", "a[0][1000000000]=1", "a[4294967296].b=1", &deep];
     std::fs::write("/proc/self/clear_refs", "5").unwrap();

@@ -1,5 +1,5 @@
-//! Lines D of the threats: hostile charts, values and schemas end with an error, never with a crash, a read outside the
-//! chart or endless work.
+//! Threats D: malicious charts, values and schemas end with an error, never with a crash, a read outside the
+//! chart or unbounded work.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -11,9 +11,9 @@ use fl_helm::{
     ReleaseOptions, RenderOptions, SetKind,
 };
 
-struct Still;
+struct FixedHost;
 
-impl fl_sprig::Outside for Still {
+impl fl_sprig::Host for FixedHost {
     fn now(&self) -> (i64, u32) {
         (0, 0)
     }
@@ -23,10 +23,10 @@ impl fl_sprig::Outside for Still {
     }
 }
 
-/// D05: the caller's identity is whatever stands behind this trait; nothing else is asked.
+/// D05: `lookup` uses the identity behind this trait and nothing else.
 struct Tenant;
 
-impl fl_sprig::Outside for Tenant {
+impl fl_sprig::Host for Tenant {
     fn now(&self) -> (i64, u32) {
         (0, 0)
     }
@@ -42,12 +42,12 @@ impl fl_sprig::Outside for Tenant {
 
 const CHART: &str = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
 
-fn options(outside: Rc<dyn fl_sprig::Outside>) -> RenderOptions {
+fn options(host: Rc<dyn fl_sprig::Host>) -> RenderOptions {
     RenderOptions {
         release: ReleaseOptions { name: "r".into(), namespace: "ns".into(), revision: 1, is_upgrade: false },
         capabilities: Capabilities::default(),
         limits: Limits { stack: DEEP_STACK_BUDGET, ..Limits::default() },
-        outside,
+        host,
         skip_schema: false,
         subchart_notes: false,
     }
@@ -58,7 +58,9 @@ fn render(files: &[(&str, &str)]) -> Result<Release, String> {
     on_deep_stack(|| {
         let chart = Loader::new().directory(&files).map_err(|error| error.to_string())?;
         let compiled = CompiledChart::new(chart);
-        compiled.render(&Overrides::new(), &options(Rc::new(Still)), None).map_err(|error| error.to_string())
+        compiled
+            .render(&Overrides::new(), &options(Rc::new(FixedHost)), None)
+            .map_err(|error| error.to_string())
     })
     .expect("a thread")
 }
@@ -67,7 +69,7 @@ fn archive(entries: &[(&str, &[u8], tar::EntryType)]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, data, kind) in entries {
         let mut header = tar::Header::new_gnu();
-        // Written by hand: the builder refuses the very names this is about.
+        // Set by hand: the builder rejects these names.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_size(data.len() as u64);
         header.set_mode(0o6777);
@@ -91,7 +93,7 @@ fn gzip(data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a01_archives_with_paths_that_lead_out_are_refused_whole() {
+fn a01_archives_with_outside_paths_are_rejected() {
     let file = tar::EntryType::Regular;
     for bad in ["c/../../x", "c//etc/x", "c/..", "c/C:/x", "c\\..\\..\\x", "Chart.yaml", "x"] {
         let data = archive(&[("c/Chart.yaml", CHART.as_bytes(), file), (bad, b"x".as_slice(), file)]);
@@ -110,14 +112,14 @@ fn a02_a03_links_and_devices_become_plain_empty_files() {
 }
 
 #[test]
-fn a05_bombs_stop_at_the_limit() {
+fn a05_decompression_bombs_stop_at_the_limit() {
     let small = ArchiveLimits { total: 1 << 20, file: 1 << 19, entries: 50 };
     let zeros = vec![0; 2 << 20];
     let bomb = archive(&[("c/big", zeros.as_slice(), tar::EntryType::Regular)]);
     assert!(Loader::with_limits(small).archive(&bomb).is_err());
     let many = vec![("c/x", b"".as_slice(), tar::EntryType::Regular); 60];
     assert!(Loader::with_limits(small).archive(&archive(&many)).is_err());
-    // An archive in an archive in an archive: together they may not hold more than one may.
+    // Nested archives share one limit.
     let mut inner = archive(&[("c/Chart.yaml", CHART.as_bytes(), tar::EntryType::Regular)]);
     for _ in 0..40 {
         let entries = [
@@ -132,9 +134,9 @@ fn a05_bombs_stop_at_the_limit() {
     }
 }
 
-/// D01: a chart's name and version become file names.
+/// D01: chart name and version become file names.
 #[test]
-fn d01_chart_names_and_versions_that_are_paths_are_refused() {
+fn d01_paths_as_chart_name_or_version_are_rejected() {
     for (name, version) in [
         (".", "1.0.0"),
         ("..", "1.0.0"),
@@ -149,10 +151,10 @@ fn d01_chart_names_and_versions_that_are_paths_are_refused() {
     }
 }
 
-/// D02: reads do not leave the chart. That writes follow no link is tested where they happen, in the command.
+/// D02: reads do not leave the chart. `fl-fluorite` tests that writes follow no symlink.
 #[cfg(unix)]
 #[test]
-fn d02_links_out_of_the_chart_are_refused() {
+fn d02_links_out_of_the_chart_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let chart = folder.path().join("chart");
     std::fs::create_dir_all(chart.join("templates")).expect("folders");
@@ -166,18 +168,18 @@ fn d02_links_out_of_the_chart_are_refused() {
         assert!(loaded.expect("the folder").is_err(), "{link}");
         std::fs::remove_file(chart.join(link)).expect("the link");
     }
-    // Inside the chart links are fine, and said.
+    // Symlinks inside the chart are allowed, with a notice.
     std::fs::write(chart.join("real.yaml"), "a: 1").expect("a file");
     std::os::unix::fs::symlink("real.yaml", chart.join("values.yaml")).expect("a link");
     let mut loader = Loader::new();
     loader.directory(&DiskFiles::open(&chart).expect("the folder")).expect("a chart");
     assert_eq!(loader.notices().len(), 1);
-    // A loop of folders ends.
+    // A loop of directories ends.
     std::os::unix::fs::symlink(".", chart.join("templates/again")).expect("a link");
     assert!(Loader::new().directory(&DiskFiles::open(&chart).expect("the folder")).is_err());
 }
 
-/// `helm template` follows a link in `charts/` to a chart beside this one, and says so; the controllers do not.
+/// `helm template` follows a symlink in `charts/` to another chart, with a notice; the controllers do not.
 #[cfg(unix)]
 #[test]
 fn subcharts_may_be_linked_where_the_caller_allows_it() {
@@ -209,7 +211,7 @@ fn subcharts_may_be_linked_where_the_caller_allows_it() {
     assert_eq!(chart.dependencies[0].dependencies.len(), 1);
     let notice = notices.iter().find(|n| n.contains("charts/library resolves to")).expect("a notice");
     assert!(notice.starts_with("found symbolic link in path: "), "{notice}");
-    // What lies in the other chart must not lead out of that one, and only charts are followed.
+    // Symlinks in the other chart must not lead out of it, and only charts are followed.
     symlink(place("other/secret"), place("library/values.yaml")).expect("a link");
     assert!(load(Links::Subcharts).is_err());
     std::fs::remove_file(place("library/values.yaml")).expect("the link");
@@ -224,7 +226,7 @@ fn subcharts_may_be_linked_where_the_caller_allows_it() {
 }
 
 #[test]
-fn d03_endless_templates_stop_and_name_the_template() {
+fn d03_endless_templates_stop_with_their_name() {
     for template in [
         "{{ define \"x\" }}{{ include \"x\" . }}{{ end }}{{ include \"x\" . }}",
         "{{ define \"x\" }}{{ template \"x\" . }}{{ end }}{{ template \"x\" . }}",
@@ -246,7 +248,7 @@ fn d03_endless_templates_stop_and_name_the_template() {
 }
 
 #[test]
-fn d04_environment_network_and_files_outside_are_not_there() {
+fn d04_environment_network_and_outside_files_are_unreachable() {
     for template in ["{{ env \"HOME\" }}", "{{ expandenv \"$HOME\" }}"] {
         assert!(render(&[("Chart.yaml", CHART), ("templates/a.yaml", template)]).is_err(), "{template}");
     }
@@ -256,7 +258,7 @@ fn d04_environment_network_and_files_outside_are_not_there() {
 }
 
 #[test]
-fn d05_lookup_goes_to_the_callers_identity_only() {
+fn d05_lookup_uses_only_the_callers_identity() {
     let files: MemoryFiles =
         [("Chart.yaml", CHART), ("templates/a.yaml", "{{ lookup \"v1\" \"Secret\" \"kube-system\" \"x\" }}")]
             .into_iter()
@@ -267,14 +269,14 @@ fn d05_lookup_goes_to_the_callers_identity_only() {
 }
 
 #[test]
-fn d06_schemas_with_references_out_are_refused() {
+fn d06_schemas_with_external_references_are_rejected() {
     let schema = r#"{"$ref": "https://example.com/values.json"}"#;
     assert!(render(&[("Chart.yaml", CHART), ("values.schema.json", schema)]).is_err());
 }
 
-/// D09: refused before memory is taken; how much it takes is measured in `set_memory.rs`.
+/// D09: rejected before memory is allocated; `set_memory.rs` measures it.
 #[test]
-fn d09_huge_indexes_and_deep_paths_are_refused() {
+fn d09_huge_indexes_and_deep_paths_are_rejected() {
     let deep_list = format!("a{}=1", "[0]".repeat(100_000));
     let deep_map = format!("{}=1", vec!["a"; 100_000].join("."));
     let mixed = format!("a{}=1", "[0].a".repeat(50_000));
@@ -303,25 +305,25 @@ fn d12_dependencies_by_file_address_are_not_followed() {
 }
 
 #[test]
-fn broken_templates_say_file_line_and_expression() {
+fn template_errors_have_file_line_and_expression() {
     let error = render(&[("Chart.yaml", CHART), ("templates/a.yaml", "a: 1\nb: {{ .Values.x.y.z }}\n")])
         .expect_err("nil");
     assert!(error.contains("c/templates/a.yaml:2:") && error.contains(".Values.x.y.z"), "{error}");
 }
 
-/// What the error of a chart with this template shows beside its text.
+/// The excerpt of the error that a chart with this template gives.
 fn excerpt(template: &str, values: &str) -> String {
     let files: MemoryFiles = [("Chart.yaml", CHART), ("templates/a.yaml", template), ("values.yaml", values)]
         .into_iter()
         .collect();
     let chart = CompiledChart::new(Loader::new().directory(&files).expect("a chart"));
-    let options = RenderOptions { limits: Limits::default(), ..options(Rc::new(Still)) };
+    let options = RenderOptions { limits: Limits::default(), ..options(Rc::new(FixedHost)) };
     let error = chart.render(&Overrides::new(), &options, None).expect_err("the template is wrong");
     error.excerpt().expect("a template failed")
 }
 
 #[test]
-fn broken_templates_show_the_line_and_what_the_values_were() {
+fn template_error_excerpts_show_line_and_values() {
     let shown = excerpt("a: 1\nb: {{ .Values.x.y.z }}\n", "x: {}\n");
     assert!(shown.contains("--> c/templates/a.yaml:2"), "{shown}");
     assert!(shown.contains("2 | b: {{ .Values.x.y.z }}\n"), "{shown}");
@@ -339,7 +341,7 @@ fn broken_templates_show_the_line_and_what_the_values_were() {
     assert!(shown.contains("line 2 of the document") && shown.contains("1 | a: 5\n"), "{shown}");
 }
 
-/// A loaded chart is shared by many reconciles.
+/// A loaded chart is shared by many reconciliations.
 #[test]
 fn compiled_charts_are_shared_between_threads() {
     fn shared<T: Send + Sync>() {}

@@ -1,8 +1,8 @@
-//! Which files of a source are left out of its artifact.
+//! Ignore rules: which files of a source are excluded from its artifact.
 //!
-//! The syntax is that of gitignore, the matching that of the library Flux uses, which differs from git's in ways that users'
-//! repositories depend on: a directory that is ignored does not hide a file that a later line re-includes, `a/**` matches
-//! `a` itself, and a `**` glued to other characters never matches.
+//! The syntax is that of gitignore; matching follows go-git, the library Flux uses. It differs from git in
+//! ways that repositories depend on: an ignored directory does not hide a file that a later line re-includes,
+//! `a/**` matches `a` itself, and a `**` next to other characters never matches.
 //!
 //! ```
 //! use fl_ignore::Rules;

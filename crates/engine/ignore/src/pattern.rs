@@ -2,20 +2,20 @@
 
 use crate::glob::Glob;
 
-/// What a line says about a path it matches.
+/// What a matching line decides about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum MatchResult {
     Exclude,
     Include,
 }
 
 #[derive(Clone, Debug)]
 enum Segment {
-    /// The empty segment before a leading slash (or between doubled ones).
+    /// The empty segment before a leading slash or between two slashes.
     Anchor,
     /// `**`: any number of directories.
     Directories,
-    /// A `**` glued to other characters, or a malformed glob: nothing matches from here on.
+    /// `**` next to other characters, or a malformed glob: such a line matches no path.
     Never,
     Name(Glob),
 }
@@ -25,22 +25,22 @@ enum Segment {
 pub(crate) struct Pattern {
     domain: Vec<String>,
     segments: Vec<Segment>,
-    verdict: Verdict,
+    result: MatchResult,
     directories_only: bool,
 }
 
 impl Pattern {
     pub(crate) fn parse(line: &str, domain: &[&str]) -> Self {
-        let (verdict, line) = match line.strip_prefix('!') {
-            Some(rest) => (Verdict::Include, rest),
-            None => (Verdict::Exclude, line),
+        let (result, line) = match line.strip_prefix('!') {
+            Some(rest) => (MatchResult::Include, rest),
+            None => (MatchResult::Exclude, line),
         };
         let line = if line.ends_with("\\ ") { line } else { line.trim_end_matches(' ') };
         let (directories_only, line) = match line.strip_suffix('/') {
             Some(rest) => (true, rest),
             None => (false, line),
         };
-        // Only a line with a slash can mean `**` or an anchor; a bare name is one glob, whatever it holds.
+        // `**` and anchors have a meaning only in a line with a slash; a bare name is always one glob.
         let anchored = line.contains('/');
         let segments = line
             .split('/')
@@ -51,10 +51,10 @@ impl Pattern {
                 name => Glob::parse(name).map_or(Segment::Never, Segment::Name),
             })
             .collect();
-        Self { domain: domain.iter().map(|&d| d.to_owned()).collect(), segments, verdict, directories_only }
+        Self { domain: domain.iter().map(|&d| d.to_owned()).collect(), segments, result, directories_only }
     }
 
-    pub(crate) fn judge(&self, path: &[&str], is_dir: bool) -> Option<Verdict> {
+    pub(crate) fn match_path(&self, path: &[&str], is_dir: bool) -> Option<MatchResult> {
         let (scope, inner) = path.split_at_checked(self.domain.len())?;
         if inner.is_empty() || scope != self.domain {
             return None;
@@ -64,7 +64,7 @@ impl Pattern {
             [Segment::Never] => false,
             _ => self.path_from_domain(inner, is_dir),
         };
-        hit.then_some(self.verdict)
+        hit.then_some(self.result)
     }
 
     /// A bare name matches at any depth, and everything below a directory of that name.
@@ -75,13 +75,14 @@ impl Pattern {
         }
     }
 
-    /// A line with a slash matches from its domain downwards; what lies below the last matched segment matches too.
+    /// A line with a slash matches from its domain downwards, including everything below the last matched
+    /// segment.
     fn path_from_domain(&self, path: &[&str], is_dir: bool) -> bool {
         let (mut rest, mut matched, mut descend) = (path, false, false);
         for (i, segment) in self.segments.iter().enumerate() {
             match segment {
                 Segment::Anchor => descend = false,
-                // A trailing `**` adds nothing: what was matched so far already covers everything below.
+                // A trailing `**` is redundant: everything below the match is covered already.
                 Segment::Directories if i + 1 == self.segments.len() => break,
                 Segment::Directories => descend = true,
                 Segment::Never => return false,

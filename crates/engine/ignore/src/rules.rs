@@ -1,14 +1,14 @@
 //! The rules of one source: the defaults, its ignore files and `spec.ignore`, in order of priority.
 
-use crate::pattern::{Pattern, Verdict};
+use crate::pattern::{MatchResult, Pattern};
 
-/// The file that holds ignore lines, in the root or any directory of a source.
+/// Name of the ignore files, which may be in any directory of a source.
 pub const IGNORE_FILE: &str = ".sourceignore";
 
-const VERSION_CONTROL: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
+const VCS_PATTERNS: &[&str] = &[".git/", ".gitignore", ".gitmodules", ".gitattributes"];
 
-/// Left out as long as the user has no line of their own.
-const USUAL: &[&str] = &[
+/// Excluded unless the user has ignore lines.
+const DEFAULT_PATTERNS: &[&str] = &[
     "*.jpg",
     "*.jpeg",
     "*.gif",
@@ -31,15 +31,16 @@ const USUAL: &[&str] = &[
     "**/.flux.yaml",
 ];
 
-/// Lines in order of priority: the last one that matches a path decides.
+/// Ignore lines in order of priority: the last one that matches a path decides.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<Pattern>);
 
 impl Rules {
     /// The rules of a Git or OCI source.
     ///
-    /// `ignore_files` gives the directory (`""` for the root) and text of each ignore file, parents before children. The
-    /// usual set applies only while the user has no line at all; the version-control set always does.
+    /// `ignore_files` are the directory (`""` for the root) and text of each ignore file, parents before
+    /// children. The default patterns apply only if the user has no line at all, the version-control patterns
+    /// always.
     pub fn for_source<'a>(
         ignore_files: impl IntoIterator<Item = (&'a str, &'a str)>,
         spec: Option<&str>,
@@ -50,7 +51,7 @@ impl Rules {
             user.extend(lines(text, &domain));
         }
         user.extend(lines(spec.unwrap_or_default(), &[]));
-        let defaults = VERSION_CONTROL.iter().chain(if user.is_empty() { USUAL } else { &[] });
+        let defaults = VCS_PATTERNS.iter().chain(if user.is_empty() { DEFAULT_PATTERNS } else { &[] });
         let mut all: Vec<Pattern> = defaults.map(|line| Pattern::parse(line, &[])).collect();
         all.append(&mut user);
         Self(all)
@@ -62,10 +63,10 @@ impl Rules {
         Self(texts.flat_map(|text| lines(text, &[]).collect::<Vec<_>>()).collect())
     }
 
-    /// Whether the entry at `path` (relative, `/` between segments) is left out.
+    /// Whether the entry at `path` (relative, separated by `/`) is excluded.
     pub fn ignores(&self, path: &str, is_dir: bool) -> bool {
         let segments: Vec<&str> = path.split('/').collect();
-        self.0.iter().rev().find_map(|p| p.judge(&segments, is_dir)) == Some(Verdict::Exclude)
+        self.0.iter().rev().find_map(|p| p.match_path(&segments, is_dir)) == Some(MatchResult::Exclude)
     }
 }
 
@@ -81,7 +82,7 @@ mod tests {
     use super::Rules;
 
     #[test]
-    fn defaults_fall_away_with_the_first_line_of_the_user() {
+    fn default_patterns_apply_only_without_user_lines() {
         let defaults = Rules::for_source([], None);
         assert!(defaults.ignores("docs/logo.png", false) && defaults.ignores(".git/config", false));
         assert!(
@@ -97,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_below_an_ignored_directory_can_come_back() {
+    fn file_below_an_ignored_directory_can_be_reincluded() {
         let rules = Rules::for_source([("", "/a/\n!/a/b.yaml")], None);
         assert!(rules.ignores("a/c.yaml", false) && !rules.ignores("a/b.yaml", false));
     }
 
     #[test]
-    fn nested_files_speak_for_their_directory_and_spec_has_the_last_word() {
+    fn nested_ignore_files_are_scoped_and_spec_ignore_wins() {
         let rules = Rules::for_source([("", "*.txt"), ("apps", "/x.yaml\n")], Some("!keep.txt"));
         assert!(rules.ignores("apps/x.yaml", false) && !rules.ignores("x.yaml", false));
         assert!(rules.ignores("a.txt", false) && !rules.ignores("apps/keep.txt", false));

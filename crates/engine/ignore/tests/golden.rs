@@ -1,9 +1,9 @@
-//! Verdicts recorded from the matcher Flux uses (go-git 5.19), over generated lines and paths.
+//! Results recorded from go-git 5.19, the matcher Flux uses, for generated lines and paths.
 
 use fl_ignore::Rules;
 
 #[test]
-fn verdicts_equal_the_recorded_ones() {
+fn results_match_go_git() {
     let recorded = include_str!("golden/matcher.jsonl");
     let mut checked = 0;
     for line in recorded.lines() {
@@ -11,7 +11,7 @@ fn verdicts_equal_the_recorded_ones() {
         let lines: Vec<&str> =
             case["lines"].as_array().into_iter().flatten().filter_map(|l| l.as_str()).collect();
         if lines.is_empty() {
-            continue; // with no line at all the defaults would apply
+            continue; // Without any line the defaults would apply.
         }
         let text = lines.join("\n");
         let rules = Rules::for_source([(case["domain"].as_str().unwrap(), text.as_str())], None);

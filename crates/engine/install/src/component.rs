@@ -1,4 +1,4 @@
-//! The parts that can be installed.
+//! Installable components.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use fl_api::CrdSet;
 
 use crate::error::Error;
 
-/// A controller under the name Flux gives it, or one of Fluorite's own.
+/// A controller with its name in Flux, or one of Fluorite's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
     /// Fetches sources and stores artifacts.
@@ -18,11 +18,11 @@ pub enum Component {
     Helm,
     /// Sends events and receives webhooks.
     Notification,
-    /// Lists image tags and chooses images.
+    /// Scans image tags and selects images.
     ImageReflector,
-    /// Writes chosen images back to Git.
+    /// Commits selected images to Git.
     ImageAutomation,
-    /// Makes artifacts from parts of others.
+    /// Composes artifacts from parts of others.
     SourceWatcher,
     /// Installs and upgrades Flux, applies resource sets.
     FluxOperator,
@@ -30,7 +30,7 @@ pub enum Component {
     OpenFlux,
     /// Services of Open Control Plane.
     OpenMcp,
-    /// Rollouts step by step.
+    /// Progressive delivery.
     Flagger,
 }
 
@@ -50,7 +50,7 @@ impl Component {
         Component::Flagger,
     ];
 
-    /// Those of Flux itself.
+    /// The components of Flux.
     pub const FLUX: [Component; 7] = [
         Component::Source,
         Component::Kustomize,
@@ -61,11 +61,11 @@ impl Component {
         Component::SourceWatcher,
     ];
 
-    /// What `flux install` installs when nothing is said.
+    /// Default components of `flux install`.
     pub const DEFAULT: [Component; 4] =
         [Component::Source, Component::Kustomize, Component::Helm, Component::Notification];
 
-    /// The name on the command line and on the objects.
+    /// Name on the command line and of the objects.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,8 +83,8 @@ impl Component {
         }
     }
 
-    /// Whether this release has its controller. Of the others only the definitions, the account and its rights are installed, so
-    /// that objects can be delivered and bindings find the account; nothing runs or listens for them.
+    /// Whether this release contains the controller. For the others only CRDs, service account and roles are
+    /// installed, so that objects can be created and bindings refer to an existing account; nothing is run.
     #[must_use]
     pub fn is_available(self) -> bool {
         matches!(self, Component::Source | Component::Kustomize | Component::Helm)
@@ -108,7 +108,7 @@ impl Component {
         }
     }
 
-    /// Whether it applies what users write, so that it needs every right.
+    /// Whether it applies users' manifests and so needs cluster-admin.
     #[must_use]
     pub(crate) fn applies(self) -> bool {
         matches!(

@@ -1,15 +1,15 @@
-//! What can be wrong with the options.
+//! Errors of invalid options.
 
-/// Why nothing could be built.
+/// Error of building the manifests.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A component that does not exist.
+    /// An unknown component.
     #[error("component {name} is not available, choose from {available}")]
     UnknownComponent {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         available: String,
     },
     /// An empty list of components.
@@ -18,18 +18,18 @@ pub enum Error {
     /// Only components without a controller in this release.
     #[error("none of the chosen components ({0}) has a controller in this release")]
     NothingRuns(String),
-    /// A value that Kubernetes would refuse.
+    /// A value that Kubernetes would reject.
     #[error("{field} {value:?} is not valid")]
     Invalid {
-        /// Which option.
+        /// Name of the option.
         field: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// Cause.
         #[source]
         source: fl_types::NameError,
     },
-    /// A registry that cannot be part of an image name.
+    /// An invalid registry.
     #[error("registry {0:?} is not valid, give a host and a path without scheme, tag or blanks")]
     Registry(String),
     /// An object that cannot be written as YAML.

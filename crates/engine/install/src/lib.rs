@@ -1,11 +1,11 @@
 //! The manifests that install Fluorite.
 //!
-//! Names, ports, labels and roles are Flux's, because other things depend on them: artifact URLs name the Service
-//! `source-controller`, webhook senders call `webhook-receiver`, tenants' bindings name the roles. Behind those names
-//! runs one Deployment ([`Layout::Single`]) or one per controller ([`Layout::Split`]).
+//! Names, ports, labels and roles are Flux's, since others depend on them: artifact URLs name the Service
+//! `source-controller`, webhook senders call `webhook-receiver`, tenants' bindings name the roles. The engine
+//! runs as one Deployment ([`Layout::Single`]) or as one per controller ([`Layout::Split`]).
 //!
-//! [`Options`] say what to install, [`manifests`] builds the objects in the order they should be applied, and
-//! [`to_yaml`] writes them.
+//! [`Options`] select what to install, [`manifests`] builds the objects in the order they should be applied,
+//! and [`to_yaml`] writes them.
 
 mod component;
 mod error;
@@ -15,6 +15,9 @@ mod options;
 mod rbac;
 mod render;
 mod workload;
+
+/// Field manager and `app.kubernetes.io/managed-by` label of the objects that `fluorite up` creates.
+pub const UP_MANAGER: &str = "fluorite-up";
 
 pub use component::Component;
 pub use error::Error;

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::options::Options;
 
-/// The one Deployment's name, and the ServiceAccount it runs as.
+/// Name of the single Deployment and its ServiceAccount.
 pub(crate) const ENGINE: &str = "fluorite";
 
-/// Labels that every object carries, as Flux's do: `flux check`, `uninstall` and dashboards select by them.
+/// Common labels of all objects, as in Flux: `flux check`, `uninstall` and dashboards select by them.
 pub(crate) fn labels(options: &Options, component: Option<&str>) -> Map<String, Value> {
     let mut labels = Map::new();
     labels.insert("app.kubernetes.io/instance".to_owned(), json!(options.namespace));
@@ -24,12 +24,13 @@ pub(crate) fn namespaced(options: &Options, name: &str, component: Option<&str>)
     json!({"name": name, "namespace": options.namespace, "labels": labels(options, component)})
 }
 
-/// Metadata of an object of the whole cluster; the namespace in the name keeps two installations apart.
+/// Metadata of a cluster-scoped object; the name contains the namespace, so that two installations do not
+/// collide.
 pub(crate) fn cluster_wide(options: &Options, name: &str) -> Value {
     json!({"name": format!("{name}-{}", options.namespace), "labels": labels(options, None)})
 }
 
-/// Adds labels to whatever metadata an object has.
+/// Adds labels to the metadata of an object.
 pub(crate) fn add_labels(object: &mut Value, labels: Map<String, Value>) {
     let metadata = &mut object["metadata"];
     if !metadata["labels"].is_object() {

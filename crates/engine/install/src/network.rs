@@ -1,4 +1,4 @@
-//! Who may talk to the pods.
+//! Network policies.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ fn policy(options: &Options, name: &str, spec: &Value) -> Value {
     })
 }
 
-/// Flux's policies: pods of the namespace talk to each other and out, anybody may scrape metrics, and call hooks where something
-/// receives them.
+/// Flux's policies: pods of the namespace may connect to each other and to the outside; metrics and, if there
+/// is a receiver, webhooks are open to all clients.
 pub(crate) fn policies(options: &Options) -> Vec<Value> {
     let from_anywhere = |port: u16| json!([{"from": [{"namespaceSelector": {}}], "ports": [{"port": port, "protocol": "TCP"}]}]);
     let mut policies = vec![

@@ -1,4 +1,4 @@
-//! What to install and how.
+//! Options of an installation.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use fl_types::{NameError, check_dns1123_label, check_dns1123_subdomain, check_qu
 use crate::component::Component;
 use crate::error::Error;
 
-/// What to install and how.
+/// Options of an installation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The components, without doubles.
+    /// The components.
     pub components: BTreeSet<Component>,
-    /// The namespace of everything that has one.
+    /// Namespace of the installation.
     pub namespace: String,
-    /// The version of Fluorite, `v1.2.3`; labels and image tag.
+    /// Version of Fluorite, `v1.2.3`, for labels and image tag.
     pub version: String,
     /// Registry and path of the image, without its name.
     pub registry: String,
@@ -22,24 +22,24 @@ pub struct Options {
     pub image_pull_secret: Option<String>,
     /// One Deployment or several.
     pub layout: Layout,
-    /// Whether to limit who may talk to the pods.
+    /// Whether to install network policies.
     pub network_policy: NetworkPolicy,
-    /// Which namespaces are watched.
+    /// Watched namespaces.
     pub watch: Watch,
-    /// How much is logged.
+    /// Log level.
     pub log_level: LogLevel,
     /// The cluster's internal domain.
     pub cluster_domain: String,
-    /// Taints the pods tolerate, by key.
+    /// Keys of tolerated taints.
     pub toleration_keys: Vec<String>,
 }
 
-/// How many Deployments.
+/// Number of Deployments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One process runs all components.
     Single,
-    /// Each component has its own Deployment, named like Flux's.
+    /// Each component has its own Deployment, named as in Flux.
     Split,
 }
 
@@ -52,23 +52,23 @@ pub enum NetworkPolicy {
     Omit,
 }
 
-/// Which namespaces are watched.
+/// Watched namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// All of them.
+    /// All namespaces.
     AllNamespaces,
-    /// Only the one it runs in.
+    /// Only the namespace of the installation.
     OwnNamespace,
 }
 
-/// How much is logged.
+/// Log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
-    /// Everything.
+    /// Debug messages and above.
     Debug,
-    /// What changed.
+    /// Informational messages and above.
     Info,
-    /// What failed.
+    /// Errors only.
     Error,
 }
 
@@ -100,12 +100,12 @@ impl Options {
         }
     }
 
-    /// The components whose controllers this release has.
+    /// The selected components whose controllers this release contains.
     pub fn running(&self) -> impl Iterator<Item = Component> {
         self.components.iter().copied().filter(|c| c.is_available())
     }
 
-    /// The components that are chosen and have no controller in this release.
+    /// The selected components without a controller in this release.
     pub fn absent(&self) -> impl Iterator<Item = Component> {
         self.components.iter().copied().filter(|c| !c.is_available())
     }
@@ -118,7 +118,7 @@ impl Options {
         self.components.contains(&component)
     }
 
-    /// Refuses what the API server would refuse later.
+    /// Rejects values that the API server would reject later.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.components.is_empty() {
             return Err(Error::NoComponents);

@@ -1,4 +1,4 @@
-//! Accounts, roles and bindings, under Flux's names.
+//! Service accounts, roles and bindings, with Flux's names.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ const FLUX_GROUPS: [&str; 6] = [
     "source.extensions.fluxcd.io",
 ];
 
-/// API groups of the chosen components beyond Flux's own.
-fn more_groups(options: &Options) -> Vec<&'static str> {
+/// Additional API groups of the selected components beyond Flux's own.
+fn extra_groups(options: &Options) -> Vec<&'static str> {
     let mut groups = Vec::new();
     if options.has(Component::FluxOperator) {
         groups.push("fluxcd.controlplane.io");
@@ -40,10 +40,11 @@ fn more_groups(options: &Options) -> Vec<&'static str> {
 }
 
 fn all_groups(options: &Options) -> Vec<&'static str> {
-    FLUX_GROUPS.into_iter().chain(more_groups(options)).collect()
+    FLUX_GROUPS.into_iter().chain(extra_groups(options)).collect()
 }
 
-/// One account per component, also when one process runs them all: tenants and cloud bindings name these accounts.
+/// One account per component, even if one process runs them all: tenants and cloud bindings name these
+/// accounts.
 pub(crate) fn service_accounts(options: &Options) -> Vec<Value> {
     let account = |name: &str, component: Option<&str>| {
         json!({
@@ -78,7 +79,7 @@ fn binding(options: &Options, name: &str, role: &str, subjects: &[Value]) -> Val
     })
 }
 
-/// What a controller itself needs: its own kinds, configuration to read, events, leases, tokens.
+/// Permissions of a controller itself: its own kinds, configuration, events, leases, tokens.
 fn controller_role(options: &Options) -> Value {
     let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
     let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
@@ -100,7 +101,7 @@ fn controller_role(options: &Options) -> Value {
     })
 }
 
-/// A role that Kubernetes adds to its own `view`, `edit` and `admin`.
+/// A role that Kubernetes aggregates to its own `view`, `edit` and `admin`.
 fn user_role(options: &Options, name: &str, aggregate_to: &[&str], verbs: &[&str]) -> Value {
     let mut all = labels(options, None);
     for role in aggregate_to {
@@ -135,7 +136,7 @@ pub(crate) fn roles(options: &Options) -> Vec<Value> {
     roles
 }
 
-/// Lets the pods have the priority of critical ones, which some clusters only grant by quota.
+/// Allows pods of the critical priority class, which some clusters only permit by quota.
 pub(crate) fn resource_quota(options: &Options) -> Value {
     let name = format!("critical-pods-{}", options.namespace);
     json!({

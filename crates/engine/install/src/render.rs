@@ -1,4 +1,4 @@
-//! All objects in order, and their YAML.
+//! All objects in apply order, and their YAML.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use crate::metadata::{add_labels, labels};
 use crate::options::{NetworkPolicy, Options};
 use crate::{network, rbac, workload};
 
-/// The CRDs of some components, without labels of an installation.
+/// The CRDs of some components, without the labels of an installation.
 #[must_use]
 pub fn crds(components: &BTreeSet<Component>) -> Vec<Value> {
     components.iter().flat_map(|c| definitions(c.crds())).map(|d| d.to_json()).collect()
 }
 
-/// The CRDs of an installation, with the labels by which `check`, `uninstall` and dashboards find them.
+/// The CRDs of an installation, with the labels that `check`, `uninstall` and dashboards select by.
 #[must_use]
 pub fn labelled_crds(options: &Options) -> Vec<Value> {
     let mut all = Vec::new();
@@ -40,10 +40,10 @@ pub fn accounts(options: &Options) -> Vec<Value> {
     objects
 }
 
-/// Everything an installation needs, in the order it should be applied.
+/// All objects of an installation, in the order they should be applied.
 ///
 /// # Errors
-/// When an option would be refused by the API server.
+/// The API server would reject an option.
 pub fn manifests(options: &Options) -> Result<Vec<Value>, Error> {
     options.check()?;
     let mut namespace_labels = labels(options, None);
@@ -67,10 +67,10 @@ pub fn manifests(options: &Options) -> Result<Vec<Value>, Error> {
     Ok(objects)
 }
 
-/// The objects as a stream of YAML documents.
+/// Writes the objects as a stream of YAML documents.
 ///
 /// # Errors
-/// When a text holds characters that YAML cannot.
+/// A string contains characters that YAML cannot represent.
 pub fn to_yaml(objects: &[Value]) -> Result<String, Error> {
     let mut out = String::new();
     for object in objects {

@@ -6,7 +6,7 @@ use crate::component::Component;
 use crate::metadata::{ENGINE, add_labels, labels, namespaced};
 use crate::options::{Layout, Options, Watch};
 
-/// One Deployment: its name and what runs in it.
+/// A Deployment: its name and components.
 struct Workload<'a> {
     name: &'a str,
     components: Vec<Component>,
@@ -21,7 +21,8 @@ impl Workload<'_> {
         self.components.iter().any(|c| c.stores())
     }
 
-    /// Events come in on a port of their own where artifacts are served too; Flux's pods have one server each.
+    /// Events need a port of their own if the process also serves artifacts; Flux's pods have one server
+    /// each.
     fn events_port(&self) -> u16 {
         if self.stores() { 9091 } else { 9090 }
     }
@@ -46,7 +47,7 @@ fn workloads(options: &Options) -> Vec<Workload<'static>> {
 }
 
 fn service_host(options: &Options, service: &str) -> String {
-    // The final dot keeps resolvers from trying every search domain first.
+    // The trailing dot keeps resolvers from trying every search domain first.
     format!("{service}.{}.svc.{}.", options.namespace, options.cluster_domain)
 }
 
@@ -62,7 +63,7 @@ fn args(options: &Options, workload: &Workload<'_>) -> Vec<String> {
     args.push("--enable-leader-election".to_owned());
     if workload.stores() {
         args.push("--storage-path=/data".to_owned());
-        // In one process source-controller's address serves for both stores.
+        // In a single process, source-controller's address is used for both stores.
         let service = match workload.has(Component::Source) {
             true => Component::Source.name(),
             false => Component::SourceWatcher.name(),
@@ -128,7 +129,7 @@ fn deployment(options: &Options, workload: &Workload<'_>) -> Value {
         "priorityClassName": "system-cluster-critical",
         "securityContext": {"fsGroup": 1337},
         "serviceAccountName": workload.name,
-        // A Helm action under way is given the time Flux gives it.
+        // Flux's grace period for running Helm actions.
         "terminationGracePeriodSeconds": if workload.has(Component::Helm) { 600 } else { 60 },
         "volumes": volumes,
     });
@@ -157,25 +158,25 @@ fn deployment(options: &Options, workload: &Workload<'_>) -> Value {
             },
         },
     });
-    // The old pod works until the new one stands by for its lease: an engine that cannot start never takes over. Each pod has a
-    // store of its own, so two of them do not fight.
+    // The old pod works until the new one is a standby for its lease: an engine that cannot start never takes
+    // over. Each pod has its own store, so two of them do not conflict.
     let rolling = json!({"maxSurge": 1, "maxUnavailable": 0});
     deployment["spec"]["strategy"] = json!({"type": "RollingUpdate", "rollingUpdate": rolling});
     control_plane(&mut deployment);
     deployment
 }
 
-/// Flux's controllers carry this label; `flux logs` and `flux check` find them by it.
+/// Label of Flux's controllers; `flux logs` and `flux check` select by it.
 fn control_plane(object: &mut Value) {
     add_labels(object, [("control-plane".to_owned(), json!("controller"))].into_iter().collect());
 }
 
-/// Every Deployment.
+/// All Deployments.
 pub(crate) fn deployments(options: &Options) -> Vec<Value> {
     workloads(options).iter().map(|w| deployment(options, w)).collect()
 }
 
-/// The Services behind artifact URLs, event addresses and webhooks, under Flux's names and ports.
+/// The Services for artifact URLs, events and webhooks, with Flux's names and ports.
 pub(crate) fn services(options: &Options) -> Vec<Value> {
     let mut services = Vec::new();
     let mut service = |name: &str, component: Component, target: &str| {

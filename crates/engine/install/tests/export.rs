@@ -1,4 +1,4 @@
-//! What an installation consists of.
+//! Objects of an installation.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn build(options: &Options) -> Vec<Value> {
     manifests(options).expect("the options are valid")
 }
 
-/// `Kind/name` of everything but the CRDs.
+/// `Kind/name` of all objects except CRDs.
 fn index(objects: &[Value]) -> Vec<String> {
     let text = |v: &Value| v.as_str().expect("a text").to_owned();
     objects
@@ -31,7 +31,7 @@ fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
 }
 
 #[test]
-fn one_process_behind_fluxs_names() {
+fn single_deployment_keeps_fluxs_names() {
     let objects = build(&options());
     assert_eq!(
         index(&objects),
@@ -65,9 +65,9 @@ fn one_process_behind_fluxs_names() {
     assert_eq!(named["containerPort"], port, "{service}");
 }
 
-/// Nothing is started or pointed at that this release does not have: no Deployment that exits, no Service without a listener.
+/// Components without a controller in this release have neither Deployment nor Service.
 #[test]
-fn components_without_a_controller_are_not_run() {
+fn unavailable_components_are_not_deployed() {
     for layout in [Layout::Single, Layout::Split] {
         let mut options = options();
         options.layout = layout;
@@ -77,7 +77,7 @@ fn components_without_a_controller_are_not_run() {
         for absent in options.absent() {
             assert!(!names.contains(&format!("Deployment/{absent}")), "{absent}");
             assert!(!names.contains(&format!("Service/{absent}")), "{absent}");
-            // Objects can be delivered, and tenants' bindings find the account.
+            // Objects can be created, and tenants' bindings find the account.
             assert!(names.contains(&format!("ServiceAccount/{absent}")), "{absent}");
         }
         assert!(!names.contains(&"Service/webhook-receiver".to_owned()));
@@ -101,7 +101,7 @@ fn components_without_a_controller_are_not_run() {
 }
 
 #[test]
-fn one_deployment_per_component() {
+fn split_layout_has_one_deployment_per_component() {
     let mut options = options();
     options.layout = Layout::Split;
     let objects = build(&options);
@@ -132,7 +132,7 @@ fn one_deployment_per_component() {
 }
 
 #[test]
-fn every_option_has_its_effect() {
+fn every_option_changes_the_manifests() {
     let mut options = options();
     options.namespace = "gitops".to_owned();
     options.registry = "registry.example/mirror".to_owned();
@@ -160,7 +160,7 @@ fn every_option_has_its_effect() {
 }
 
 #[test]
-fn bad_options_are_refused_before_the_api_server_does() {
+fn invalid_options_are_rejected() {
     type Change = fn(&mut Options);
     let table: [(Change, &str); 6] = [
         (|o| o.namespace = "Flux".to_owned(), "namespace \"Flux\" is not valid"),
@@ -186,7 +186,7 @@ fn bad_options_are_refused_before_the_api_server_does() {
 }
 
 #[test]
-fn the_export_is_stable_and_reads_back() {
+fn export_is_stable_and_parses() {
     let mut options = options();
     options.components = BTreeSet::from(Component::ALL);
     let objects = build(&options);
@@ -202,10 +202,10 @@ fn the_export_is_stable_and_reads_back() {
     assert_eq!(crds(&options.components).len(), 36);
 }
 
-/// The manifests without CRDs, to the byte. To record them anew after a wanted change: run the test with
-/// `RECORD=1` and look at the difference.
+/// The manifests without CRDs, byte for byte. After an intended change, record them by running the test with
+/// `RECORD=1` and review the diff.
 #[test]
-fn the_export_is_what_was_recorded() {
+fn export_matches_the_golden_file() {
     let objects = build(&options()).into_iter().filter(|o| o["kind"] != "CustomResourceDefinition");
     let yaml = to_yaml(&objects.collect::<Vec<_>>()).expect("YAML");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/single.yaml");

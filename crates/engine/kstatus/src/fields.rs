@@ -1,4 +1,4 @@
-//! Reading an object's fields without trusting its shape.
+//! Access to fields of an object whose types are not checked.
 
 use serde_json::Value;
 

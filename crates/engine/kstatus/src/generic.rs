@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::fields::{conditions, text};
 use crate::{Health, State};
 
-/// What decides before the kind is looked at.
+/// The rules that take precedence over those of the kind.
 pub(crate) fn common(object: &Value) -> Option<Health> {
     if !text(object, "/metadata/deletionTimestamp").is_empty() {
         return Some(Health {
@@ -37,7 +37,7 @@ fn stale_generation(object: &Value) -> Option<Health> {
     })
 }
 
-/// The `Ready` condition, for kinds that have no rule of their own.
+/// The `Ready` condition, for kinds without a rule of their own.
 pub(crate) fn ready_condition(object: &Value) -> Option<Health> {
     conditions(object).filter(|c| c.kind == "Ready").find_map(|c| match c.status {
         "True" => Some(Health::current("Resource is Ready")),

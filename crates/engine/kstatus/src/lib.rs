@@ -1,7 +1,8 @@
-//! Is an object there yet?
+//! Computes the status of a live object, as kstatus does.
 //!
-//! A pure function from an object to [`Health`]: the rules of kstatus, with the one change Flux makes (a running Job is not
-//! ready). Custom resources follow the `Ready`, `Reconciling` and `Stalled` conditions and `observedGeneration`.
+//! [`health`] is a pure function with the rules of kstatus and the one change Flux makes: a running Job is
+//! not current. Custom resources are judged by their `Ready`, `Reconciling` and `Stalled` conditions and
+//! `observedGeneration`.
 //!
 //! ```
 //! use fl_kstatus::{State, health};
@@ -19,23 +20,23 @@ mod workloads;
 
 use serde_json::Value;
 
-/// How far an object has come.
+/// The statuses of kstatus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is what its spec asks for.
+    /// The live object matches its spec.
     Current,
-    /// It is on its way.
+    /// The controller is still working on it.
     InProgress,
-    /// It will not get there by itself.
+    /// It failed and does not recover by itself.
     Failed,
     /// It is being deleted.
     Terminating,
-    /// The object does not say: its shape is not what its kind promises.
+    /// The object lacks fields that its kind requires.
     Unknown,
 }
 
 impl State {
-    /// The word kstatus uses, which Flux prints in messages.
+    /// The name that kstatus uses and Flux prints in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             State::Current => "Current",
@@ -53,7 +54,7 @@ impl std::fmt::Display for State {
     }
 }
 
-/// The verdict on one object and the reason for it in a sentence.
+/// The status of one object, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub state: State,
@@ -74,7 +75,7 @@ impl Health {
     }
 }
 
-/// Judges a live object. `now` is the time in seconds since 1970; only an unschedulable Pod's age depends on it.
+/// Computes the status of a live object. `now` is in seconds since 1970, for the age of unschedulable Pods.
 pub fn health(object: &Value, now: i64) -> Health {
     if let Some(early) = generic::common(object) {
         return early;

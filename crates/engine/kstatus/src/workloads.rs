@@ -1,4 +1,4 @@
-//! Rules for Kubernetes' own kinds, whose progress is in counters rather than in standard conditions.
+//! Rules for built-in kinds, which report progress in counters rather than in standard conditions.
 
 use serde_json::Value;
 
@@ -29,12 +29,12 @@ pub(crate) fn rule(group: &str, kind: &str) -> Option<Rule> {
     })
 }
 
-/// `Label: have/want` while `have` is below `want`.
-fn short(label: &str, have: i64, want: i64) -> Option<Health> {
+/// `Label: have/want` if `have` is below `want`.
+fn below(label: &str, have: i64, want: i64) -> Option<Health> {
     (want > have).then(|| Health::in_progress(format!("{label}: {have}/{want}")))
 }
 
-fn surplus(have: i64, want: i64) -> Option<Health> {
+fn above(have: i64, want: i64) -> Option<Health> {
     (have > want).then(|| Health::in_progress(format!("Pending termination: {}", have - want)))
 }
 
@@ -57,11 +57,11 @@ fn deployment(object: &Value, _: i64) -> Health {
     let want = int(object, "/spec/replicas", 1);
     let total = int(object, "/status/replicas", 0);
     let updated = int(object, "/status/updatedReplicas", 0);
-    short("Replicas", total, want)
-        .or_else(|| short("Updated", updated, want))
-        .or_else(|| surplus(total, want))
-        .or_else(|| short("Available", int(object, "/status/availableReplicas", 0), updated))
-        .or_else(|| short("Ready", int(object, "/status/readyReplicas", 0), want))
+    below("Replicas", total, want)
+        .or_else(|| below("Updated", updated, want))
+        .or_else(|| above(total, want))
+        .or_else(|| below("Available", int(object, "/status/availableReplicas", 0), updated))
+        .or_else(|| below("Ready", int(object, "/status/readyReplicas", 0), want))
         .or_else(|| (!progressing).then(|| Health::in_progress("ReplicaSet not Available")))
         .or_else(|| (!available).then(|| Health::in_progress("Deployment not Available")))
         .unwrap_or_else(|| Health::current(format!("Deployment is available. Replicas: {total}")))
@@ -73,10 +73,10 @@ fn replica_set(object: &Value, _: i64) -> Health {
     }
     let want = int(object, "/spec/replicas", 1);
     let total = int(object, "/status/replicas", 0);
-    short("Labelled", int(object, "/status/fullyLabeledReplicas", 0), want)
-        .or_else(|| short("Available", int(object, "/status/availableReplicas", 0), want))
-        .or_else(|| short("Ready", int(object, "/status/readyReplicas", 0), want))
-        .or_else(|| surplus(total, want))
+    below("Labelled", int(object, "/status/fullyLabeledReplicas", 0), want)
+        .or_else(|| below("Available", int(object, "/status/availableReplicas", 0), want))
+        .or_else(|| below("Ready", int(object, "/status/readyReplicas", 0), want))
+        .or_else(|| above(total, want))
         .unwrap_or_else(|| Health::current(format!("ReplicaSet is available. Replicas: {total}")))
 }
 
@@ -86,19 +86,19 @@ fn stateful_set(object: &Value, _: i64) -> Health {
     }
     let want = int(object, "/spec/replicas", 1);
     let total = int(object, "/status/replicas", 0);
-    let counted = short("Replicas", total, want)
-        .or_else(|| short("Ready", int(object, "/status/readyReplicas", 0), want))
-        .or_else(|| surplus(total, want));
+    let counted = below("Replicas", total, want)
+        .or_else(|| below("Ready", int(object, "/status/readyReplicas", 0), want))
+        .or_else(|| above(total, want));
     if let Some(unfinished) = counted {
         return unfinished;
     }
     let partition = int(object, "/spec/updateStrategy/rollingUpdate/partition", -1);
     if partition != -1 {
         let updated = int(object, "/status/updatedReplicas", 0);
-        return short("updated", updated, want - partition)
+        return below("updated", updated, want - partition)
             .unwrap_or_else(|| Health::current(format!("Partition rollout complete. updated: {updated}")));
     }
-    if let Some(unfinished) = short("current", int(object, "/status/currentReplicas", 0), want) {
+    if let Some(unfinished) = below("current", int(object, "/status/currentReplicas", 0), want) {
         return unfinished;
     }
     if text(object, "/status/currentRevision") != text(object, "/status/updateRevision") {
@@ -119,10 +119,10 @@ fn daemon_set(object: &Value, _: i64) -> Health {
     let Some(want) = object.pointer("/status/desiredNumberScheduled").and_then(Value::as_i64) else {
         return Health::in_progress("Missing .status.desiredNumberScheduled");
     };
-    short("Current", int(object, "/status/currentNumberScheduled", 0), want)
-        .or_else(|| short("Updated", int(object, "/status/updatedNumberScheduled", 0), want))
-        .or_else(|| short("Available", int(object, "/status/numberAvailable", 0), want))
-        .or_else(|| short("Ready", int(object, "/status/numberReady", 0), want))
+    below("Current", int(object, "/status/currentNumberScheduled", 0), want)
+        .or_else(|| below("Updated", int(object, "/status/updatedNumberScheduled", 0), want))
+        .or_else(|| below("Available", int(object, "/status/numberAvailable", 0), want))
+        .or_else(|| below("Ready", int(object, "/status/numberReady", 0), want))
         .unwrap_or_else(|| Health::current(format!("All replicas scheduled as expected. Replicas: {want}")))
 }
 
@@ -175,7 +175,8 @@ fn created(object: &Value) -> Option<i64> {
     Some(days * 86_400 + number(11..13)? * 3_600 + number(14..16)? * 60 + number(17..19)?)
 }
 
-/// Flux's rule: a Job is ready when it is complete or suspended, not while it runs.
+/// A Job is current when it is complete or suspended; unlike in kstatus, not while it runs. This is Flux's
+/// change.
 fn job(object: &Value, _: i64) -> Health {
     let parallelism = int(object, "/spec/parallelism", 1);
     let want = int(object, "/spec/completions", parallelism);

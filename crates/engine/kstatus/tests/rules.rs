@@ -1,4 +1,4 @@
-//! Objects in all stages of their lives, as tables.
+//! Tables of objects with their expected status.
 
 use fl_kstatus::State::{self, Current, Failed, InProgress, Terminating, Unknown};
 use fl_kstatus::health;
@@ -23,7 +23,7 @@ fn condition(kind: &str, status: &str, reason: &str) -> Value {
 }
 
 #[test]
-fn every_kind_obeys_deletion_generation_and_the_standard_conditions() {
+fn generic_rules_apply_to_every_kind() {
     let mut gone = object("v1", "ConfigMap", &json!({}), &json!({}));
     gone["metadata"]["deletionTimestamp"] = json!("2024-11-16T00:00:00Z");
     check(&gone, Terminating, "Resource scheduled for deletion");
@@ -41,7 +41,7 @@ fn every_kind_obeys_deletion_generation_and_the_standard_conditions() {
 }
 
 #[test]
-fn a_deployment_climbs_its_ladder() {
+fn deployment_rollout_stages() {
     let available = json!([
         condition("Available", "True", "x"),
         condition("Progressing", "True", "NewReplicaSetAvailable")
@@ -71,7 +71,7 @@ fn a_deployment_climbs_its_ladder() {
 }
 
 #[test]
-fn other_workloads() {
+fn status_of_other_workloads() {
     let sts = |spec: Value, status: Value| object("apps/v1", "StatefulSet", &spec, &status);
     check(
         &sts(json!({"updateStrategy": {"type": "OnDelete"}}), json!({})),
@@ -105,7 +105,7 @@ fn other_workloads() {
 }
 
 #[test]
-fn pods_jobs_and_the_rest() {
+fn status_of_pods_jobs_and_other_kinds() {
     let pod = |status: Value| object("v1", "Pod", &json!({}), &status);
     check(&pod(json!({})), InProgress, "Pod phase not available");
     check(&pod(json!({"phase": "Odd"})), Unknown, "unknown phase Odd");

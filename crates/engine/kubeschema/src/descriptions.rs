@@ -1,5 +1,5 @@
-//! What Kubernetes says about its types and fields, for `kubectl explain`. Packed by the build script, unpacked for as long
-//! as a document is made of it.
+//! Descriptions of types and fields for `kubectl explain`. Compressed by the build script, and decompressed
+//! only while a document is generated.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -8,12 +8,12 @@ use flate2::read::DeflateDecoder;
 
 static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.json.deflate"));
 
-/// By type, then by field; the type's own has the empty name.
+/// Descriptions by type, then by field; that of the type itself has the empty name.
 #[derive(Debug)]
 pub struct Descriptions(HashMap<String, HashMap<String, String>>);
 
 impl Descriptions {
-    /// Unpacks them; some milliseconds, about two megabytes.
+    /// Decompresses them: some milliseconds, about two megabytes.
     #[must_use]
     pub fn unpack() -> Self {
         let mut text = String::new();
@@ -37,7 +37,7 @@ mod tests {
     use crate::types::{names, type_named};
 
     #[test]
-    fn nearly_every_field_is_described() {
+    fn most_fields_have_descriptions() {
         let texts = Descriptions::unpack();
         let (mut described, mut bare) = (0, Vec::new());
         for def in names().filter_map(|name| type_named(&name)).filter(|def| !def.name.ends_with("List")) {

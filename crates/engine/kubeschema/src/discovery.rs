@@ -1,4 +1,4 @@
-//! Discovery documents of the built-in groups, plain and aggregated.
+//! Discovery documents of the built-in groups, legacy and aggregated.
 
 use serde_json::{Map, Value, json};
 
@@ -41,7 +41,7 @@ pub fn plain_resources(version: &GroupVersion) -> Value {
         "resources": resources,
     });
     if !version.group.is_empty() {
-        // Groups behind the generic installer carry the apiVersion; the legacy group does not.
+        // Upstream sets the apiVersion for all groups except the core group.
         list["apiVersion"] = json!("v1");
     }
     list
@@ -89,7 +89,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
     entry
 }
 
-/// One `APIGroupDiscovery` for the versions of one group (the core group has no name).
+/// The `APIGroupDiscovery` of the versions of one group (the core group has no name).
 #[must_use]
 pub fn aggregated_group(versions: &[GroupVersion]) -> Value {
     let mut metadata = Map::new();

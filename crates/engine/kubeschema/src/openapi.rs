@@ -1,4 +1,5 @@
-//! OpenAPI documents of the built-in types, made when asked for: all that tools act on, and what `kubectl explain` prints.
+//! OpenAPI documents of the built-in types, generated on request: everything that tools use, including
+//! descriptions.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -11,10 +12,10 @@ use crate::resources::{GroupVersion, group_versions};
 use crate::schemas::zero;
 use crate::types::{Element, Field, FieldType, TypeDef, names, type_named};
 
-/// Meanings of enumerated values.
+/// Descriptions of enumerated values.
 const VALUES: &str = include_str!("../data/values.txt");
 
-/// The definition of a type as OpenAPI v3 writes it.
+/// The definition of a type in OpenAPI v3.
 #[must_use]
 pub fn definition_v3(def: &TypeDef, texts: &Descriptions) -> Value {
     definition(def, Dialect::V3, texts)
@@ -36,7 +37,7 @@ fn definition(def: &TypeDef, dialect: Dialect, texts: &Descriptions) -> Value {
     };
     let properties: Map<String, Value> = def.fields.iter().map(|f| (f.name.to_owned(), field(f))).collect();
     let mut out = described(json!({"type": "object"}), texts.of_type(&def.name));
-    // A type without fields has no word about them either.
+    // A type without fields has no `properties`.
     if !properties.is_empty() {
         out["properties"] = properties.into();
     }
@@ -61,7 +62,7 @@ fn definition(def: &TypeDef, dialect: Dialect, texts: &Descriptions) -> Value {
     out
 }
 
-/// A field's description ends with the values it may have.
+/// Appends the possible values to the description of a field.
 fn with_values<'t>(text: &'t str, field: &Field) -> Cow<'t, str> {
     if field.enumeration.is_empty() {
         return text.into();
@@ -74,7 +75,7 @@ fn with_values<'t>(text: &'t str, field: &Field) -> Cow<'t, str> {
     format!("{text}\n\nPossible enum values:{rows}").into()
 }
 
-/// What a value of an enumeration means.
+/// The description of a value of an enumeration.
 fn meaning(go_type: &str, value: &str) -> Option<&'static str> {
     let value = if value.is_empty() { "-" } else { value };
     VALUES.lines().find_map(|line| {
@@ -94,8 +95,8 @@ fn literal(def: &TypeDef, text: &str, dialect: Dialect) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// A field's schema. In v3 a reference with anything beside it stands in `allOf`; fields always have a description
-/// upstream, so theirs always does.
+/// The schema of a field. In v3 a reference with siblings is wrapped in `allOf`; fields always have a
+/// description, so theirs always is.
 fn property(field: &Field, dialect: Dialect) -> Value {
     let mut out = match &field.ty {
         FieldType::Ref(to) if dialect == Dialect::V3 => json!({"allOf": [dialect.reference(to.name())]}),
@@ -164,13 +165,13 @@ fn document_path(version: &GroupVersion) -> String {
     if version.group.is_empty() { "api/v1".to_owned() } else { format!("apis/{}", version.api_version()) }
 }
 
-/// The documents there are, for the index.
+/// The paths of all documents, for the index.
 #[must_use]
 pub fn openapi_v3_paths() -> Vec<String> {
     group_versions().iter().map(document_path).collect()
 }
 
-/// One group version's document.
+/// The document of a group version.
 #[must_use]
 pub fn openapi_v3(path: &str) -> Option<Value> {
     let version = group_versions().iter().find(|g| document_path(g) == path)?;
@@ -216,7 +217,7 @@ fn collect_references(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The one v2 document of all groups.
+/// The v2 document of all groups.
 #[must_use]
 pub fn openapi_v2() -> Value {
     let mut all_paths = Map::new();
@@ -242,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn v3_of_a_field_with_a_reference() {
+    fn v3_field_with_a_reference_uses_all_of() {
         let def = type_named("io.k8s.api.apps.v1.DeploymentSpec").expect("type");
         let mut schema = definition_v3(def, &Descriptions::unpack());
         let text =
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_enumerations_are_explained_and_none_that_is_not_there() {
+    fn enumerated_values_are_described() {
         let def = type_named("io.k8s.api.core.v1.HostPathVolumeSource").expect("type");
         let schema = definition_v3(def, &Descriptions::unpack());
         let text = schema["properties"]["type"]["description"].as_str().expect("a description");
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_hold_every_type_they_name() {
+    fn documents_contain_all_referenced_types() {
         for path in openapi_v3_paths() {
             let document = openapi_v3(&path).expect("listed");
             let mut named = BTreeSet::new();
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn kubectl_finds_field_validation_on_patch() {
+    fn patch_has_the_field_validation_parameter() {
         let document = openapi_v3("apis/apps/v1").expect("apps");
         let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
         assert_eq!(

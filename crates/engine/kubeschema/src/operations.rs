@@ -1,4 +1,4 @@
-//! Paths and operations of OpenAPI documents, derived from the resources and their verbs.
+//! Paths and operations of the OpenAPI documents, derived from resources and verbs.
 
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ const DELETE: &[(&str, &str)] = &[
 struct Operation<'a> {
     method: &'a str,
     action: &'a str,
-    /// `list`, `read`, `create`, …: the start of the operation id.
+    /// Start of the operation id: `list`, `read`, `create`, …
     word: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
     body: Option<(&'a [&'a str], String)>,
@@ -98,7 +98,7 @@ pub(crate) fn paths(version: &GroupVersion, dialect: Dialect) -> Map<String, Val
     out
 }
 
-/// The definition name of a kind; kinds without one (options of connect verbs) have none.
+/// The definition name of a kind; `None` for the options of connect verbs.
 fn definition(group: &str, version: &str, kind: &str) -> Option<String> {
     type_of(group, version, kind).map(|def| def.name.clone())
 }
@@ -113,7 +113,8 @@ impl Writer<'_> {
         let Some(object) = definition(own.0, own.1, own.2) else { return };
         let id = format!("{}{}", if resource.namespaced { "Namespaced" } else { "" }, resource.kind);
         self.path(out, &collection, scoped, own, &id, &collection_operations(resource, &object));
-        // A resource's own `create` belongs to its collection; a subresource's has nowhere else to go.
+        // `create` of a resource is an operation of its collection, that of a subresource one of its own
+        // path.
         let item: Vec<&str> = resource.verbs.iter().copied().filter(|v| *v != "create").collect();
         let item = item_operations(&item, &object);
         self.path(out, &format!("{collection}/{{name}}"), &named, own, &id, &item);

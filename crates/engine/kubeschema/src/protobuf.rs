@@ -1,14 +1,14 @@
-//! Reading Kubernetes' protobuf form of built-in types: an envelope that names the type, then its message.
+//! Decodes the protobuf encoding of built-in types: an envelope with the type, then the message.
 //!
-//! Typed Go clients (kubectl among them) send bodies this way. Numbers come from the tables, so one reader serves all
-//! types; what it returns is what the JSON form of the same object would have been.
+//! Typed Go clients, kubectl among them, send bodies in this encoding. Field numbers come from the tables, so
+//! one decoder serves all types; it returns the JSON of the same object.
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
 use crate::types::{Field, FieldType, TypeDef, type_named, type_of};
 
-/// Why bytes are not an object.
+/// Why bytes cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
@@ -24,10 +24,10 @@ pub enum ProtobufError {
     TooDeep,
 }
 
-/// Deeper than any schema a person wrote, shallow enough for any stack.
+/// Limit on nesting, deeper than any real schema.
 const MAX_DEPTH: usize = 100;
 
-/// One field as it stands in the message.
+/// A field of a message.
 #[derive(Debug, Clone, Copy)]
 enum Wire<'a> {
     Number(u64),
@@ -35,10 +35,10 @@ enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Reads an enveloped object.
+/// Decodes an object in its envelope.
 ///
 /// # Errors
-/// What is wrong with the bytes, or that the type is not a built-in one.
+/// The bytes are invalid, or the type is not a built-in one.
 pub fn protobuf_to_json(body: &[u8]) -> Result<Value, ProtobufError> {
     let message = body.strip_prefix(b"k8s\0").ok_or(ProtobufError::NoMagic)?;
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
@@ -86,7 +86,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, ProtobufError> {
     Err(ProtobufError::Wire(*at))
 }
 
-/// The fields of a message in order.
+/// The fields of a message, in order.
 fn fields(message: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, ProtobufError> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -130,7 +130,7 @@ fn message_value(def: &'static TypeDef, message: &[u8], depth: usize) -> Result<
     Ok(Value::Object(map))
 }
 
-/// Reads the fields whose numbers start with `prefix` (that of an embedded struct, or nothing).
+/// Decodes the fields whose numbers start with `prefix` (that of an embedded struct, or empty).
 fn read_fields(
     def: &'static TypeDef,
     prefix: &str,
@@ -189,7 +189,7 @@ fn add_field(
     Ok(())
 }
 
-/// The items one occurrence of a repeated field brings: numbers may come packed.
+/// The items of one occurrence of a repeated field; numbers may be packed.
 fn elements(ty: &'static FieldType, wire: Wire<'_>, depth: usize) -> Result<Vec<Value>, ProtobufError> {
     let numeric = matches!(ty, FieldType::Int32 | FieldType::Int64 | FieldType::Bool);
     if let (true, Wire::Bytes(packed)) = (numeric, wire) {
@@ -202,7 +202,7 @@ fn elements(ty: &'static FieldType, wire: Wire<'_>, depth: usize) -> Result<Vec<
     Ok(vec![scalar(ty, wire, depth)?])
 }
 
-/// A map's value; lists of strings are wrapped in a message of their own.
+/// The value of a map; a list of strings is wrapped in a message.
 fn map_value(ty: &'static FieldType, wire: Wire<'_>, depth: usize) -> Result<Value, ProtobufError> {
     if let (FieldType::List(element), Wire::Bytes(inner)) = (ty, wire) {
         let mut items = Vec::new();
@@ -231,7 +231,7 @@ fn scalar(ty: &'static FieldType, wire: Wire<'_>, depth: usize) -> Result<Value,
     })
 }
 
-/// Types whose JSON form is not their message.
+/// Types whose JSON representation does not follow from their message.
 fn special(def: &TypeDef, message: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let found = fields(message)?;
     let number = |wanted: u64| {
@@ -287,7 +287,7 @@ fn all_bytes<'a>(found: &[(u64, Wire<'a>)], wanted: u64) -> Vec<&'a [u8]> {
 }
 
 fn time(seconds: Option<i64>, nanos: i64) -> Value {
-    // The zero time has neither field.
+    // The zero time has no fields.
     let Some(at) = seconds.and_then(|s| jiff::Timestamp::new(s, i32::try_from(nanos).unwrap_or(0)).ok())
     else {
         return Value::Null;
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map() {
+    fn decodes_a_config_map() {
         let metadata = field(1, b"c1");
         let entry = [field(1, b"a"), field(2, b"b")].concat();
         let raw = [field(1, &metadata), field(2, &entry)].concat();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn embedded_structs_and_ports() {
+    fn decodes_embedded_structs_and_ports() {
         // spec.containers[0].livenessProbe.httpGet.port = 8080, as int-or-string
         let port = [vec![1 << 3, 0], vec![2 << 3, 0x90, 0x3f]].concat();
         let action = field(2, &port);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_bytes_are_refused() {
+    fn invalid_bytes_are_rejected() {
         assert!(matches!(protobuf_to_json(b"{}"), Err(ProtobufError::NoMagic)));
         assert!(matches!(protobuf_to_json(b"k8s\0\x0a\xff"), Err(ProtobufError::Truncated)));
         assert!(matches!(

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_and_subresources_are_read() {
+    fn groups_and_subresources_are_parsed() {
         let apps = group_versions().iter().find(|g| g.group == "apps").expect("apps");
         let deployments = apps.resources.iter().find(|r| r.plural == "deployments").expect("deployments");
         assert_eq!(

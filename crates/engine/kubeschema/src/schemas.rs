@@ -1,4 +1,4 @@
-//! Schemas of built-in types, built from the tables when first asked for.
+//! Schemas of built-in types, built from the tables on first use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,7 +23,7 @@ pub fn schema_of(def: &'static TypeDef) -> Option<Arc<Schema>> {
     def.derived.schema.get_or_init(|| schema_named(&def.name)).clone()
 }
 
-/// The schema of a type by its definition name.
+/// The schema of the type with this definition name.
 #[must_use]
 pub fn schema_named(name: &str) -> Option<Arc<Schema>> {
     source().definition(name)
@@ -51,7 +51,7 @@ impl Definitions for Tables {
     }
 }
 
-/// The last two parts of a definition name as Go prints the type: `v1.PodSpec`.
+/// Go's name of a type, from the last two parts of its definition name: `v1.PodSpec`.
 fn go_name(name: &str) -> String {
     let mut parts = name.rsplitn(3, '.');
     let kind = parts.next().unwrap_or_default();
@@ -84,7 +84,7 @@ fn build(def: &'static TypeDef) -> Schema {
     }
 }
 
-/// Types with a JSON form of their own.
+/// Types with their own JSON representation.
 fn special(def: &TypeDef, named: Schema) -> Schema {
     let kind = def.name.rsplit('.').next().unwrap_or_default();
     match kind {
@@ -92,7 +92,7 @@ fn special(def: &TypeDef, named: Schema) -> Schema {
         "IntOrString" => Schema { int_or_string: true, format: Some("int-or-string".into()), ..named },
         "Time" => Schema { ty: Type::String, format: Some("date-time".into()), ..named },
         "MicroTime" => Schema { ty: Type::String, format: Some("micro-time".into()), ..named },
-        // Objects without fields that hold no raw JSON: nothing is known inside them.
+        // Objects without fields that do not keep raw JSON.
         "Patch" | "CustomResourceSubresourceStatus" => Schema { ty: Type::Object, ..named },
         "FieldsV1" | "RawExtension" => Schema { ty: Type::Object, preserve_unknown: true, ..named },
         _ => Schema { preserve_unknown: true, ..named },
@@ -130,7 +130,7 @@ fn default(field: &Field) -> Option<Arc<Value>> {
     field.default.and_then(|text| serde_json::from_str(text).ok()).map(Arc::new)
 }
 
-/// The zero value of a type as the documents write it.
+/// The zero value of a type as in the OpenAPI documents.
 pub(crate) fn zero(ty: &FieldType) -> Value {
     match ty {
         FieldType::String | FieldType::Bytes => Value::from(""),
@@ -188,7 +188,7 @@ fn element_node(element: &'static Element, values: &[&'static str], go_type: Opt
     })
 }
 
-/// The schema of an unnamed type; `go_type` is Go's name of it, which also says what its elements are.
+/// The schema of an unnamed type; `go_type` is its Go name, from which the names of its elements are derived.
 fn plain(ty: &'static FieldType, element_values: &[&'static str], go_type: Option<&'static str>) -> Schema {
     let of = |ty: Type, format: Option<&'static str>| Schema {
         ty,
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deployment_down_to_its_containers() {
+    fn deployment_schema_has_its_containers() {
         let deployment = schema("apps", "v1", "Deployment").expect("built in");
         let spec = deployment.property("spec").expect("spec");
         assert_eq!(spec.name.as_deref(), Some("io.k8s.api.apps.v1.DeploymentSpec"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn recursive_types_end() {
+    fn recursive_types_are_resolved_lazily() {
         let crd = schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition").expect("built in");
         let versions = crd.property("spec").and_then(|s| s.property("versions")).expect("versions");
         let version = versions.items.as_ref().expect("items");

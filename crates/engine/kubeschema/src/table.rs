@@ -1,4 +1,4 @@
-//! The text of the tables and the positions of its types.
+//! The text of the tables and its index.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ const PREFIXES: &[(&str, &str)] = &[
     ("g:", "io.k8s.kube-aggregator.pkg.apis."),
 ];
 
-/// The full name behind a shortened one.
+/// Expands an abbreviated name.
 pub(crate) fn full_name(short: &str) -> String {
     for (letter, prefix) in PREFIXES {
         if let Some(rest) = short.strip_prefix(letter) {
@@ -22,9 +22,9 @@ pub(crate) fn full_name(short: &str) -> String {
     short.to_owned()
 }
 
-/// Where one type stands in the text.
+/// Position of a type in the text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct TypeText {
     /// The `T` line without its `T `.
     pub(crate) head: &'static str,
     /// The field lines.
@@ -35,14 +35,14 @@ pub(crate) struct Place {
 pub(crate) struct Index {
     /// All lines before the first type.
     pub(crate) resources: &'static str,
-    /// In the order of the text, which is that of the names.
-    pub(crate) places: Vec<Place>,
+    /// In the order of the text, which is sorted by name.
+    pub(crate) types: Vec<TypeText>,
     pub(crate) by_name: HashMap<String, usize>,
-    /// `group/version/Kind` -> type, for the types that are one kind (options types that belong to all groups excluded).
+    /// `group/version/Kind` -> type, without the options types that belong to all groups.
     pub(crate) by_kind: HashMap<&'static str, usize>,
 }
 
-/// The one scan of the text.
+/// The index, from a single scan of the text.
 pub(crate) fn index() -> &'static Index {
     static INDEX: OnceLock<Index> = OnceLock::new();
     INDEX.get_or_init(|| scan(TEXT))
@@ -56,19 +56,19 @@ fn scan(text: &'static str) -> Index {
     for pair in starts.windows(2) {
         let block = &text[pair[0] + 2..pair[1]];
         let (head, body) = block.split_once('\n').unwrap_or((block, ""));
-        let number = index.places.len();
+        let number = index.types.len();
         let mut words = head.split(' ');
         index.by_name.insert(full_name(words.next().unwrap_or_default()), number);
         let kinds = words.find_map(|w| w.strip_prefix("V=")).unwrap_or_default();
         for kind in kinds.split(',').filter(|k| !k.is_empty()) {
             index.by_kind.entry(kind).or_insert(number);
         }
-        index.places.push(Place { head, body });
+        index.types.push(TypeText { head, body });
     }
     index
 }
 
-/// Offsets of the lines that open a type.
+/// Offsets of the lines that start a type.
 fn type_starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::with_capacity(600);
     let mut at = 0;

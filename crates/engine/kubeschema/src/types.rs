@@ -1,4 +1,4 @@
-//! One built-in type as the tables describe it.
+//! A built-in type, as parsed from the tables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::table::{full_name, index};
 
-/// A type: an object with fields, or one that has its own JSON form (times, quantities, raw JSON).
+/// A type: an object with fields, or one with its own JSON representation (times, quantities, raw JSON).
 #[derive(Debug)]
 pub struct TypeDef {
     /// `io.k8s.api.apps.v1.Deployment`.
@@ -26,20 +26,20 @@ pub struct TypeDef {
     pub(crate) derived: Derived,
 }
 
-/// What is asked about a type with every object of it, found out once.
+/// Values derived from a type once, because they are needed for every object.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
-    /// The fields that are written even where they are not set.
+    /// The fields that Go writes even if they are not set.
     pub(crate) always: OnceLock<Vec<&'static Field>>,
     defaults: OnceLock<Vec<(usize, Value)>>,
     pub(crate) schema: OnceLock<Option<Arc<Schema>>>,
-    /// The [`beginning`] of every field's name, in the order of the fields.
-    beginnings: Vec<u64>,
+    /// The [`prefix_key`] of every field's name, in the order of the fields.
+    prefix_keys: Vec<u64>,
 }
 
-/// The first eight bytes of a name as a number, which sorts as the name does: names are looked up in every walk over an object,
-/// and numbers are compared faster than texts.
-fn beginning(name: &str) -> u64 {
+/// The first eight bytes of a name as a number with the same order: names are looked up in every walk over an
+/// object, and numbers compare faster than strings.
+fn prefix_key(name: &str) -> u64 {
     let mut bytes = [0; 8];
     let length = name.len().min(8);
     bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
@@ -49,13 +49,13 @@ fn beginning(name: &str) -> u64 {
 impl TypeDef {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let (all, wanted) = (&self.derived.beginnings, beginning(name));
+        let (all, wanted) = (&self.derived.prefix_keys, prefix_key(name));
         let first = all.partition_point(|&b| b < wanted);
         let alike = all[first..].iter().take_while(|&&b| b == wanted).count();
         self.fields[first..first + alike].iter().find(|f| f.name == name)
     }
 
-    /// The fields with a default other than the zero value, and that default.
+    /// The fields with a default other than the zero value, with that default.
     pub fn defaults(&self) -> impl Iterator<Item = (&Field, &Value)> {
         let found = self.derived.defaults.get_or_init(|| {
             let default =
@@ -66,7 +66,7 @@ impl TypeDef {
     }
 }
 
-/// A type that is named where it is used.
+/// A reference to a type by name.
 #[derive(Debug, Clone)]
 pub struct Reference {
     name: String,
@@ -84,7 +84,7 @@ impl Reference {
         &self.name
     }
 
-    /// The type. Looked up once: objects are walked with every write.
+    /// The type, resolved once, because objects are walked with every write.
     #[must_use]
     pub fn def(&self) -> Option<&'static TypeDef> {
         *self.def.get_or_init(|| type_named(&self.name))
@@ -114,7 +114,7 @@ pub enum FieldType {
     Map(Box<Element>),
 }
 
-/// What a list or map holds.
+/// The element type of a list or map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Element {
     pub ty: FieldType,
@@ -128,7 +128,7 @@ pub struct Field {
     pub name: &'static str,
     pub ty: FieldType,
     pub required: bool,
-    /// A Go pointer: a zero value is kept, absence is absence.
+    /// A Go pointer: the zero value is kept and differs from absence.
     pub pointer: bool,
     /// `omitempty`: an empty value is not written.
     pub omit_empty: bool,
@@ -163,19 +163,19 @@ pub fn type_of(group: &str, version: &str, kind: &str) -> Option<&'static TypeDe
 
 /// Every type's name, sorted.
 pub(crate) fn names() -> impl Iterator<Item = String> {
-    index().places.iter().map(|p| full_name(p.head.split(' ').next().unwrap_or_default()))
+    index().types.iter().map(|p| full_name(p.head.split(' ').next().unwrap_or_default()))
 }
 
 fn parsed(at: usize) -> &'static TypeDef {
     static PARSED: OnceLock<Mutex<HashMap<usize, &'static TypeDef>>> = OnceLock::new();
     let mut parsed = PARSED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    // Leaked on purpose: the tables live as long as the process, and references to them should too.
+    // Leaked deliberately: the tables are static.
     parsed.entry(at).or_insert_with(|| Box::leak(Box::new(parse(at))))
 }
 
 fn parse(at: usize) -> TypeDef {
-    let place = index().places[at];
-    let (name, mut rest) = place.head.split_once(' ').unwrap_or((place.head, ""));
+    let text = index().types[at];
+    let (name, mut rest) = text.head.split_once(' ').unwrap_or((text.head, ""));
     let mut def = TypeDef {
         name: full_name(name),
         fields: Vec::new(),
@@ -186,7 +186,7 @@ fn parse(at: usize) -> TypeDef {
         derived: Derived::default(),
     };
     while !rest.is_empty() {
-        // JSON may hold blanks, so what is JSON takes the rest of the line.
+        // JSON may contain blanks, so it takes the rest of the line.
         let (word, more) = match rest.as_bytes()[0] {
             b'U' | b'J' => (rest, ""),
             _ => rest.split_once(' ').unwrap_or((rest, "")),
@@ -201,9 +201,9 @@ fn parse(at: usize) -> TypeDef {
         }
         rest = more;
     }
-    def.fields = place.body.lines().map(parse_field).collect();
+    def.fields = text.body.lines().map(parse_field).collect();
     def.fields.sort_by_key(|f| f.name);
-    def.derived.beginnings = def.fields.iter().map(|f| beginning(f.name)).collect();
+    def.derived.prefix_keys = def.fields.iter().map(|f| prefix_key(f.name)).collect();
     def
 }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_well_known_fields() {
+    fn well_known_fields_are_parsed() {
         let spec = type_named("io.k8s.api.core.v1.PodSpec").expect("PodSpec");
         let containers = spec.field("containers").expect("containers");
         assert_eq!((containers.list_type, containers.map_keys.as_slice()), (Some("map"), &["name"][..]));

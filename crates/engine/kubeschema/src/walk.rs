@@ -1,4 +1,4 @@
-//! Visiting every object inside a value together with its type.
+//! Visits all objects inside a value together with their types.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,5 @@
-//! The engine on its own, with the arguments of `kustomize build`: for benchmarks and conformance checks without the whole binary.
+//! The engine with the arguments of `kustomize build`, for benchmarks and conformance checks without the
+//! whole binary.
 //!
 //! `cargo run --release -p fl-kustomize --example kustomize -- kustomize build [--reorder none] DIR`
 
@@ -23,8 +24,9 @@ fn main() -> std::process::ExitCode {
             _ => directory = arg,
         }
     }
-    let text =
-        build(&Disk, directory.as_ref(), &options).map_err(|e| e.to_string()).and_then(|o| o.to_yaml());
+    let text = build(&Disk, directory.as_ref(), &options)
+        .map_err(|e| e.to_string())
+        .and_then(|o| o.to_yaml().map_err(|e| e.to_string()));
     match text {
         Ok(text) => {
             let written = std::io::stdout().lock().write_all(text.as_bytes());

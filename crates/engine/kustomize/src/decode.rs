@@ -1,35 +1,35 @@
-//! Typed reading of kustomizations and plugin configurations with the rules of Go's JSON decoder: names match without regard to
-//! case, null leaves a field empty, and a wrong type is refused at its line.
+//! Decodes kustomizations and plugin configurations like Go's JSON decoder: names are case-insensitive, null
+//! leaves a field empty, and a wrong type is an error with its line.
 
 use fl_yaml::SmolStr;
 use fl_yaml::{Dialect, Node, Scalar};
 
 use crate::config::FieldSpec;
 use crate::error::{Error, ErrorKind, Place};
-use crate::ident::Gvk;
+use crate::resid::Gvk;
 
-/// How forgiving the reader is.
+/// Strictness of the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Kustomizations: unknown fields and scalars of another type are refused.
+    /// Kustomizations: unknown fields and scalars of another type are rejected.
     Strict,
-    /// Plugin configurations: unknown fields are passed over, scalars become texts where texts are wanted.
+    /// Plugin configurations: unknown fields are ignored, scalars are converted to strings.
     Lenient,
-    /// Transformer configurations: unknown fields are refused, scalars become texts where texts are wanted.
+    /// Transformer configurations: unknown fields are rejected, scalars are converted to strings.
     StrictNames,
 }
 
-/// Reads one document: where it stands and how it is read.
+/// Decodes one document.
 #[derive(Debug, Clone)]
 pub(crate) struct Decoder {
     pub(crate) place: Place,
     pub(crate) what: String,
     pub(crate) mode: Mode,
-    /// Whose rules type the scalars: the file's, or those of a tree that was read before.
+    /// The dialect of the scalars: that of the file, or of an already parsed tree.
     pub(crate) dialect: Dialect,
 }
 
-/// A value and the place it was read from.
+/// A value with its position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Located<T> {
     /// The value.
@@ -47,7 +47,7 @@ pub(crate) struct Fields<'a> {
 type Result<T> = std::result::Result<T, Error>;
 
 impl Decoder {
-    pub(crate) fn refuse(&self, node: &Node, reason: impl Into<String>) -> Error {
+    pub(crate) fn error_at(&self, node: &Node, reason: impl Into<String>) -> Error {
         let kind = ErrorKind::Invalid { what: self.what.clone(), reason: reason.into() };
         Error::new(self.place.at((node.line(), node.column())), kind)
     }
@@ -62,7 +62,7 @@ impl Decoder {
         if self.is_null(node) {
             return Ok(Fields { decoder: self, found });
         }
-        let map = node.as_map().ok_or_else(|| self.refuse(node, "expected a mapping"))?;
+        let map = node.as_map().ok_or_else(|| self.error_at(node, "expected a mapping"))?;
         for entry in map {
             let name = entry.name().unwrap_or_default();
             let hit = known
@@ -83,13 +83,13 @@ impl Decoder {
     }
 
     pub(crate) fn text(&self, node: &Node) -> Result<String> {
-        let scalar = node.scalar(self.dialect).ok_or_else(|| self.refuse(node, "expected a string"))?;
+        let scalar = node.scalar(self.dialect).ok_or_else(|| self.error_at(node, "expected a string"))?;
         match scalar {
             Scalar::Str(s) => Ok(s.to_owned()),
             Scalar::Timestamp(s) => Ok(s),
             Scalar::Null => Ok(String::new()),
             Scalar::Binary(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            other if self.mode == Mode::Strict => Err(self.refuse(
+            other if self.mode == Mode::Strict => Err(self.error_at(
                 node,
                 format!("cannot use {} where a string is wanted: put it in quotes", name_of(&other)),
             )),
@@ -104,7 +104,7 @@ impl Decoder {
         match node.scalar(self.dialect) {
             Some(Scalar::Bool(b)) => Ok(b),
             Some(Scalar::Null) => Ok(false),
-            _ => Err(self.refuse(node, "expected true or false")),
+            _ => Err(self.error_at(node, "expected true or false")),
         }
     }
 
@@ -112,9 +112,9 @@ impl Decoder {
         match node.scalar(self.dialect) {
             Some(Scalar::Int(i)) => Ok(i),
             Some(Scalar::Null) => Ok(0),
-            #[allow(clippy::cast_possible_truncation)] // checked: whole and in range
+            #[allow(clippy::cast_possible_truncation)] // checked: integral and in range
             Some(Scalar::Float(f)) if f.fract() == 0.0 && f.abs() < 9e15 => Ok(f as i64),
-            _ => Err(self.refuse(node, "expected an integer")),
+            _ => Err(self.error_at(node, "expected an integer")),
         }
     }
 
@@ -122,14 +122,14 @@ impl Decoder {
         if self.is_null(node) {
             return Ok(&[]);
         }
-        node.as_seq().ok_or_else(|| self.refuse(node, "expected a list"))
+        node.as_seq().ok_or_else(|| self.error_at(node, "expected a list"))
     }
 
     pub(crate) fn pairs(&self, node: &Node) -> Result<Vec<(SmolStr, SmolStr)>> {
         if self.is_null(node) {
             return Ok(Vec::new());
         }
-        let map = node.as_map().ok_or_else(|| self.refuse(node, "expected a mapping of strings"))?;
+        let map = node.as_map().ok_or_else(|| self.error_at(node, "expected a mapping of strings"))?;
         let mut pairs: Vec<(SmolStr, SmolStr)> = Vec::with_capacity(map.len());
         for entry in map {
             let key = SmolStr::new(crate::tree::text(&entry.key));
@@ -147,7 +147,7 @@ impl Decoder {
     }
 }
 
-/// Group, version and kind among the fields of something.
+/// Group, version and kind among other fields.
 pub(crate) fn gvk(f: &Fields<'_>) -> Result<Gvk> {
     Ok(Gvk {
         group: f.text("group")?.into(),
@@ -161,7 +161,7 @@ impl<'a> Fields<'a> {
         self.found.iter().find(|(k, _)| *k == name).map(|(_, n)| *n).filter(|n| !self.decoder.is_null(n))
     }
 
-    /// Whether the field is there, be it null.
+    /// Whether the field exists, even if it is null.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
         self.list(name, |n| self.decoder.field_spec(n))
     }
 
-    /// Reads a part that may be missing.
+    /// Decodes an optional part.
     pub(crate) fn part<T>(&self, name: &str, read: impl Fn(&'a Node) -> Result<T>) -> Result<Option<T>> {
         self.get(name).map(read).transpose()
     }

@@ -1,26 +1,42 @@
-//! What can go wrong in a build, and where.
+//! Errors of a build, with their location.
 
 use std::fmt;
 
-/// A place in a file.
+/// An error of a [`Fetcher`](crate::Fetcher) or of [`Charts`](crate::Charts), which callers of the engine
+/// implement.
+pub type HostError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An object of the output cannot be printed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot write {kind}/{name}: {error}")]
+pub struct PrintError {
+    /// The kind of the object.
+    pub kind: String,
+    /// The name of the object.
+    pub name: String,
+    /// Why.
+    pub error: fl_yaml::Error,
+}
+
+/// A location in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The file as the engine knows it.
+    /// The path of the file.
     pub file: String,
-    /// Line from 1; 0 when the whole file is meant.
+    /// Line from 1; 0 for the whole file.
     pub line: u32,
-    /// Column from 1; 0 when the whole line is meant.
+    /// Column from 1; 0 for the whole line.
     pub column: u32,
 }
 
 impl Place {
-    /// A file as a whole.
+    /// A whole file.
     #[must_use]
     pub fn file(file: impl Into<String>) -> Self {
         Self { file: file.into(), line: 0, column: 0 }
     }
 
-    /// The same file at a node.
+    /// A position in the same file.
     #[must_use]
     pub fn at(&self, (line, column): (u32, u32)) -> Self {
         Self { file: self.file.clone(), line, column }
@@ -40,14 +56,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// A build failed: what, where, and through which kustomizations the engine came there.
+/// An error of a build, with its location and the kustomizations that led there.
 #[derive(Debug)]
 pub struct Error {
-    /// The file and line at fault: a kustomization, or a file it names.
+    /// The file and line: of a kustomization, or of a file it refers to.
     pub place: Place,
     /// The kustomizations that led there, innermost first.
     pub via: Vec<Place>,
-    /// What is wrong.
+    /// The error.
     pub kind: Box<ErrorKind>,
 }
 
@@ -72,12 +88,12 @@ impl std::error::Error for Error {
 }
 
 impl Error {
-    /// An error at a place.
+    /// An error with its location.
     pub(crate) fn new(place: Place, kind: impl Into<ErrorKind>) -> Self {
         Self { place, via: Vec::new(), kind: Box::new(kind.into()) }
     }
 
-    /// Notes that the engine came here from `place`.
+    /// Adds a parent kustomization.
     pub(crate) fn through(mut self, place: Place) -> Self {
         if self.place != place && self.via.last() != Some(&place) {
             self.via.push(place);
@@ -86,7 +102,7 @@ impl Error {
     }
 }
 
-/// What is wrong.
+/// The kinds of errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -108,7 +124,7 @@ pub enum ErrorKind {
         /// The directory of the kustomization.
         root: String,
     },
-    /// A path that leaves the tree the build was given.
+    /// A path outside of the boundary of the build.
     #[error("security: `{path}` is outside of `{boundary}`, which a build may not leave")]
     Boundary {
         /// The path after resolving links.
@@ -116,7 +132,7 @@ pub enum ErrorKind {
         /// The outermost directory.
         boundary: String,
     },
-    /// No directory with a kustomization.
+    /// A directory without kustomization.
     #[error(
         "unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory `{0}`"
     )]
@@ -124,18 +140,18 @@ pub enum ErrorKind {
     /// More than one kustomization file.
     #[error("found multiple kustomization files in `{0}`: keep one")]
     ManyKustomizations(String),
-    /// Not YAML.
+    /// Invalid YAML.
     #[error("malformed YAML: {0}")]
     Yaml(String),
-    /// A kustomization or plugin configuration with wrong content.
+    /// An invalid kustomization or plugin configuration.
     #[error("invalid {what}: {reason}")]
     Invalid {
         /// Kustomization, or the kind of the plugin.
         what: String,
-        /// What is wrong.
+        /// Why.
         reason: String,
     },
-    /// A field that does not exist.
+    /// An unknown field.
     #[error("invalid {what}: unknown field \"{field}\"")]
     UnknownField {
         /// Kustomization, or a part of it.
@@ -143,17 +159,17 @@ pub enum ErrorKind {
         /// The field.
         field: String,
     },
-    /// Kustomizations that include each other.
+    /// A cycle of kustomizations.
     #[error("cycle detected: candidate root `{candidate}` contains visited root `{visited}` ({chain})")]
     Cycle {
-        /// What would be visited again.
+        /// The directory that would be visited again.
         candidate: String,
-        /// What was visited.
+        /// The directory that is being built.
         visited: String,
-        /// The way from one to the other.
+        /// The path from one to the other.
         chain: String,
     },
-    /// More nesting than any real tree has.
+    /// Kustomizations are nested too deeply.
     #[error("kustomizations are nested more than {0} deep")]
     Depth(usize),
     /// An entry that is neither a file nor a kustomization.
@@ -166,39 +182,39 @@ pub enum ErrorKind {
         /// Why it is not a kustomization.
         directory: String,
     },
-    /// Content from another machine while that is switched off.
+    /// Remote content without a fetcher.
     #[error("remote content is switched off: `{0}` would be fetched")]
     RemoteOff(String),
-    /// Content from another machine could not be fetched.
+    /// Remote content cannot be fetched.
     #[error("cannot fetch `{url}`: {reason}")]
     Fetch {
-        /// What.
+        /// The URL.
         url: String,
         /// Why.
-        reason: String,
+        reason: HostError,
     },
-    /// A component where a kustomization belongs, or the other way round.
+    /// A component instead of a kustomization, or vice versa.
     #[error("expected kind {expected} in `{path}` but got '{found}'")]
     Kind {
-        /// What was expected.
+        /// The expected kind.
         expected: &'static str,
-        /// Where.
+        /// The directory.
         path: String,
-        /// What is there.
+        /// The actual kind.
         found: String,
     },
-    /// An object that is none.
+    /// Not a Kubernetes object.
     #[error("invalid object: {0}")]
     Object(String),
-    /// Two objects with one identity.
+    /// Two objects with the same identity.
     #[error("may not add resource with an already registered id: {id}{}", also(.first))]
     Duplicate {
         /// The identity.
         id: String,
-        /// The file of the first, when known.
+        /// The file of the first one, if known.
         first: Option<String>,
     },
-    /// A generator that cannot go where it wants.
+    /// A generated object conflicts with an existing one.
     #[error("cannot generate {id}: {reason}")]
     Generator {
         /// The identity.
@@ -206,15 +222,15 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
-    /// A patch without target.
+    /// A patch without a unique target.
     #[error("no resource matches {patch}: {reason}")]
     PatchTarget {
         /// The patch.
         patch: String,
-        /// None or too many.
+        /// No match, or several.
         reason: String,
     },
-    /// A patch that does not fit its target.
+    /// A patch that cannot be applied to its target.
     #[error("cannot apply {patch} to {target}: {reason}")]
     Patch {
         /// The patch.
@@ -224,7 +240,7 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
-    /// A JSON patch that does not fit its target.
+    /// A JSON patch that cannot be applied to its target.
     #[error("cannot apply JSON patch to {target}: {error}")]
     JsonPatch {
         /// The object.
@@ -242,10 +258,10 @@ pub enum ErrorKind {
         /// Why.
         reason: String,
     },
-    /// Something that is never done here.
+    /// A feature that is not supported for security.
     #[error("refused: {0}")]
-    Refused(String),
-    /// Configurations that contradict each other.
+    Denied(String),
+    /// Contradicting configurations.
     #[error(transparent)]
     Config(#[from] crate::config::Conflict),
 }
@@ -254,5 +270,5 @@ fn also(first: &Option<String>) -> String {
     first.as_ref().map(|f| format!(" (first in {f})")).unwrap_or_default()
 }
 
-/// The result of a step of a build.
+/// Result of a step of a build.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

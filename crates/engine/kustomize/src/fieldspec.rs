@@ -1,13 +1,14 @@
-//! Walks to the fields of a specification and lets a setter change them.
+//! Visits the fields of a field specification and calls a setter for them.
 
 use fl_yaml::SmolStr;
 use fl_yaml::{Node, Style, Tag, Value};
 
 use crate::config::{FieldSpec, split_path};
-use crate::ident::Gvk;
+use crate::field_error::FieldError;
+use crate::resid::Gvk;
 use crate::tree::is_null;
 
-/// What is made where a field is missing.
+/// What is created for an absent field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Create {
     /// Nothing.
@@ -18,34 +19,29 @@ pub(crate) enum Create {
     Scalar(Tag),
 }
 
-/// Why a walk stopped.
+/// Why a walk failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WalkError {
     /// The path leads into a scalar.
     #[error("field '{0}': expected a sequence or mapping")]
     IntoScalar(String),
-    /// A step without name.
+    /// A step without a name.
     #[error("field '{0}': cannot set or create an empty field name")]
     EmptyName(String),
-    /// The setter refused.
+    /// The setter failed.
     #[error("field '{path}': {reason}")]
-    Setter {
-        /// The path.
-        path: String,
-        /// Why.
-        reason: String,
-    },
+    Setter { path: String, reason: FieldError },
 }
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
     name: SmolStr,
-    /// Written `name[]`: the field is a list and is never created.
+    /// `name[]`: the field is a list and is never created.
     list: bool,
 }
 
-/// A specification ready to be walked.
+/// A parsed field specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Walker {
     pub(crate) gvk: Gvk,
@@ -54,8 +50,8 @@ pub(crate) struct Walker {
     create: bool,
 }
 
-/// Changes a node that a walk found.
-pub(crate) type Setter<'a> = dyn FnMut(&mut Node) -> Result<(), String> + 'a;
+/// Changes a field.
+pub(crate) type Setter<'a> = dyn FnMut(&mut Node) -> Result<(), FieldError> + 'a;
 
 impl Walker {
     pub(crate) fn new(spec: &FieldSpec) -> Self {
@@ -69,12 +65,12 @@ impl Walker {
         Self { gvk: spec.gvk.clone(), path: spec.path.clone(), steps, create: spec.create }
     }
 
-    /// Those of some specifications that concern this kind of object.
+    /// The walkers that apply to a kind.
     pub(crate) fn for_kind<'a>(all: &'a [Walker], gvk: &'a Gvk) -> impl Iterator<Item = &'a Walker> {
         all.iter().filter(|w| gvk.is_selected_by(&w.gvk))
     }
 
-    /// Lets `set` change every node the path leads to.
+    /// Calls `set` for every node of the path.
     pub(crate) fn walk(
         &self,
         object: &mut Node,
@@ -115,7 +111,7 @@ impl Walker {
                     if creates {
                         fill_null(field, kind);
                     } else if step.list {
-                        // Asked for as a list, a null becomes an empty one.
+                        // A null that is declared as a list becomes an empty one.
                         *field = Node::seq([]);
                     }
                 }
@@ -143,7 +139,7 @@ fn fill_null(field: &mut Node, kind: Create) {
     }
 }
 
-/// Prepares a list of specifications.
+/// Parses field specifications.
 pub(crate) fn walkers(specs: &[FieldSpec]) -> Vec<Walker> {
     specs.iter().map(Walker::new).collect()
 }

@@ -1,25 +1,25 @@
-//! Where files come from: a small trait, the disk, and memory.
+//! File trees: a trait, and its implementations on disk and in memory.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// A tree of files. Paths are absolute; the engine only asks for what a kustomization names.
+/// A file tree with absolute paths. The engine reads only what a kustomization refers to.
 pub trait Files {
-    /// The path with every link resolved and whether it is a directory.
+    /// The path with all links resolved, and whether it is a directory.
     ///
     /// # Errors
-    /// Nothing is there, or a link leads nowhere or in a circle.
+    /// The path does not exist, or a link is broken or part of a cycle.
     fn resolve(&self, path: &Path) -> io::Result<(PathBuf, bool)>;
 
     /// The content of a file.
     ///
     /// # Errors
-    /// It is not there or cannot be read.
+    /// It does not exist or cannot be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
-/// The files of the machine.
+/// The file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 
@@ -35,7 +35,7 @@ impl Files for Disk {
     }
 }
 
-/// Files in memory, for tests and for artifacts that never touched a disk.
+/// Files in memory, for tests and for artifacts that are not on disk.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -49,7 +49,7 @@ impl Memory {
         Self::default()
     }
 
-    /// Adds a file; its directories come with it.
+    /// Adds a file and its parent directories.
     pub fn add(&mut self, path: impl AsRef<Path>, content: impl Into<Vec<u8>>) -> &mut Self {
         self.files.insert(clean(path.as_ref()), content.into());
         self
@@ -115,7 +115,7 @@ impl Files for Memory {
     }
 }
 
-/// A path without `.` and `..`, as far as names alone can tell.
+/// A path without `.` and `..`, by its names only.
 pub(crate) fn clean(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {

@@ -1,15 +1,15 @@
-//! From bytes to objects: documents of a file, lists taken apart, what is no object refused.
+//! Parses objects: splits documents and lists, and rejects what is not a Kubernetes object.
 
 use fl_yaml::{Dialect, Duplicates, Node, Options};
 
 use crate::tree::{self, is_nil_or_empty, metadata_text, text};
 
-/// What is wrong with a text.
+/// Why a text cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InputError {
     /// It is not YAML.
     Yaml { line: u32, column: u32, message: String },
-    /// It holds something that is no object.
+    /// It contains a value that is not a Kubernetes object.
     Object { line: u32, column: u32, message: String },
 }
 
@@ -33,33 +33,35 @@ impl InputError {
     }
 }
 
+impl std::error::Error for InputError {}
+
 impl std::fmt::Display for InputError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {}", self.at().0, self.message())
     }
 }
 
-/// How a text of objects is meant.
+/// The purpose of a text with objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meant {
-    /// Resources: keys that are there twice are refused.
+pub(crate) enum Purpose {
+    /// Resources: duplicate keys are rejected.
     Objects,
-    /// Patches: kustomize looks at the first of two equal keys.
+    /// Patches: kustomize uses the first of duplicate keys.
     Patches,
 }
 
-/// The first document of a text, in the rules of `sigs.k8s.io/yaml`; null when there is none.
+/// Parses the first document by the rules of `sigs.k8s.io/yaml`; null if there is none.
 pub(crate) fn read_one(bytes: &[u8]) -> Result<Node, InputError> {
     fl_yaml::parse_first(bytes, &Options::sigs())
         .map(Option::unwrap_or_default)
         .map_err(|e| InputError::Yaml { line: e.line, column: e.column, message: e.message })
 }
 
-/// The objects of a text.
-pub(crate) fn read_objects(bytes: &[u8], meant: Meant) -> Result<Vec<Node>, InputError> {
-    let options = match meant {
-        Meant::Objects => Options::v3(),
-        Meant::Patches => Options { duplicates: Duplicates::Keep, ..Options::v3() },
+/// Parses the objects of a text.
+pub(crate) fn read_objects(bytes: &[u8], purpose: Purpose) -> Result<Vec<Node>, InputError> {
+    let options = match purpose {
+        Purpose::Objects => Options::v3(),
+        Purpose::Patches => Options { duplicates: Duplicates::Keep, ..Options::v3() },
     };
     let crlf = memchr::memmem::find(bytes, b"\r\n").is_some();
     let unix;
@@ -91,7 +93,7 @@ pub(crate) fn read_objects(bytes: &[u8], meant: Meant) -> Result<Vec<Node>, Inpu
     objects(nodes)
 }
 
-/// Keeps the comments that hold JSON at the ends of lines: a merge reads them as schemas of the field on that line.
+/// Keeps comments with JSON at the ends of lines: a merge reads them as schemas of the field on that line.
 fn note_schema_comments(document: &mut Node, text: &[u8]) {
     if memchr::memmem::find(text, b"# {").is_none() && memchr::memmem::find(text, b"#{").is_none() {
         return;
@@ -145,7 +147,7 @@ fn replace_crlf(bytes: &[u8]) -> Vec<u8> {
     unix
 }
 
-/// Cuts a text at lines that start with `---`; each piece with the number of lines before it.
+/// Splits a text at lines that start with `---`, and counts the lines before each part.
 fn split(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, InputError> {
     let mut pieces = Vec::new();
     let (mut start, mut start_line, mut from) = (0, 0, 0);
@@ -159,7 +161,7 @@ fn split(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, InputError> {
                 format!("invalid document separator: ---{}", String::from_utf8_lossy(&bytes[at + 4..end]));
             return Err(InputError::Yaml { line: line + 1, column: 1, message });
         }
-        // The line feed before the separator belongs to the piece.
+        // The line feed before the separator belongs to the document.
         pieces.push((start_line, &bytes[start..=at]));
         (start, start_line) = (end + 1, line + 1);
         // The line feed that ends a separator cannot begin the next one.
@@ -173,7 +175,7 @@ fn count_lines(bytes: &[u8]) -> u32 {
     u32::try_from(memchr::memchr_iter(b'\n', bytes).count()).unwrap_or(u32::MAX)
 }
 
-/// Checks that the nodes are objects and takes lists apart.
+/// Checks that the nodes are objects, and flattens lists.
 fn objects(nodes: Vec<(Node, u32)>) -> Result<Vec<Node>, InputError> {
     let mut queue = std::collections::VecDeque::from(nodes);
     let mut done = Vec::with_capacity(queue.len());
@@ -200,11 +202,11 @@ fn objects(nodes: Vec<(Node, u32)>) -> Result<Vec<Node>, InputError> {
             return Err(InputError::Object { line: at.0, column: at.1, message });
         }
         for mut item in into_items(items) {
-            // Items take a detour through JSON.
-            tree::through_json(&mut item).map_err(|message| InputError::Object {
+            // kustomize converts items through JSON.
+            tree::through_json(&mut item).map_err(|error| InputError::Object {
                 line: at.0,
                 column: at.1,
-                message,
+                message: error.to_string(),
             })?;
             if is_nil_or_empty(&item) {
                 continue;
@@ -233,7 +235,8 @@ fn into_items(node: Node) -> fl_yaml::ThinVec<Node> {
     if let fl_yaml::Value::Seq(items) = node.value { items } else { fl_yaml::ThinVec::new() }
 }
 
-/// An object has a kind and, unless it is a list, a name. `offset` lines of the file come before its document.
+/// Checks that an object has a kind and, unless it is a list, a name. Its document starts after `offset`
+/// lines.
 fn check(node: &Node, offset: u32) -> Result<(), InputError> {
     let refuse = |message: &str| {
         let line = node.line() + offset;
@@ -252,12 +255,23 @@ fn check(node: &Node, offset: u32) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Reads a text of JSON operations: JSON when it starts with a bracket, else YAML.
-pub(crate) fn read_operations(text: &str) -> Result<Node, String> {
+/// Why a text cannot be parsed as a list of JSON patch operations.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OperationsError {
+    #[error(transparent)]
+    Json(#[from] fl_yaml::Error),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Tag(#[from] tree::TagMismatch),
+}
+
+/// Parses JSON patch operations: JSON if the text starts with a bracket, else YAML.
+pub(crate) fn read_operations(text: &str) -> Result<Node, OperationsError> {
     if text.starts_with('[') {
-        return fl_yaml::from_json(text).map_err(|e| e.to_string());
+        return Ok(fl_yaml::from_json(text)?);
     }
-    let mut node = read_one(text.as_bytes()).map_err(|e| e.to_string())?;
+    let mut node = read_one(text.as_bytes())?;
     tree::rewrite(&mut node, Dialect::Sigs)?;
     Ok(node)
 }
@@ -267,12 +281,12 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<String> {
-        let nodes = read_objects(text.as_bytes(), Meant::Objects).expect("valid");
+        let nodes = read_objects(text.as_bytes(), Purpose::Objects).expect("valid");
         nodes.iter().map(|n| tree::text(n.get("kind").expect("kind")).to_owned()).collect()
     }
 
     #[test]
-    fn documents_and_lists() {
+    fn documents_and_lists_are_split() {
         let object = |kind: &str| format!("kind: {kind}\nmetadata: {{name: x}}\n");
         assert_eq!(kinds(&format!("---\n{}---\n# nothing\n---\n{}", object("A"), object("B"))), ["A", "B"]);
         assert_eq!(
@@ -284,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn no_objects() {
+    fn invalid_objects_are_rejected() {
         for text in ["kind: A\n", "metadata: {name: a}\n", "- a\n", "a: [\n", "a: b\n--- c\nd: e\n"] {
-            assert!(read_objects(text.as_bytes(), Meant::Objects).is_err(), "{text}");
+            assert!(read_objects(text.as_bytes(), Purpose::Objects).is_err(), "{text}");
         }
     }
 }

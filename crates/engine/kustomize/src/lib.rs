@@ -1,7 +1,8 @@
-//! A kustomize engine: files in, objects out, the same bytes as kustomize 5.8.
+//! An engine that builds kustomizations with the same output as kustomize 5.8.
 //!
-//! [`build`] takes a tree of files ([`Disk`], [`Memory`] or your own [`Files`]), a directory and [`Options`]. It starts no process,
-//! opens no connection and reads only what the kustomizations name; [`Output::reads`] says what that was.
+//! [`build`] takes a file tree ([`Disk`], [`Memory`] or another [`Files`]), a directory and [`Options`]. It
+//! starts no process, opens no connection and reads only files that kustomizations refer to, which
+//! [`Output::reads`] lists.
 //!
 //! ```
 //! use fl_kustomize::{Memory, Options, build};
@@ -13,34 +14,35 @@
 //! assert_eq!(output.to_yaml().unwrap(), "apiVersion: v1\nkind: Service\nmetadata:\n  name: my-web\n");
 //! ```
 //!
-//! How a build runs (`build`): a kustomization's resources, then its generators, components, transformers and validators; after the
-//! outermost one hashes, references and variables. Identities and their history live in `resource`, the fields each transformer
-//! touches in `config`, merge keys and scopes in `schema`.
+//! A build processes the resources of a kustomization, then its generators, components, transformers and
+//! validators; after the root also hashes, references and variables. Identities and their history are in
+//! `resource`, the fields of transformers in `config`, merge keys and scopes in `schema`.
 
 mod build;
 mod config;
 mod decode;
+mod embedded_data;
 mod error;
+mod field_error;
 mod fieldspec;
 mod files;
 mod generate;
-mod ident;
 mod input;
 mod kustomization;
 mod merge;
 mod path;
+mod resid;
 mod resmap;
 mod resource;
 mod schema;
 mod selector;
 mod transform;
 mod tree;
-mod written;
 
 pub use build::{
     ChartRelease, ChartSource, Charts, Fetcher, LoadRestrictor, Options, Output, Reorder, Repository, build,
 };
 pub use config::Conflict;
-pub use error::{Error, ErrorKind, Place};
+pub use error::{Error, ErrorKind, HostError, Place, PrintError};
 pub use files::{Disk, Files, Memory};
 pub use transform::json_patch::{JsonPatch, JsonPatchError};

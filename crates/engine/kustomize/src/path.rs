@@ -1,10 +1,12 @@
-//! Field paths of replacements and variables: `spec.containers.[name=app].image`, `spec.rules.0.host`, `a.*.b`.
+//! Field paths of replacements and variables: `spec.containers.[name=app].image`, `spec.rules.0.host`,
+//! `a.*.b`.
 
 use fl_yaml::{Node, SmolStr, Value};
 
+use crate::field_error::FieldError;
 use crate::tree::{self, is_null, shape, text};
 
-/// What a missing field becomes.
+/// What is created for an absent field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Make {
     Nothing,
@@ -14,7 +16,7 @@ pub(crate) enum Make {
 }
 
 impl Make {
-    /// What a copy of this value needs.
+    /// The kind of node that a copy of this value needs.
     pub(crate) fn like(value: &Node) -> Self {
         match value.value {
             Value::Map(_) => Make::Map,
@@ -31,7 +33,7 @@ impl Make {
         }
     }
 
-    /// What the step before `next` has to be.
+    /// The kind of node that the step before `next` needs.
     fn before(self, next: Option<&SmolStr>) -> Self {
         match next {
             None => self,
@@ -49,25 +51,23 @@ fn index(step: &str) -> Option<usize> {
     step.parse::<i64>().ok().and_then(|i| usize::try_from(i).ok())
 }
 
-fn condition(step: &str) -> Result<(&str, &str), String> {
-    step[1..step.len() - 1]
-        .split_once('=')
-        .ok_or_else(|| format!("`{step}` must contain fieldName=fieldValue for the element to match"))
+fn condition(step: &str) -> Result<(&str, &str), FieldError> {
+    step[1..step.len() - 1].split_once('=').ok_or_else(|| FieldError::Condition(step.to_owned()))
 }
 
-fn wrong(node: &Node, wanted: &str) -> String {
-    format!("wrong node kind: expected {wanted} but got {}", shape(node))
+fn wrong_kind(node: &Node, expected: &'static str) -> FieldError {
+    FieldError::WrongKind { expected, found: shape(node) }
 }
 
-/// The node at a path without wildcards; conditions compare for equality.
-pub(crate) fn lookup<'a>(root: &'a Node, path: &[SmolStr]) -> Result<Option<&'a Node>, String> {
+/// The node at a path without wildcards; conditions are compared for equality.
+pub(crate) fn lookup<'a>(root: &'a Node, path: &[SmolStr]) -> Result<Option<&'a Node>, FieldError> {
     let mut at = root;
     for step in path.iter().map(|s| s.trim()).filter(|s| !s.is_empty()) {
         let next = if step.parse::<i64>().is_ok() || step == "-" || is_condition(step) {
             if is_null(at) {
                 return Ok(None);
             }
-            let items = at.as_seq().ok_or_else(|| wrong(at, "a sequence"))?;
+            let items = at.as_seq().ok_or_else(|| wrong_kind(at, "a sequence"))?;
             if step == "-" {
                 items.last()
             } else if is_condition(step) {
@@ -77,15 +77,15 @@ pub(crate) fn lookup<'a>(root: &'a Node, path: &[SmolStr]) -> Result<Option<&'a 
                     _ => item.get(field).is_some_and(|n| text(n) == value),
                 })
             } else {
-                let index = index(step).ok_or_else(|| format!("array index {step} cannot be negative"))?;
+                let index = index(step).ok_or_else(|| FieldError::NegativeIndex(step.to_owned()))?;
                 items.get(index)
             }
         } else if step == "*" {
-            return Err("a wildcard is not supported here".to_owned());
+            return Err(FieldError::Wildcard);
         } else if is_null(at) {
             None
         } else {
-            at.as_map().ok_or_else(|| wrong(at, "a mapping"))?.get(step)
+            at.as_map().ok_or_else(|| wrong_kind(at, "a mapping"))?.get(step)
         };
         let Some(next) = next else { return Ok(None) };
         at = next;
@@ -93,7 +93,7 @@ pub(crate) fn lookup<'a>(root: &'a Node, path: &[SmolStr]) -> Result<Option<&'a 
     Ok(Some(at))
 }
 
-/// As [`lookup`], to change the node.
+/// [`lookup`] with mutable access.
 pub(crate) fn lookup_mut<'a>(root: &'a mut Node, path: &[SmolStr]) -> Option<&'a mut Node> {
     let mut at = root;
     for step in path.iter().map(|s| s.trim()).filter(|s| !s.is_empty()) {
@@ -119,16 +119,16 @@ pub(crate) fn lookup_mut<'a>(root: &'a mut Node, path: &[SmolStr]) -> Option<&'a
     Some(at)
 }
 
-/// Changes a matched node.
-pub(crate) type Visit<'a> = dyn FnMut(&mut Node) -> Result<(), String> + 'a;
+/// Changes a node.
+pub(crate) type Visit<'a> = dyn FnMut(&mut Node) -> Result<(), FieldError> + 'a;
 
-/// Visits every node that a path matches; conditions are expressions. Returns how many there were.
+/// Visits every node that a path matches, and returns their number; conditions are regular expressions.
 pub(crate) fn matching(
     node: &mut Node,
     path: &[SmolStr],
     make: Make,
     visit: &mut Visit<'_>,
-) -> Result<usize, String> {
+) -> Result<usize, FieldError> {
     let Some((step, rest)) = path.split_first() else {
         visit(node)?;
         return Ok(1);
@@ -143,8 +143,8 @@ pub(crate) fn matching(
         if is_null(node) {
             return Ok(0);
         }
-        let message = wrong(node, "a sequence");
-        let items = node.as_seq_mut().ok_or(message)?;
+        let error = wrong_kind(node, "a sequence");
+        let items = node.as_seq_mut().ok_or(error)?;
         return items.iter_mut().try_fold(0, |n, item| Ok(n + matching(item, rest, make, visit)?));
     }
     matching_field(node, step, rest, make, visit)
@@ -156,24 +156,20 @@ fn matching_field(
     rest: &[SmolStr],
     make: Make,
     visit: &mut Visit<'_>,
-) -> Result<usize, String> {
+) -> Result<usize, FieldError> {
     if is_null(node) {
         return Ok(0);
     }
-    let message = wrong(node, "a mapping");
-    let map = node.as_map_mut().ok_or(message)?;
-    if !map.contains(step) {
-        if make == Make::Nothing {
-            return Ok(0);
-        }
-        map.push(Node::string(step.clone()), make.before(rest.first()).node());
+    let error = wrong_kind(node, "a mapping");
+    let map = node.as_map_mut().ok_or(error)?;
+    if make == Make::Nothing && !map.contains(step) {
+        return Ok(0);
     }
-    let field = map.get_mut(step).ok_or("the field vanished")?;
+    let field = map.get_or_insert_with(step, || make.before(rest.first()).node());
     if field.is_scalar() && !rest.is_empty() {
-        // Data inside a text: it is looked into, but what is found there is not written back.
-        let mut inner = fl_yaml::parse_first(text(field).as_bytes(), &fl_yaml::Options::v3())
-            .map_err(|e| e.to_string())?
-            .unwrap_or_default();
+        // Data inside of a string: searched, but changes are not written back.
+        let mut inner =
+            fl_yaml::parse_first(text(field).as_bytes(), &fl_yaml::Options::v3())?.unwrap_or_default();
         return matching(&mut inner, rest, make, visit);
     }
     matching(field, rest, make, visit)
@@ -185,15 +181,14 @@ fn matching_index(
     rest: &[SmolStr],
     make: Make,
     visit: &mut Visit<'_>,
-) -> Result<usize, String> {
-    let message = wrong(node, "a sequence");
-    let items = node.as_seq_mut().ok_or(message)?;
+) -> Result<usize, FieldError> {
+    let error = wrong_kind(node, "a sequence");
+    let items = node.as_seq_mut().ok_or(error)?;
     if items.len() == at && make != Make::Nothing {
         items.push(make.before(rest.first()).node());
     }
     let count = items.len();
-    let item =
-        items.get_mut(at).ok_or_else(|| format!("index {at} specified but only {count} elements found"))?;
+    let item = items.get_mut(at).ok_or(FieldError::IndexOutOfRange { index: at, count })?;
     matching(item, rest, make, visit)
 }
 
@@ -203,22 +198,22 @@ fn matching_items(
     rest: &[SmolStr],
     make: Make,
     visit: &mut Visit<'_>,
-) -> Result<usize, String> {
+) -> Result<usize, FieldError> {
     let (field, pattern) = condition(step)?;
     let expression = crate::selector::compile(pattern)?;
-    let message = wrong(node, "a sequence");
+    let error = wrong_kind(node, "a sequence");
     if is_null(node) {
         return Ok(0);
     }
-    let items = node.as_seq_mut().ok_or(message)?;
+    let items = node.as_seq_mut().ok_or(error)?;
     let mut found = 0;
     for item in items.iter_mut() {
         if field.is_empty() {
-            if expression.is_match(&written(item)) {
+            if expression.is_match(&as_yaml(item)) {
                 visit(item)?;
                 found += 1;
             }
-        } else if item.get(field).is_some_and(|value| expression.is_match(&written(value))) {
+        } else if item.get(field).is_some_and(|value| expression.is_match(&as_yaml(value))) {
             found += matching(item, rest, make, visit)?;
         }
     }
@@ -229,23 +224,23 @@ fn matching_items(
     if !field.is_empty() {
         item = Node::from(Value::Map([(SmolStr::new(field), item)].into_iter().collect()));
     }
-    if !expression.is_match(&written(item.get(field).unwrap_or(&item))) {
-        return Err(format!("cannot create an element for `{step}`: it would not match itself"));
+    if !expression.is_match(&as_yaml(item.get(field).unwrap_or(&item))) {
+        return Err(FieldError::NoSelfMatch(step.clone()));
     }
     items.push(item);
     matching_items(node, step, rest, Make::Nothing.or(make, rest), visit)
 }
 
 impl Make {
-    /// After the element was made, its own missing fields may still be made, but no second element.
+    /// After an element was created, its absent fields may be created, but no second element.
     fn or(self, make: Make, rest: &[SmolStr]) -> Make {
         if rest.is_empty() { self } else { make }
     }
 }
 
-/// A scalar as it is written in YAML: what conditions are compared with.
-fn written(node: &Node) -> String {
-    let body = crate::written::as_written(node);
+/// A scalar as YAML, which conditions are compared with.
+fn as_yaml(node: &Node) -> String {
+    let body = crate::embedded_data::to_text(node);
     match node.extra() {
         Some(extra) if !extra.line_comment.is_empty() => format!("{body} {}", extra.line_comment),
         _ => body,

@@ -1,22 +1,22 @@
-//! The objects of a build in their order, with indexes by name so that looking one up does not scan them all.
+//! The objects of a build in order, with indexes by name.
 
 use std::collections::HashMap;
 
 use fl_yaml::SmolStr;
 use rustc_hash::FxBuildHasher;
 
-use crate::ident::ResId;
+use crate::resid::ResId;
 use crate::resource::Resource;
 use crate::selector::Matcher;
 
-/// Objects by the names they have or had. An entry may be stale: whoever uses it checks the object.
+/// Objects by current and former names. An entry may be stale, so users check the object.
 type Names = HashMap<SmolStr, Vec<u32>, FxBuildHasher>;
 
 /// The objects of one accumulator.
 #[derive(Debug, Default)]
 pub(crate) struct ResMap {
     list: Vec<Resource>,
-    /// Valid for the first `indexed` objects; rebuilt when objects leave.
+    /// Valid for the first `indexed` objects; rebuilt when objects are removed.
     names: Names,
     kinds: Names,
     indexed: usize,
@@ -39,25 +39,25 @@ impl ResMap {
         &mut self.list[at]
     }
 
-    /// Gives the objects away, in order.
+    /// The objects in order.
     pub(crate) fn into_list(self) -> Vec<Resource> {
         self.list
     }
 
-    /// Puts other objects in place of all.
+    /// Replaces all objects.
     pub(crate) fn replace_all(&mut self, list: Vec<Resource>) {
         self.list = list;
         self.reindex();
     }
 
-    /// Forgets the indexes after names or kinds changed in ways that were not noted.
+    /// Discards the indexes after names or kinds changed without [`ResMap::renamed`].
     pub(crate) fn reindex(&mut self) {
         self.names.clear();
         self.kinds.clear();
         self.indexed = 0;
     }
 
-    /// Notes that an object has a new name or kind.
+    /// Records that an object has a new name or kind.
     pub(crate) fn renamed(&mut self, at: usize) {
         if at < self.indexed {
             let resource = &self.list[at];
@@ -86,17 +86,17 @@ impl ResMap {
         self.names.get(name).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Where the object with this current identity is.
+    /// Position of the object with this current identity.
     pub(crate) fn position(&mut self, id: &ResId) -> Option<usize> {
         self.index();
         let candidates = self.names.get(&id.name)?;
         candidates.iter().map(|i| *i as usize).find(|i| self.list[*i].id.same_object(id))
     }
 
-    /// Adds an object; its identity must be new.
-    pub(crate) fn append(&mut self, resource: Resource) -> Result<(), Box<Clash>> {
+    /// Adds an object; its identity must be unique.
+    pub(crate) fn append(&mut self, resource: Resource) -> Result<(), Box<DuplicateId>> {
         if let Some(at) = self.position(&resource.id) {
-            return Err(Box::new(Clash {
+            return Err(Box::new(DuplicateId {
                 id: resource.id.clone(),
                 first: self.list[at].source.as_deref().map(str::to_owned),
             }));
@@ -106,41 +106,41 @@ impl ResMap {
     }
 
     /// Adds all objects of another map.
-    pub(crate) fn append_all(&mut self, other: ResMap) -> Result<(), Box<Clash>> {
+    pub(crate) fn append_all(&mut self, other: ResMap) -> Result<(), Box<DuplicateId>> {
         if self.list.is_empty() {
-            // The other map's identities are known to be distinct: its indexes stay valid.
+            // The identities of the other map are distinct, so its indexes stay valid.
             *self = other;
             return Ok(());
         }
         other.list.into_iter().try_for_each(|resource| self.append(resource))
     }
 
-    /// Those that have or had this identity, in order.
+    /// The objects that have or had this identity, in order.
     pub(crate) fn with_any_id(&mut self, id: &ResId) -> Vec<usize> {
         let mut found: Vec<usize> = self.named(&id.name).iter().map(|i| *i as usize).collect();
         found.sort_unstable();
         found.dedup();
-        found.retain(|i| !self.list[*i].is_gone() && self.list[*i].was(id));
+        found.retain(|i| !self.list[*i].is_deleted() && self.list[*i].was(id));
         found
     }
 
-    /// Those that have or had this name, in order.
+    /// The objects that have or had this name, in order.
     pub(crate) fn with_any_name(&mut self, name: &str) -> Vec<usize> {
         let mut found: Vec<usize> = self.named(name).iter().map(|i| *i as usize).collect();
         found.sort_unstable();
         found.dedup();
-        found.retain(|i| !self.list[*i].is_gone());
+        found.retain(|i| !self.list[*i].is_deleted());
         found
     }
 
-    /// Those that a patch selects, in order.
+    /// The objects that a patch selects, in order.
     pub(crate) fn select(&mut self, matcher: &Matcher) -> Vec<usize> {
         let mut found = self.candidates(matcher);
         found.retain(|i| matcher.selects(&self.list[*i]));
         found
     }
 
-    /// Those that have or had the name or kind that a selector spells out, in order: no other can match.
+    /// The objects that have or had the literal name or kind of a selector, in order: no other can match.
     pub(crate) fn candidates(&mut self, matcher: &Matcher) -> Vec<usize> {
         self.index();
         let few = match (matcher.exact_name(), matcher.exact_kind()) {
@@ -157,22 +157,22 @@ impl ResMap {
         found
     }
 
-    /// Drops the objects that patches deleted.
-    pub(crate) fn drop_gone(&mut self) {
-        if self.list.iter().any(Resource::is_gone) {
-            self.list.retain(|resource| !resource.is_gone());
+    /// Removes the objects that patches deleted.
+    pub(crate) fn remove_deleted(&mut self) {
+        if self.list.iter().any(Resource::is_deleted) {
+            self.list.retain(|resource| !resource.is_deleted());
             self.reindex();
         }
     }
 
-    /// Keeps some of the objects.
+    /// Keeps the objects for which `keep` returns true.
     pub(crate) fn retain(&mut self, keep: impl Fn(&Resource) -> bool) {
         self.list.retain(keep);
         self.reindex();
     }
 
     /// The first identity that two objects share.
-    pub(crate) fn first_clash(&mut self) -> Option<Clash> {
+    pub(crate) fn first_duplicate(&mut self) -> Option<DuplicateId> {
         self.reindex();
         self.index();
         let at = (0..self.list.len()).find(|i| {
@@ -181,7 +181,7 @@ impl ResMap {
                 same.iter().any(|j| (*j as usize) < *i && self.list[*j as usize].id.same_object(id))
             })
         })?;
-        Some(Clash { id: self.list[at].id.clone(), first: None })
+        Some(DuplicateId { id: self.list[at].id.clone(), first: None })
     }
 }
 
@@ -195,7 +195,7 @@ fn note(names: &mut Names, name: &SmolStr, at: usize) {
 
 /// Two objects with one identity.
 #[derive(Debug)]
-pub(crate) struct Clash {
+pub(crate) struct DuplicateId {
     pub(crate) id: ResId,
     pub(crate) first: Option<String>,
 }

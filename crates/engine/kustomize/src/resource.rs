@@ -1,28 +1,28 @@
-//! An object on its way through a build: its tree, its identity now and before, and the notes kustomize keeps of it.
+//! An object during a build: its tree, its current and former identities, and kustomize's build annotations.
 //!
-//! Kustomize writes these notes into annotations of the object. Here they are fields; [`Resource::expose_notes`] writes them out
-//! for the few steps that could see or lose them (patches of annotations).
+//! kustomize stores the latter in annotations of the object. Here they are fields; [`Resource::expose_notes`]
+//! writes them to the annotations for the few steps that can see or remove them (patches of annotations).
 
 use std::rc::Rc;
 
 use fl_yaml::Node;
 use fl_yaml::SmolStr;
 
-use crate::ident::{Gvk, ResId};
+use crate::resid::{Gvk, ResId};
 use crate::schema::Schemas;
 use crate::tree::{self, ensure_map, metadata_text, set_field, text};
 
-/// What a generator may do with an object that is already there.
+/// What a generator does if the object exists already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Behavior {
-    /// Nothing was said: the object must be new.
+    /// Not set: the object must be new.
     #[default]
     Unspecified,
     /// The object must be new.
     Create,
-    /// The object replaces the one that is there.
+    /// The object replaces the existing one.
     Replace,
-    /// The object's data is merged into the one that is there.
+    /// The data of the object is merged into the existing one.
     Merge,
 }
 
@@ -46,18 +46,18 @@ impl Behavior {
     }
 }
 
-/// An identity the object had before.
+/// A former identity of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Former {
+pub(crate) struct FormerId {
     pub(crate) name: SmolStr,
     pub(crate) namespace: SmolStr,
     pub(crate) kind: SmolStr,
 }
 
-/// What kustomize remembers of an object.
+/// Build annotations of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
-    pub(crate) former: Vec<Former>,
+    pub(crate) former: Vec<FormerId>,
     pub(crate) prefixes: Vec<SmolStr>,
     pub(crate) suffixes: Vec<SmolStr>,
     pub(crate) behavior: Option<Behavior>,
@@ -73,19 +73,19 @@ pub(crate) struct Resource {
     pub(crate) node: Node,
     pub(crate) id: ResId,
     pub(crate) notes: Notes,
-    /// Variables that read from this object.
+    /// Variables that refer to this object.
     pub(crate) variables: Vec<SmolStr>,
-    /// Texts of nodes that stand at several places of the tree; see [`tree::sync_twins`].
-    pub(crate) twins: Vec<SmolStr>,
-    /// The file it came from, for messages.
+    /// Texts of nodes that are shared by several fields; see [`tree::sync_shared_nodes`].
+    pub(crate) shared_nodes: Vec<SmolStr>,
+    /// The file of the object, for messages.
     pub(crate) source: Option<Rc<str>>,
 }
 
-/// The prefix of kustomize's own annotations.
+/// Prefix of kustomize's internal annotations.
 pub(crate) const INTERNAL: &str = "internal.config.kubernetes.io/";
 const ENABLED: &str = "enabled";
 
-/// Annotations that never leave a build.
+/// Annotations that are removed after the build.
 pub(crate) static BUILD_ANNOTATIONS: [&str; 19] = [
     "internal.config.kubernetes.io/previousKinds",
     "internal.config.kubernetes.io/previousNames",
@@ -109,14 +109,14 @@ pub(crate) static BUILD_ANNOTATIONS: [&str; 19] = [
 ];
 
 impl Resource {
-    /// Wraps a tree that was just read or made.
+    /// Wraps a parsed or generated object.
     pub(crate) fn new(node: Node, schemas: &mut Schemas) -> Self {
         let mut resource = Self {
             node,
             id: ResId::default(),
             notes: Notes::default(),
             variables: Vec::new(),
-            twins: Vec::new(),
+            shared_nodes: Vec::new(),
             source: None,
         };
         resource.refresh(schemas);
@@ -126,7 +126,7 @@ impl Resource {
         resource
     }
 
-    /// Reads the identity from the tree again, after a step that may have changed it.
+    /// Updates the identity after a step that may have changed it.
     pub(crate) fn refresh(&mut self, schemas: &mut Schemas) {
         let field = |name: &str| self.node.get(name).map(text).unwrap_or_default();
         let (api_version, kind) = (field("apiVersion"), field("kind"));
@@ -137,7 +137,7 @@ impl Resource {
         if self.id.namespace != namespace {
             self.id.namespace = namespace.into();
         }
-        let (group, version) = crate::ident::split_api_version(api_version);
+        let (group, version) = crate::resid::split_api_version(api_version);
         let gvk = &self.id.gvk;
         if gvk.kind != kind || gvk.group != group || gvk.version != version {
             self.id.gvk = Gvk::new(api_version, kind);
@@ -145,19 +145,19 @@ impl Resource {
         self.id.cluster_scoped = schemas.namespaced(api_version, kind) == Some(false);
     }
 
-    /// Brings twins in line after a step that may have changed one of them.
-    pub(crate) fn sync_twins(&mut self) {
-        if !self.twins.is_empty() {
-            tree::sync_twins(&mut self.node, &mut self.twins);
+    /// Synchronizes shared nodes after a step that may have changed one of them.
+    pub(crate) fn sync_shared_nodes(&mut self) {
+        if !self.shared_nodes.is_empty() {
+            tree::sync_shared_nodes(&mut self.node, &mut self.shared_nodes);
         }
     }
 
-    /// Whether a patch deleted it.
-    pub(crate) fn is_gone(&self) -> bool {
+    /// Whether a patch deleted the object.
+    pub(crate) fn is_deleted(&self) -> bool {
         tree::is_nil_or_empty(&self.node)
     }
 
-    /// The first name and effective namespace it had.
+    /// The original name and effective namespace.
     pub(crate) fn original(&self) -> (&str, &str) {
         match self.notes.former.first() {
             Some(former) => (&former.name, effective(&former.namespace)),
@@ -165,12 +165,12 @@ impl Resource {
         }
     }
 
-    /// The identity it had when it entered the build.
+    /// The original identity.
     pub(crate) fn original_id(&self) -> ResId {
         self.former_ids().next().unwrap_or_else(|| self.id.clone())
     }
 
-    /// The identities it had, oldest first, without the current one.
+    /// The former identities, oldest first, without the current one.
     pub(crate) fn former_ids(&self) -> impl Iterator<Item = ResId> {
         self.notes.former.iter().map(|former| ResId {
             gvk: Gvk {
@@ -184,7 +184,7 @@ impl Resource {
         })
     }
 
-    /// Whether the current or a former identity is that object.
+    /// Whether the current or a former identity equals `id`.
     pub(crate) fn was(&self, id: &ResId) -> bool {
         let gvk = &self.id.gvk;
         self.id.same_object(id)
@@ -197,9 +197,9 @@ impl Resource {
                 }))
     }
 
-    /// Remembers the current identity before it changes.
-    pub(crate) fn remember(&mut self) {
-        self.notes.former.push(Former {
+    /// Records the current identity before it changes.
+    pub(crate) fn record_identity(&mut self) {
+        self.notes.former.push(FormerId {
             name: self.id.name.clone(),
             namespace: self.id.effective_namespace().into(),
             kind: self.id.gvk.kind.clone(),
@@ -235,7 +235,7 @@ impl Resource {
         }
     }
 
-    /// The notes as annotations.
+    /// The build annotations.
     fn notes_as_pairs(&self) -> Vec<(SmolStr, SmolStr)> {
         let notes = &self.notes;
         let mut pairs = Vec::new();
@@ -245,7 +245,7 @@ impl Resource {
             }
         };
         let join = |list: &[SmolStr]| list.join(",");
-        let former = |part: fn(&Former) -> &SmolStr| {
+        let former = |part: fn(&FormerId) -> &SmolStr| {
             notes.former.iter().map(|f| part(f).as_str()).collect::<Vec<_>>().join(",")
         };
         put("previousNames", former(|f| &f.name));
@@ -261,7 +261,7 @@ impl Resource {
         pairs
     }
 
-    /// Writes the notes into the annotations, for a step that works on those.
+    /// Writes the build annotations to the object, for a step that works on them.
     pub(crate) fn expose_notes(&mut self) {
         let pairs = self.notes_as_pairs();
         if pairs.is_empty() {
@@ -278,7 +278,7 @@ impl Resource {
         }
     }
 
-    /// Takes the notes out of the annotations again: what the step removed is forgotten.
+    /// Reads the build annotations back; those that the step removed are lost.
     pub(crate) fn absorb_notes(&mut self) {
         let mut notes = Notes::default();
         let get = |key: &str| {
@@ -294,7 +294,7 @@ impl Resource {
                 .into_iter()
                 .zip(namespaces)
                 .zip(kinds)
-                .map(|((name, namespace), kind)| Former { name, namespace, kind })
+                .map(|((name, namespace), kind)| FormerId { name, namespace, kind })
                 .collect();
         }
         (notes.prefixes, notes.suffixes) = (list("prefixes"), list("suffixes"));
@@ -307,7 +307,7 @@ impl Resource {
         self.strip_notes();
     }
 
-    /// Removes the notes from the annotations and keeps the fields.
+    /// Removes the build annotations from the object but keeps the fields.
     pub(crate) fn strip_notes(&mut self) {
         let Some(metadata) = self.node.get_mut("metadata").and_then(Node::as_map_mut) else { return };
         let Some(annotations) = metadata.get_mut("annotations").and_then(Node::as_map_mut) else { return };
@@ -318,7 +318,8 @@ impl Resource {
         }
     }
 
-    /// Copies labels, annotations, name, namespace and notes of `other` under those of this object.
+    /// Adds labels, annotations, name, namespace and build annotations of `other` that this object does not
+    /// have.
     pub(crate) fn inherit_metadata(&mut self, other: &Resource) {
         for field in ["labels", "annotations"] {
             let mut pairs: Vec<(SmolStr, SmolStr)> = Vec::new();
@@ -356,7 +357,7 @@ fn is_note(key: &str) -> bool {
     key.strip_prefix(INTERNAL).is_some_and(|rest| NOTES.contains(&rest))
 }
 
-/// A written namespace as it compares.
+/// The effective namespace of a `metadata.namespace`.
 pub(crate) fn effective(namespace: &str) -> &str {
     if namespace.is_empty() { "default" } else { namespace }
 }

@@ -1,23 +1,25 @@
-//! Selectors of patches and replacements: expressions for kind, name and namespace, label and annotation selectors.
+//! Selectors of patches and replacements: regular expressions for kind, name and namespace, label and
+//! annotation selectors.
 
 use std::str::FromStr;
 
+use fl_go::regexp::PatternError;
 use fl_types::Selector as LabelSelector;
 use fl_yaml::SmolStr;
 use regex::Regex;
 
-use crate::ident::{Gvk, ResId};
+use crate::resid::{Gvk, ResId};
 use crate::resource::Resource;
 use crate::tree::metadata_pair;
 
-/// A selector as written.
+/// A selector.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
-    /// Group, version and kind: expressions.
+    /// Group, version and kind: regular expressions.
     pub(crate) gvk: Gvk,
-    /// Name: an expression.
+    /// Name: a regular expression.
     pub(crate) name: SmolStr,
-    /// Namespace: an expression.
+    /// Namespace: a regular expression.
     pub(crate) namespace: SmolStr,
     /// Label selector.
     pub(crate) labels: String,
@@ -26,13 +28,13 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// Whether no part of the identity is named.
-    pub(crate) fn names_nothing(&self) -> bool {
+    /// Whether no part of the identity is set.
+    pub(crate) fn has_no_identity(&self) -> bool {
         self.gvk == Gvk::default() && self.name.is_empty() && self.namespace.is_empty()
     }
 }
 
-/// An anchored expression; most are plain words and need no automaton.
+/// An anchored regular expression; most are plain words, which are compared directly.
 #[derive(Debug)]
 enum Pattern {
     Any,
@@ -41,7 +43,7 @@ enum Pattern {
 }
 
 impl Pattern {
-    fn new(text: &str) -> Result<Self, String> {
+    fn new(text: &str) -> Result<Self, SelectorError> {
         if text.is_empty() {
             return Ok(Pattern::Any);
         }
@@ -60,9 +62,23 @@ impl Pattern {
     }
 }
 
-/// Compiles an expression with a bound on its size: hostile ones are refused, all others run in linear time.
-pub(crate) fn compile(expression: &str) -> Result<Regex, String> {
-    fl_goregex::compile(expression).map_err(|why| format!("invalid expression `{expression}`: {why}"))
+/// Why a selector cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SelectorError {
+    #[error("invalid expression `{expression}`: {error}")]
+    Expression {
+        expression: String,
+        #[source]
+        error: PatternError,
+    },
+    #[error(transparent)]
+    Labels(#[from] fl_types::SelectorError),
+}
+
+/// Compiles a regular expression with a limit on its size. Matching takes linear time.
+pub(crate) fn compile(expression: &str) -> Result<Regex, SelectorError> {
+    fl_go::regexp::compile(expression)
+        .map_err(|error| SelectorError::Expression { expression: expression.to_owned(), error })
 }
 
 /// A compiled selector.
@@ -78,12 +94,12 @@ pub(crate) struct Matcher {
 }
 
 impl Matcher {
-    pub(crate) fn new(selector: &Selector) -> Result<Self, String> {
+    pub(crate) fn new(selector: &Selector) -> Result<Self, SelectorError> {
         let pairs = |text: &str| {
             if text.is_empty() {
                 return Ok(None);
             }
-            LabelSelector::from_str(text).map(Some).map_err(|e| e.to_string())
+            LabelSelector::from_str(text).map(Some)
         };
         Ok(Self {
             group: Pattern::new(&selector.gvk.group)?,
@@ -100,7 +116,7 @@ impl Matcher {
         self.kind.matches(&gvk.kind) && self.group.matches(&gvk.group) && self.version.matches(&gvk.version)
     }
 
-    /// Group, version, kind, name and namespace as they stand in the identity.
+    /// Matches group, version, kind, name and namespace of an identity.
     pub(crate) fn matches_id(&self, id: &ResId) -> bool {
         self.name.matches(&id.name) && self.namespace.matches(&id.namespace) && self.matches_gvk(&id.gvk)
     }
@@ -112,7 +128,7 @@ impl Matcher {
         fits(&self.labels, "labels") && fits(&self.annotations, "annotations")
     }
 
-    /// The selection of patches: the original or the current name and namespace may match.
+    /// Whether a patch selects a resource: original or current name and namespace may match.
     pub(crate) fn selects(&self, resource: &Resource) -> bool {
         let current = &resource.id;
         if !self.matches_gvk(&current.gvk) {
@@ -127,12 +143,12 @@ impl Matcher {
             && self.matches_pairs(resource)
     }
 
-    /// The name that every selected object has or had, when the selector spells one out.
+    /// The literal name of the selector, if it is one.
     pub(crate) fn exact_name(&self) -> Option<&str> {
         if let Pattern::Word(word) = &self.name { Some(word) } else { None }
     }
 
-    /// The kind that every selected object has, when the selector spells one out.
+    /// The literal kind of the selector, if it is one.
     pub(crate) fn exact_kind(&self) -> Option<&str> {
         if let Pattern::Word(word) = &self.kind { Some(word) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Small operations on nodes with the meaning they have in kustomize's tree library.
+//! Operations on nodes as in kustomize's kyaml library.
 
 use fl_yaml::SmolStr;
 use fl_yaml::{Dialect, Node, Style, Tag, Value};
@@ -8,7 +8,7 @@ pub(crate) fn is_null(node: &Node) -> bool {
     node.is_null(Dialect::V3)
 }
 
-/// Null, or a collection without content.
+/// Whether a node is null or an empty collection.
 pub(crate) fn is_nil_or_empty(node: &Node) -> bool {
     match &node.value {
         Value::Map(map) => map.is_empty(),
@@ -17,7 +17,7 @@ pub(crate) fn is_nil_or_empty(node: &Node) -> bool {
     }
 }
 
-/// The text of a scalar; collections have the empty one.
+/// The text of a scalar; empty for collections.
 pub(crate) fn text(node: &Node) -> &str {
     node.as_text().unwrap_or_default()
 }
@@ -27,17 +27,17 @@ pub(crate) fn untagged(text: &str) -> Node {
     Node::plain(text)
 }
 
-/// Changes the text of a scalar; the type stays what it was.
+/// Changes the text of a scalar and keeps its type.
 pub(crate) fn set_text(node: &mut Node, text: impl Into<SmolStr>) {
     if node.tag == Tag::Auto {
-        // What the library resolved when it read the node sticks to it.
+        // kyaml keeps the tag that was resolved when the node was parsed.
         node.tag =
             if node.line() == 0 && !node.is_quoted() { Tag::Auto } else { node.short_tag(Dialect::V3) };
     }
     node.value = Value::Scalar(text.into());
 }
 
-/// Puts a scalar in the place of a scalar; the way it is written stays.
+/// Replaces a scalar and keeps its style.
 pub(crate) fn replace_scalar(node: &mut Node, text: impl Into<SmolStr>, tag: Tag) -> Result<(), NotAScalar> {
     if !is_null(node) && !node.is_scalar() {
         return Err(NotAScalar(shape(node)));
@@ -49,12 +49,12 @@ pub(crate) fn replace_scalar(node: &mut Node, text: impl Into<SmolStr>, tag: Tag
     Ok(())
 }
 
-/// A place that should hold a scalar holds something else.
+/// A node that should be a scalar.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("wrong node kind: expected a scalar but got {0}")]
 pub(crate) struct NotAScalar(pub(crate) &'static str);
 
-/// The name of a node's shape, for messages.
+/// The kind of a node, for messages.
 pub(crate) fn shape(node: &Node) -> &'static str {
     match node.value {
         Value::Map(_) => "a mapping",
@@ -77,12 +77,12 @@ pub(crate) fn set_field(map: &mut fl_yaml::Map, name: &str, mut value: Node) {
     map.push(Node::string(name), value);
 }
 
-/// Whether a YAML 1.1 reader would take a text for something else than a string.
+/// Whether a YAML 1.1 parser would not read a text as a string.
 fn needs_quotes(text: &str) -> bool {
     !text.is_empty() && !matches!(fl_yaml::resolve_plain(text, Dialect::Sigs), fl_yaml::Scalar::Str(_))
 }
 
-/// The mapping at a path of keys, made where it is missing or null.
+/// The mapping at a path of keys, created if absent or null.
 pub(crate) fn ensure_map<'a>(node: &'a mut Node, path: &[&str]) -> Option<&'a mut fl_yaml::Map> {
     let mut at = node;
     for key in path {
@@ -91,12 +91,12 @@ pub(crate) fn ensure_map<'a>(node: &'a mut Node, path: &[&str]) -> Option<&'a mu
     at.as_map_mut()
 }
 
-/// `metadata`, when it is a mapping.
+/// `metadata`, if it is a mapping.
 pub(crate) fn metadata(node: &Node) -> Option<&fl_yaml::Map> {
     node.get("metadata")?.as_map()
 }
 
-/// A text field of `metadata`, empty when missing.
+/// A string field of `metadata`, empty if absent.
 pub(crate) fn metadata_text<'a>(node: &'a Node, field: &str) -> &'a str {
     metadata(node).and_then(|m| m.get(field)).filter(|n| !is_nil_or_empty(n)).map(text).unwrap_or_default()
 }
@@ -116,7 +116,7 @@ pub(crate) fn metadata_pair<'a>(node: &'a Node, field: &str, key: &str) -> Optio
     metadata(node)?.get(field)?.get(key).map(text)
 }
 
-/// Sets `metadata.labels` or `metadata.annotations` to these pairs, sorted, all of them strings; none removes the field.
+/// Sets `metadata.labels` or `metadata.annotations`, sorted and as strings; removes the field if empty.
 pub(crate) fn set_metadata_pairs(node: &mut Node, field: &str, mut pairs: Vec<(SmolStr, SmolStr)>) {
     let Some(metadata) = ensure_map(node, &["metadata"]) else { return };
     metadata.remove(field);
@@ -130,15 +130,23 @@ pub(crate) fn set_metadata_pairs(node: &mut Node, field: &str, mut pairs: Vec<(S
     );
 }
 
-/// Makes all labels or annotations strings: kustomize rewrites them so on many occasions.
+/// Converts all labels or annotations to strings, as kustomize does in many steps.
 pub(crate) fn normalise_pairs(node: &mut Node, field: &str) {
     let pairs = metadata_pairs(node, field).map(|(k, v)| (SmolStr::new(k), SmolStr::new(v))).collect();
     set_metadata_pairs(node, field, pairs);
 }
 
-/// Rewrites a tree as it comes back from JSON: plain types only, numbers as floating point ones. On its way there kustomize
-/// writes the tree as YAML and reads it again, which does not keep everything that stands in a folded block or in brackets.
-pub(crate) fn through_json(node: &mut Node) -> Result<(), String> {
+/// A scalar whose tag does not match its text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: `{text}` does not fit its tag")]
+pub(crate) struct TagMismatch {
+    line: u32,
+    text: String,
+}
+
+/// Rewrites a tree as it is after a round trip through JSON: plain types only, numbers as floats. Before that
+/// kustomize prints the tree as YAML and parses it again, which changes folded blocks and flow collections.
+pub(crate) fn through_json(node: &mut Node) -> Result<(), TagMismatch> {
     through_text(node, false);
     rewrite(node, Dialect::V3)
 }
@@ -150,7 +158,7 @@ fn through_text(node: &mut Node, in_brackets: bool) {
         Value::Seq(items) => items.iter_mut().for_each(|item| through_text(item, in_brackets)),
         Value::Scalar(content) => {
             let new = match (in_brackets, node.style) {
-                // Nothing at all is written as an empty string there.
+                // An empty value is printed as an empty string there.
                 (true, _) if content.is_empty() => Node::string(""),
                 (false, Style::Folded) => Node::string(fl_yaml::refolded(content)),
                 _ => return,
@@ -161,8 +169,8 @@ fn through_text(node: &mut Node, in_brackets: bool) {
     }
 }
 
-/// As [`through_json`], reading scalars by the rules of `dialect`.
-pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), String> {
+/// [`through_json`] with the scalars of `dialect`.
+pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), TagMismatch> {
     match &mut node.value {
         Value::Map(map) => {
             for entry in map.iter_mut() {
@@ -181,7 +189,7 @@ pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), String> {
         Value::Scalar(_) => {
             let scalar = node
                 .scalar(dialect)
-                .ok_or_else(|| format!("line {}: `{}` does not fit its tag", node.line(), text(node)))?;
+                .ok_or_else(|| TagMismatch { line: node.line(), text: text(node).to_owned() })?;
             let mut new = json_scalar(&scalar);
             new.set_position_of(node);
             *node = new;
@@ -190,7 +198,7 @@ pub(crate) fn rewrite(node: &mut Node, dialect: Dialect) -> Result<(), String> {
     Ok(())
 }
 
-/// The largest integer that a floating point number holds exactly.
+/// The largest integer up to which floats represent every integer.
 const EXACT: u64 = 1 << 53;
 
 fn json_scalar(scalar: &fl_yaml::Scalar<'_>) -> Node {
@@ -199,7 +207,7 @@ fn json_scalar(scalar: &fl_yaml::Scalar<'_>) -> Node {
         Scalar::Null => Node::null(),
         Scalar::Bool(b) => Node::bool(*b),
         Scalar::Int(i) if i.unsigned_abs() <= EXACT => Node::int(*i),
-        #[allow(clippy::cast_precision_loss)] // losing it is what the detour through JSON does
+        #[allow(clippy::cast_precision_loss)] // kustomize's conversion through JSON loses it, too
         Scalar::Int(i) => number(*i as f64),
         #[allow(clippy::cast_precision_loss)]
         Scalar::Uint(u) => number(*u as f64),
@@ -210,51 +218,51 @@ fn json_scalar(scalar: &fl_yaml::Scalar<'_>) -> Node {
     }
 }
 
-/// A number as JSON writes it, typed by its text: whole ones are integers again.
+/// A number as in JSON: integral ones are integers again.
 fn number(value: f64) -> Node {
     Node::plain(text(&Node::float(value)))
 }
 
-/// Kustomize adds one and the same node to several places when it sets a label, so what later changes one of them changes all.
-/// Such twins carry a mark: an anchor of a name that no document can have.
-const TWIN: char = '\u{0}';
+/// kustomize adds the same node to several fields when it sets a label, so a later change of one changes all.
+/// Such shared nodes are marked with an anchor that no document can have.
+const SHARED_MARK: char = '\u{0}';
 
-/// Marks a node as one of the twins of number `id`.
-pub(crate) fn mark_twin(node: &mut Node, id: usize) {
-    node.extra_mut().anchor = smol_str::format_smolstr!("{TWIN}{id}");
+/// Marks a node as one of the shared nodes of group `id`.
+pub(crate) fn mark_shared(node: &mut Node, id: usize) {
+    node.extra_mut().anchor = smol_str::format_smolstr!("{SHARED_MARK}{id}");
 }
 
-/// The mark of a twin.
-pub(crate) fn twin_mark(node: &Node) -> Option<&SmolStr> {
-    node.extra().map(|e| &e.anchor).filter(|a| a.starts_with(TWIN))
+/// The mark of a shared node.
+pub(crate) fn shared_mark(node: &Node) -> Option<&SmolStr> {
+    node.extra().map(|e| &e.anchor).filter(|a| a.starts_with(SHARED_MARK))
 }
 
-/// Puts a node in the place of another, which may have twins.
+/// Replaces a node, which may be shared.
 pub(crate) fn overwrite(old: &mut Node, mut new: Node) {
     if new.is_scalar()
-        && let Some(mark) = twin_mark(old)
+        && let Some(mark) = shared_mark(old)
     {
         new.extra_mut().anchor = mark.clone();
     }
     *old = new;
 }
 
-/// Forgets all twins: what is copied has none.
-pub(crate) fn forget_twins(node: &mut Node) {
-    if twin_mark(node).is_some() {
+/// Removes all marks: a copy is not shared.
+pub(crate) fn clear_shared_marks(node: &mut Node) {
+    if shared_mark(node).is_some() {
         node.extra_mut().anchor = SmolStr::default();
     }
     match &mut node.value {
-        Value::Map(map) => map.iter_mut().for_each(|e| forget_twins(&mut e.value)),
-        Value::Seq(items) => items.iter_mut().for_each(forget_twins),
+        Value::Map(map) => map.iter_mut().for_each(|e| clear_shared_marks(&mut e.value)),
+        Value::Seq(items) => items.iter_mut().for_each(clear_shared_marks),
         Value::Scalar(_) => {}
     }
 }
 
-/// Makes all twins equal to the one among them that changed. `known` has the text of each group, by number.
-pub(crate) fn sync_twins(root: &mut Node, known: &mut [SmolStr]) {
+/// Makes all nodes of a group equal to the one that changed. `known` has the text of each group.
+pub(crate) fn sync_shared_nodes(root: &mut Node, known: &mut [SmolStr]) {
     let mut changed: Vec<(usize, Node)> = Vec::new();
-    each_twin(root, &mut |id, node| {
+    each_shared_node(root, &mut |id, node| {
         if known.get(id).is_some_and(|text| *text != self::text(node))
             && !changed.iter().any(|(i, _)| *i == id)
         {
@@ -267,19 +275,19 @@ pub(crate) fn sync_twins(root: &mut Node, known: &mut [SmolStr]) {
     for (id, node) in &changed {
         known[*id] = text(node).into();
     }
-    each_twin(root, &mut |id, node| {
+    each_shared_node(root, &mut |id, node| {
         if let Some((_, new)) = changed.iter().find(|(i, _)| *i == id) {
             *node = new.clone();
         }
     });
 }
 
-fn each_twin(node: &mut Node, visit: &mut dyn FnMut(usize, &mut Node)) {
+fn each_shared_node(node: &mut Node, visit: &mut dyn FnMut(usize, &mut Node)) {
     match &mut node.value {
-        Value::Map(map) => map.iter_mut().for_each(|e| each_twin(&mut e.value, visit)),
-        Value::Seq(items) => items.iter_mut().for_each(|item| each_twin(item, visit)),
+        Value::Map(map) => map.iter_mut().for_each(|e| each_shared_node(&mut e.value, visit)),
+        Value::Seq(items) => items.iter_mut().for_each(|item| each_shared_node(item, visit)),
         Value::Scalar(_) => {
-            if let Some(id) = twin_mark(node).and_then(|mark| mark[1..].parse().ok()) {
+            if let Some(id) = shared_mark(node).and_then(|mark| mark[1..].parse().ok()) {
                 visit(id, node);
             }
         }

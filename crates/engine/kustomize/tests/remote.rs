@@ -1,4 +1,4 @@
-//! Content from other machines, with a fetcher that has it in memory. The expected origins are those of kustomize 5.8.
+//! Remote content with an in-memory fetcher. The expected origins are those of kustomize 5.8.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
@@ -6,33 +6,35 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use fl_kustomize::{ErrorKind, Fetcher, LoadRestrictor, Memory, Options, Output, Repository, build};
+use fl_kustomize::{
+    ErrorKind, Fetcher, HostError, LoadRestrictor, Memory, Options, Output, Repository, build,
+};
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n";
 
-/// Repositories by address and reference, and files by address.
+/// Repositories by URL and reference, and files by URL.
 #[derive(Default)]
-struct Elsewhere {
+struct RemoteServer {
     checkouts: HashMap<(String, String), PathBuf>,
     files: HashMap<String, String>,
     asked: RefCell<Vec<String>>,
 }
 
-impl Fetcher for Elsewhere {
-    fn file(&self, url: &str) -> Result<Vec<u8>, String> {
+impl Fetcher for RemoteServer {
+    fn file(&self, url: &str) -> Result<Vec<u8>, HostError> {
         self.asked.borrow_mut().push(url.to_owned());
-        self.files.get(url).map(|f| f.clone().into_bytes()).ok_or_else(|| "not found".to_owned())
+        self.files.get(url).map(|f| f.clone().into_bytes()).ok_or_else(|| "not found".into())
     }
 
-    fn checkout(&self, repository: &Repository) -> Result<PathBuf, String> {
+    fn checkout(&self, repository: &Repository) -> Result<PathBuf, HostError> {
         self.asked.borrow_mut().push(format!("{}@{}", repository.url, repository.reference));
         let key = (repository.url.clone(), repository.reference.clone());
-        self.checkouts.get(&key).cloned().ok_or_else(|| "no such repository".to_owned())
+        self.checkouts.get(&key).cloned().ok_or_else(|| "no such repository".into())
     }
 }
 
-fn elsewhere() -> Elsewhere {
-    let mut all = Elsewhere::default();
+fn remote_server() -> RemoteServer {
+    let mut all = RemoteServer::default();
     for (reference, root) in [("v1", "/elsewhere/0"), ("", "/elsewhere/1")] {
         let key = ("https://git.example/o/base.git".to_owned(), reference.to_owned());
         all.checkouts.insert(key, root.into());
@@ -40,7 +42,7 @@ fn elsewhere() -> Elsewhere {
     all
 }
 
-fn run(files: &Memory, fetcher: &Elsewhere) -> Result<Output, fl_kustomize::Error> {
+fn run(files: &Memory, fetcher: &RemoteServer) -> Result<Output, fl_kustomize::Error> {
     let options = Options {
         load_restrictor: LoadRestrictor::None,
         boundary: Some("/artifact".into()),
@@ -52,9 +54,9 @@ fn run(files: &Memory, fetcher: &Elsewhere) -> Result<Output, fl_kustomize::Erro
 
 #[test]
 fn repositories_and_files_are_built() {
-    let mut all = elsewhere();
+    let mut all = remote_server();
     all.files.insert("https://files.example/f.yaml".to_owned(), MAP.replace("m}", "f}"));
-    // What a host shows to people is no file of objects.
+    // An HTML page of a Git host is not a file of objects.
     let page = "<!DOCTYPE html>\n<html><body>a: b</body></html>\n";
     all.files.insert("https://git.example/o/base.git".to_owned(), page.to_owned());
     let mut files = Memory::new();
@@ -87,9 +89,9 @@ fn repositories_and_files_are_built() {
     );
 }
 
-/// C03: what is in a checkout reaches only the checkout: not the artifact, not another checkout, not the machine.
+/// C03: a checkout refers only to itself: not to the artifact, another checkout or the machine.
 #[test]
-fn a_checkout_is_a_jail() {
+fn checkout_cannot_be_left() {
     for (kustomization, boundary) in [
         ("resources: [../../../artifact/app/secret]\n", true),
         ("resources: [../../1]\n", true),
@@ -98,7 +100,7 @@ fn a_checkout_is_a_jail() {
         ("configMapGenerator: [{name: a, files: [/artifact/app/secret/m.yaml]}]\n", true),
         ("configMapGenerator: [{name: a, files: [link]}]\n", true),
         ("resources: [up]\n", true),
-        // Files beside the kustomization's own directory, but of the same checkout, are refused too.
+        // Files outside of the kustomization's directory are rejected even if they are in the same checkout.
         ("configMapGenerator: [{name: a, files: [../file]}]\n", true),
         ("configMapGenerator: [{name: a, files: [own]}]\n", false),
     ] {
@@ -117,7 +119,7 @@ fn a_checkout_is_a_jail() {
             .link("/elsewhere/0/dir/up", "/artifact/app/secret")
             .add("/elsewhere/1/kustomization.yaml", "resources: [m.yaml]\n")
             .add("/elsewhere/1/m.yaml", MAP);
-        match run(&files, &elsewhere()) {
+        match run(&files, &remote_server()) {
             Ok(_) => assert!(!boundary, "{kustomization}"),
             Err(error) => {
                 assert!(
@@ -127,30 +129,30 @@ fn a_checkout_is_a_jail() {
             }
         }
     }
-    // Nor does the artifact reach into a checkout by its path.
+    // Neither does the artifact refer to a checkout by its path.
     let mut files = Memory::new();
     files
         .add("/artifact/app/kustomization.yaml", "resources: [../../elsewhere/0]\n")
         .add("/elsewhere/0/kustomization.yaml", "resources: [m.yaml]\n")
         .add("/elsewhere/0/m.yaml", MAP);
-    let error = run(&files, &elsewhere()).unwrap_err();
+    let error = run(&files, &remote_server()).unwrap_err();
     assert!(matches!(*error.kind, ErrorKind::Boundary { .. }), "{error}");
 }
 
-/// C03: repositories that name each other end, and a failed fetch is told without the password in its address.
+/// C03: cycles of repositories end, and the error of a failed fetch does not contain the password of the URL.
 #[test]
-fn circles_and_failures_end() {
+fn cycles_and_failed_fetches_end() {
     let mut files = Memory::new();
     files
         .add("/artifact/app/kustomization.yaml", "resources: ['https://git.example/o/base.git?ref=v1']\n")
         .add("/elsewhere/0/kustomization.yaml", "resources: ['https://git.example/o/base.git']\n")
         .add("/elsewhere/1/kustomization.yaml", "resources: ['https://git.example/o/base.git?ref=v1']\n");
-    let error = run(&files, &elsewhere()).unwrap_err();
+    let error = run(&files, &remote_server()).unwrap_err();
     assert!(matches!(*error.kind, ErrorKind::Cycle { .. }), "{error}");
     for address in ["https://me:canary@git.example/o/none.git", "https://me:canary@files.example/f.yaml"] {
         let mut files = Memory::new();
         files.add("/artifact/app/kustomization.yaml", format!("resources: ['{address}']\n"));
-        let error = run(&files, &elsewhere()).unwrap_err().to_string();
+        let error = run(&files, &remote_server()).unwrap_err().to_string();
         assert!(error.contains("https://me:***@") && !error.contains("canary"), "{error}");
         let off = build(&files, "/artifact/app".as_ref(), &Options::default()).unwrap_err().to_string();
         assert!(off.contains("switched off") && !off.contains("canary"), "{off}");

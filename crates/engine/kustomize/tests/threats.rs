@@ -1,4 +1,4 @@
-//! Hostile and broken trees: the lines B05, C01–C06, C08 and C09 of the threat list.
+//! Malicious and invalid trees: threats B05, C01–C06, C08 and C09.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn run(files: &Memory, options: &Options<'_>) -> Result<Output, fl_kustomize::Er
     build(files, Path::new("/w/app"), options)
 }
 
-/// C01: every field that names a file or directory, pointed outside by `..`, by an absolute path and through a link.
+/// C01: every field with a path, pointed outside by `..`, by an absolute path and through a link.
 #[test]
 fn no_field_reads_outside_its_root() {
     let plugin = |kind: &str, body: &str| {
@@ -65,7 +65,7 @@ fn no_field_reads_outside_its_root() {
                 .add("/w/secret.yaml", CONFIG_MAP)
                 .link("/w/app/link.yaml", "../secret.yaml")
                 .link("/w/app/linked", "..");
-            let spy = Spy::new(&files);
+            let spy = RecordingFiles::new(&files);
             let error = build(&spy, Path::new("/w/app"), &Options::default()).expect_err(&kustomization);
             let refused = matches!(&*error.kind, ErrorKind::Restricted { .. });
             assert!(refused, "{kustomization}: {error}");
@@ -74,9 +74,9 @@ fn no_field_reads_outside_its_root() {
     }
 }
 
-/// C01: with the restriction lifted, the boundary of the artifact still holds, for directories too.
+/// C01: without load restrictions the boundary of the artifact still applies, for directories, too.
 #[test]
-fn nothing_leaves_the_boundary() {
+fn boundary_cannot_be_left() {
     for kustomization in [
         "resources: [../../out.yaml]\n",
         "resources: [../../out]\n",
@@ -99,13 +99,13 @@ fn nothing_leaves_the_boundary() {
     }
 }
 
-/// Files that remember what was read.
-struct Spy<'a> {
+/// Records the files that were read.
+struct RecordingFiles<'a> {
     files: &'a Memory,
     reads: std::cell::RefCell<Vec<PathBuf>>,
 }
 
-impl<'a> Spy<'a> {
+impl<'a> RecordingFiles<'a> {
     fn new(files: &'a Memory) -> Self {
         Self { files, reads: std::cell::RefCell::default() }
     }
@@ -115,7 +115,7 @@ impl<'a> Spy<'a> {
     }
 }
 
-impl Files for Spy<'_> {
+impl Files for RecordingFiles<'_> {
     fn resolve(&self, path: &Path) -> std::io::Result<(PathBuf, bool)> {
         self.files.resolve(path)
     }
@@ -126,9 +126,10 @@ impl Files for Spy<'_> {
     }
 }
 
-/// C02: a base that includes itself, circles of 2 to 50, a circle through a link: refused at once, the circle named.
+/// C02: a base that includes itself, cycles of 2 to 50, a cycle through a link: rejected, and the cycle is
+/// named.
 #[test]
-fn cycles_are_refused_and_named() {
+fn cycles_are_rejected_and_named() {
     for length in [1, 2, 3, 50] {
         let mut files = Memory::new();
         for i in 0..length {
@@ -150,9 +151,9 @@ fn cycles_are_refused_and_named() {
     ));
 }
 
-/// C03: remote content is refused while no fetcher is given.
+/// C03: without a fetcher remote content is rejected.
 #[test]
-fn remote_content_is_off() {
+fn remote_content_is_rejected_without_fetcher() {
     for kustomization in [
         "resources: ['https://example.com/a.yaml']\n",
         "resources: ['https://github.com/org/repo//dir?ref=v1']\n",
@@ -168,7 +169,7 @@ fn remote_content_is_off() {
     }
 }
 
-/// C04: exec, container and starlark functions and other plugins never run: the engine has no way to start anything.
+/// C04: exec, container and Starlark functions and other plugins never run.
 #[test]
 fn functions_never_run() {
     for function in
@@ -184,12 +185,12 @@ fn functions_never_run() {
                     format!("apiVersion: example.com/v1\nkind: F\nmetadata:\n  name: f\n  annotations:\n    config.kubernetes.io/function: \"{function}\"\n"),
                 );
             let error = run(&files, &Options::default()).expect_err(function);
-            assert!(matches!(&*error.kind, ErrorKind::Refused(_)), "{error}");
+            assert!(matches!(&*error.kind, ErrorKind::Denied(_)), "{error}");
         }
     }
     let mut files = Memory::new();
     files.add("/w/app/kustomization.yaml", "helmCharts: [{name: a}]\n");
-    assert!(matches!(&*run(&files, &Options::default()).expect_err("a chart").kind, ErrorKind::Refused(_)));
+    assert!(matches!(&*run(&files, &Options::default()).expect_err("a chart").kind, ErrorKind::Denied(_)));
 }
 
 fn patched_tree(count: usize) -> Memory {
@@ -209,9 +210,9 @@ fn patched_tree(count: usize) -> Memory {
     files
 }
 
-/// C05: as many patches as objects, and deep overlays, take about linear time.
+/// C05: many patches and deep overlays take about linear time.
 #[test]
-fn many_patches_grow_about_linearly() {
+fn many_patches_take_linear_time() {
     let time = |count: usize| {
         let files = patched_tree(count);
         (0..3)
@@ -228,9 +229,9 @@ fn many_patches_grow_about_linearly() {
     assert!(large < small * 24, "{small:?} {large:?}");
 }
 
-/// C05: a thousand overlays on top of each other.
+/// C05: a thousand nested overlays.
 #[test]
-fn deep_overlays_finish() {
+fn deep_overlays_are_built() {
     let mut files = Memory::new();
     const DEPTH: usize = 1000;
     for i in 0..DEPTH {
@@ -253,9 +254,9 @@ fn deep_overlays_finish() {
     assert_eq!(built, Ok(1));
 }
 
-/// C06: hostile expressions are refused or run in linear time.
+/// C06: malicious regular expressions are rejected or run in linear time.
 #[test]
-fn hostile_selectors() {
+fn malicious_selectors_run_in_linear_time() {
     let name = "a".repeat(50_000);
     for expression in ["(a+)+$x", "(a|aa)*b", "((a{0,100}){0,100}){0,100}", "(?:a?){300}a{300}"] {
         let mut files = Memory::new();
@@ -271,9 +272,10 @@ fn hostile_selectors() {
     }
 }
 
-/// C08: a target namespace moves objects, it renames no cluster-scoped one, and of Namespaces only as kustomize does.
+/// C08: a target namespace moves objects, does not rename cluster-scoped ones, and Namespaces only as
+/// kustomize does.
 #[test]
-fn namespaces_leave_cluster_scoped_objects_alone() {
+fn namespace_is_not_set_on_cluster_scoped_objects() {
     let mut files = Memory::new();
     files.add("/w/app/kustomization.yaml", "namespace: target\nresources: [r.yaml]\n").add(
         "/w/app/r.yaml",
@@ -289,7 +291,7 @@ fn namespaces_leave_cluster_scoped_objects_alone() {
     assert!(yaml.contains("name: c\n  namespace: target\n"), "{yaml}");
 }
 
-/// C09: the same input gives the same bytes, many times and on many threads.
+/// C09: the same input gives the same bytes, repeatedly and on many threads.
 #[test]
 fn builds_are_deterministic() {
     let mut files = patched_tree(20);
@@ -310,9 +312,9 @@ fn builds_are_deterministic() {
     });
 }
 
-/// B05: broken JSON patches are errors that name operation and path.
+/// B05: errors of invalid JSON patches name operation and path.
 #[test]
-fn broken_json_patches_name_operation_and_path() {
+fn invalid_json_patches_name_operation_and_path() {
     for (operation, path) in [
         ("{op: replace, path: /data/none/deep, value: 1}", "/data/none/deep"),
         ("{op: add, path: /data/18446744073709551616, value: {}}", ""),

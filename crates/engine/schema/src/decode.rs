@@ -1,32 +1,32 @@
-//! Decoding as Go's typed decoder does it: unknown and duplicate fields noted in document order, wrong types
-//! reported in its words. One pass over the text, guided by the schema.
+//! Decodes JSON like Go's typed decoder: collects unknown and duplicate fields in document order, and reports
+//! type errors with Go's messages. One pass over the text, guided by the schema.
 
 mod errors;
-mod plain;
+mod fast_path;
 mod visit;
 
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-pub use errors::{DecodeError, Misfit, StrictError};
+pub use errors::{DecodeError, StrictError, TypeMismatch};
 use visit::{At, Seed, State};
 
-use crate::model::Schema;
+use crate::structural::Schema;
 
-/// At most this many strict errors are kept, as upstream does.
+/// Maximum number of strict errors, as upstream.
 const MAX_STRICT: usize = 100;
 
-/// A decoded document and what strict decoding objects to.
+/// A decoded document with its strict errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
     pub value: Value,
     pub strict: Vec<StrictError>,
 }
 
-/// How to treat what the schema says.
+/// Whether a document has a Go type.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape<'s> {
-    /// Keep everything, only note duplicates: custom resources, patches.
+    /// Custom resources and patches: keep everything, report duplicates only.
     Free,
     /// A built-in type: drop unknown fields and nulls, check types.
     Typed(&'s Schema),
@@ -35,7 +35,7 @@ pub enum Shape<'s> {
 /// Decodes JSON text.
 pub fn decode(text: &[u8], shape: Shape<'_>) -> Result<Decoded, DecodeError> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    // Depth is bounded by the text's size limit and `MAX_DEPTH` in the visitor, not by the reader.
+    // The visitor bounds the depth with `MAX_DEPTH`, so the reader need not.
     let state = State::default();
     let value = Seed { schema: shape.schema(), state: &state, at: At::Root }
         .deserialize(&mut reader)
@@ -53,9 +53,9 @@ pub fn decode_value(value: Value, shape: Shape<'_>) -> Result<Decoded, DecodeErr
     state.finish(value)
 }
 
-/// Whether a value can be decoded, and if not, why.
+/// Checks whether a value can be decoded.
 pub fn check_value(value: &Value, shape: Shape<'_>) -> Result<(), DecodeError> {
-    if shape.schema().is_some_and(|schema| plain::fits(value, schema)) {
+    if shape.schema().is_some_and(|schema| fast_path::matches_type(value, schema)) {
         return Ok(());
     }
     let state = State::default();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_errors_come_in_document_order() {
+    fn strict_errors_are_in_document_order() {
         let text = r#"{"spec":{"containers":[{"name":"a","pulPolicy":1}],"bogus":1,"labels":{"a":"1","a":"2"},"replicas":null}}"#;
         let got = decode(text.as_bytes(), Shape::Typed(&typed())).expect("decodes");
         let texts: Vec<String> = got.strict.iter().map(ToString::to_string).collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_read_as_go_says_them() {
+    fn type_errors_match_go() {
         assert_eq!(
             failure(r#"{"spec":{"replicas":"3"}}"#),
             "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn what_plainly_fits_is_what_the_decoder_takes() {
+    fn fast_path_agrees_with_the_decoder() {
         let schema = typed();
         let fits = |spec: Value| {
             let value = json!({"spec": spec});
-            let plain = plain::fits(&value, &schema);
+            let plain = fast_path::matches_type(&value, &schema);
             let decoded = decode_value(value.clone(), Shape::Typed(&schema));
             let taken = decoded.is_ok_and(|d| d.value == value && d.strict.is_empty());
             assert!(taken || !plain, "{value}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn free_documents_only_note_duplicates() {
+    fn free_form_documents_report_only_duplicates() {
         let got = decode(br#"{"a":{"b":1,"b":2},"c":1.0,"d":null}"#, Shape::Free).expect("decodes");
         assert_eq!(got.value, json!({"a": {"b": 2}, "c": 1, "d": null}));
         assert_eq!(got.strict, [StrictError::Duplicate("a.b".into())]);

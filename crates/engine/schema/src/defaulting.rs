@@ -1,10 +1,10 @@
-//! Filling in the defaults of a structural schema.
+//! Defaulting by structural schemas.
 
 use serde_json::Value;
 
-use crate::model::Schema;
+use crate::structural::Schema;
 
-/// Sets absent fields that have a default, and nulls that may not be null; then goes on below what is there.
+/// Sets absent fields, and nulls that are not nullable, to their default; then recurses.
 pub fn default(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(map) => {
@@ -53,7 +53,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn defaults_reach_into_what_defaults_created() {
+    fn defaults_apply_inside_of_defaults() {
         let s = Schema::from_json(&json!({"type": "object", "properties": {
             "spec": {"type": "object", "default": {}, "properties": {
                 "n": {"type": "integer", "default": 3},

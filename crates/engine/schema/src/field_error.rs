@@ -1,10 +1,12 @@
-//! One error about one field, in the words of Kubernetes' `field.Error`.
+//! Errors about fields, with the messages of Kubernetes' `field.Error`.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What is wrong with a field. The names are those of Kubernetes' `field.ErrorType`.
+use crate::print::print_value;
+
+/// Kind of a field error, named as in Kubernetes' `field.ErrorType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     NotFound,
@@ -37,7 +39,7 @@ impl FieldErrorKind {
         }
     }
 
-    /// How the kind starts a message.
+    /// The beginning of the message.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -54,19 +56,19 @@ impl FieldErrorKind {
     }
 }
 
-/// One error about one field.
+/// An error about one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
     pub kind: FieldErrorKind,
     /// Path as Kubernetes writes it: `spec.containers[0].name`, `data[key]`.
     pub field: String,
-    /// The offending value as it is printed (already quoted where Go would quote), or `None` where none is printed.
+    /// The invalid value as it is printed (quoted where Go quotes it); `None` if the message has no value.
     pub value: Option<String>,
     pub detail: String,
 }
 
 impl FieldError {
-    /// An error of `kind` about `field`; `value` is printed as Go prints it in a field error.
+    /// An error of `kind` about `field`; `value` is printed as in Go's field errors.
     pub fn new(
         kind: FieldErrorKind,
         field: impl Into<String>,
@@ -96,7 +98,7 @@ impl FieldError {
         Self::new(FieldErrorKind::NotFound, field, Some(value), "")
     }
 
-    /// `supported` are printed in the order given, each quoted.
+    /// `supported` values are printed in the given order, each quoted.
     pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
         let detail = if quoted.is_empty() {
@@ -130,14 +132,5 @@ impl FieldError {
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
-    }
-}
-
-/// A value as Go prints it in a field error: strings quoted, `null` for nil, maps and lists as JSON.
-fn print_value(value: &Value) -> String {
-    match value {
-        Value::String(s) => fl_golang::quote(s),
-        Value::Number(n) if n.is_f64() => crate::golang::float(n.as_f64().unwrap_or_default()),
-        other => crate::golang::escape_html(&other.to_string()),
     }
 }

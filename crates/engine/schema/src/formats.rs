@@ -1,11 +1,11 @@
-//! String formats the API server checks; every other format is ignored.
+//! String formats that the API server validates; all others are ignored.
 
 use std::net::Ipv6Addr;
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-/// Whether `text` satisfies `format`; `None` when the format is not one the server knows.
+/// Whether `text` has the format; `None` for a format that the server does not validate.
 pub fn check(format: &str, text: &str) -> Option<bool> {
     let normalized = format.replace('-', "");
     Some(match normalized.as_str() {
@@ -104,7 +104,7 @@ fn is_email(text: &str) -> bool {
     (quoted || atom(local)) && (literal || atom(domain))
 }
 
-/// Go's lenient parser: leading zeroes in IPv4 parts are decimal.
+/// Go's lenient parser: IPv4 parts with leading zeroes are decimal.
 fn is_ip_sloppy(text: &str) -> bool {
     let v4 = |t: &str| {
         let parts: Vec<&str> = t.split('.').collect();
@@ -265,9 +265,9 @@ fn is_duration(text: &str) -> bool {
 mod tests {
     use super::check;
 
-    /// Recorded from kube-apiserver: texts, and the formats that refuse them.
+    /// Recorded from kube-apiserver: texts, and the formats that reject them.
     #[test]
-    fn formats_refuse_what_the_server_refuses() {
+    fn formats_match_kube_apiserver() {
         const FORMATS: &str = "bsonobjectid byte cidr creditcard date datetime duration email hexcolor hostname ipv4 ipv6 isbn isbn10 \
                                isbn13 k8s-long-name k8s-short-name mac password rgbcolor ssn uri uuid uuid3 uuid4 uuid5";
         let rows: Vec<serde_json::Value> =
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_accept_and_refuse() {
+    fn formats_accept_and_reject() {
         let table: &[(&str, &[&str], &[&str])] = &[
             (
                 "date-time",

@@ -1,7 +1,8 @@
-//! Structural schemas as Kubernetes means them: prune, default, validate.
+//! Structural schemas of Kubernetes: pruning, defaulting, validation.
 //!
-//! One [`Schema`] type serves built-in types (built from tables, recursive through lazily resolved [`Node`]s) and
-//! custom resources (parsed from `openAPIV3Schema`). Everything works on [`serde_json::Value`] and touches nothing else.
+//! [`Schema`] is used for built-in types (built from tables, recursive through lazily resolved [`Node`]s) and
+//! for custom resources (parsed from `openAPIV3Schema`). All functions are pure and operate on
+//! [`serde_json::Value`].
 //!
 //! ```
 //! use serde_json::json;
@@ -11,38 +12,36 @@
 //! assert_eq!(schema.property("spec").and_then(|s| s.property("replicas")).map(|r| r.ty), Some(fl_schema::Type::Integer));
 //! ```
 
-pub mod correlate;
-mod custom;
+mod crd_validation;
+mod custom_resource;
 mod decode;
 mod defaulting;
-mod definition;
 mod field_error;
 pub mod formats;
-mod go_syntax;
-mod golang;
-mod lists;
-mod model;
+pub mod list_correlation;
+mod list_type;
 mod node;
 mod object_meta;
 mod openapi;
 mod parse;
+mod print;
 mod prune;
+mod structural;
 mod validate;
 
-pub use custom::{check_embedded, coerce};
-pub use decode::{DecodeError, Decoded, Misfit, Shape, StrictError, check_value, decode, decode_value};
+pub use crd_validation::{CompiledRule, RuleCheck, validate_crd, webhook_url_errors};
+pub use custom_resource::{CoerceError, check_embedded, coerce};
+pub use decode::{DecodeError, Decoded, Shape, StrictError, TypeMismatch, check_value, decode, decode_value};
 pub use defaulting::default;
-pub use definition::{RuleCheck, RuleVerdict, validate_definition, webhook_url_problems};
 pub use field_error::{FieldError, FieldErrorKind};
-pub use go_syntax::go_syntax_error;
-pub use lists::check_list_types;
-pub use model::{
-    Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,
-    Type,
-};
+pub use list_type::check_list_types;
 pub use node::{Definitions, Node, Overrides};
 pub use object_meta::object_meta;
 pub use openapi::OpenApi;
 pub use parse::ParseError;
 pub use prune::{prune, prune_nulls};
+pub use structural::{
+    Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,
+    Type,
+};
 pub use validate::validate;

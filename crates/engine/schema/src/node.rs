@@ -1,4 +1,5 @@
-//! Edges between schemas: direct, or by definition name and resolved on first use because built-in types recurse.
+//! References between schemas: direct, or by definition name and resolved on first use, because built-in
+//! types are recursive.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::model::{ListType, MapType, Name, Patch, Schema};
+use crate::structural::{ListType, MapType, Name, Patch, Schema};
 
-/// Where named definitions come from; implementations cache what they build.
+/// A source of named definitions; implementations cache what they build.
 pub trait Definitions: Send + Sync {
     fn definition(&self, name: &str) -> Option<Arc<Schema>>;
 }
 
-/// What a field says beside the type it refers to.
+/// Attributes of a field next to the reference to its type.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     pub patch: Option<Patch>,
@@ -33,7 +34,8 @@ impl Overrides {
     }
 }
 
-/// A schema, or a reference to one. Dereferences to the schema; a dangling name acts as "anything".
+/// A schema or a reference to one. Dereferences to the schema; an unknown name acts as a schema without
+/// restrictions.
 #[derive(Clone)]
 pub struct Node(Inner);
 
@@ -47,7 +49,7 @@ struct Named {
     name: Name,
     overrides: Overrides,
     source: Arc<dyn Definitions>,
-    // Filled on first use. Recursive types thus form a cycle that lives as long as the process, as the tables do.
+    // Resolved on first use. Recursive types form a cycle that is never freed, like the tables.
     resolved: OnceLock<Arc<Schema>>,
 }
 
@@ -56,12 +58,12 @@ impl Node {
         Self(Inner::Here(Arc::new(schema)))
     }
 
-    /// A reference that `source` answers when first used.
+    /// A reference that is resolved by `source` on first use.
     pub fn named(name: impl Into<Name>, source: Arc<dyn Definitions>) -> Self {
         Self::named_with(name, source, Overrides::default())
     }
 
-    /// A reference with field-level attributes laid over the definition.
+    /// A reference whose definition is overridden by attributes of the field.
     pub fn named_with(name: impl Into<Name>, source: Arc<dyn Definitions>, overrides: Overrides) -> Self {
         Self(Inner::Named(Arc::new(Named {
             name: name.into(),
@@ -131,7 +133,7 @@ impl From<Arc<Schema>> for Node {
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A reference prints as its name: printing what it refers to would not end for recursive types.
+        // A reference prints its name only: recursive types would not end.
         match &self.0 {
             Inner::Here(schema) => schema.fmt(f),
             Inner::Named(named) => write!(f, "Ref({})", named.name),

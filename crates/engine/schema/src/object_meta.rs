@@ -1,9 +1,9 @@
-//! The metadata every object has: custom resources decode theirs with it, whatever their schema says.
+//! The schema of `ObjectMeta`, which custom resources are decoded with, too.
 
 use std::sync::{Arc, OnceLock};
 
-use crate::model::{Additional, ListType, MapType, Name, Properties, Schema, Type};
 use crate::node::Node;
+use crate::structural::{Additional, ListType, MapType, Name, Properties, Schema, Type};
 
 /// The schema of `metadata`.
 pub fn object_meta() -> &'static Node {

@@ -1,4 +1,4 @@
-//! An OpenAPI v3 document as a source of definitions.
+//! OpenAPI v3 documents as a source of definitions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::model::Schema;
 use crate::node::{Definitions, Node};
+use crate::structural::Schema;
 
-/// The `components.schemas` of a document, parsed one definition at a time.
+/// The `components.schemas` of a document; each definition is parsed on first use.
 pub struct OpenApi {
     schemas: HashMap<String, Value>,
     parsed: Mutex<HashMap<String, Arc<Schema>>>,
@@ -17,7 +17,7 @@ pub struct OpenApi {
 }
 
 impl OpenApi {
-    /// Takes the document's definitions. Keep the handle alive as long as its schemas are used.
+    /// Takes the definitions of a document. Keep the handle alive as long as its schemas are used.
     pub fn new(document: &Value) -> Arc<Self> {
         let schemas = document
             .pointer("/components/schemas")
@@ -50,7 +50,7 @@ impl Definitions for OpenApi {
         if holds_raw_json(name) {
             schema.preserve_unknown = true;
         }
-        // The document writes these two as alternatives of types; to apply and decode they are one scalar.
+        // The document has these two as alternatives of types; for apply and decoding they are one scalar.
         if name.ends_with(".api.resource.Quantity") || name.ends_with(".util.intstr.IntOrString") {
             schema = Schema { int_or_string: true, format: schema.format, ..Schema::default() };
         }
@@ -61,7 +61,7 @@ impl Definitions for OpenApi {
     }
 }
 
-/// Definitions documented as objects without properties whose Go types keep any JSON.
+/// Definitions that are documented as objects without properties, and whose Go types keep any JSON.
 fn holds_raw_json(name: &str) -> bool {
     const RAW: &[&str] = &[
         "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
@@ -74,11 +74,11 @@ fn holds_raw_json(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Additional, Type};
+    use crate::structural::{Additional, Type};
     use serde_json::json;
 
     #[test]
-    fn recursive_definitions_resolve_on_use() {
+    fn recursive_definitions_are_resolved_on_use() {
         let doc = OpenApi::new(&json!({"components": {"schemas": {
             "Tree": {"type": "object", "properties": {
                 "kids": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/Tree"}], "default": {}}},

@@ -1,4 +1,4 @@
-//! From JSON: a CRD's `openAPIV3Schema` or one definition of an OpenAPI v3 document.
+//! Parses schemas from JSON: a CRD's `openAPIV3Schema` or a definition of an OpenAPI v3 document.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::model::{
+use crate::node::{Definitions, Node, Overrides};
+use crate::structural::{
     Additional, CelRule, ListType, MapType, Name, Number, Patch, PatchStrategy, Properties, Rules, Schema,
     Type,
 };
-use crate::node::{Definitions, Node, Overrides};
 
-/// Deeper schemas are refused: every walk here recurses.
+/// Limit on nesting, because every walk over a schema recurses.
 const MAX_DEPTH: usize = 256;
 
-/// Why a schema document cannot be used.
+/// Why a schema cannot be parsed.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -37,13 +37,13 @@ impl Schema {
         Parser { source: None }.schema(json, &At::Root, 0)
     }
 
-    /// Parses a definition whose `$ref`s are answered by `source`.
+    /// Parses a definition whose `$ref`s are resolved by `source`.
     pub fn from_openapi(json: &Value, source: &Arc<dyn Definitions>) -> Result<Schema, ParseError> {
         Parser { source: Some(source) }.schema(json, &At::Root, 0)
     }
 }
 
-/// Position for error messages; built only when needed.
+/// Position for error messages, formatted only when needed.
 enum At<'a> {
     Root,
     Under(&'a At<'a>, &'a str),
@@ -109,7 +109,7 @@ impl Parser<'_> {
         };
         let items = match map.get("items") {
             None | Some(Value::Null) => None,
-            // Draft 4 allowed a list of schemas; Kubernetes refuses it in CRDs before it gets here.
+            // Draft 4 allows a list of schemas; CRD validation rejects it before.
             Some(sub) => Some(self.node(sub, &At::Under(at, "items"), depth + 1)?),
         };
         let additional = match map.get("additionalProperties") {

@@ -1,15 +1,16 @@
-//! Removing what a structural schema does not specify.
+//! Pruning: removes fields that a structural schema does not specify.
 
 use serde_json::{Map, Value};
 
-use crate::model::{Additional, Schema};
+use crate::structural::{Additional, Schema};
 
-/// Fields every embedded resource has without specifying them.
+/// Fields that embedded resources have without specifying them.
 fn is_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
-/// Removes unspecified fields from a custom resource and returns their paths, sorted. The object's own type and metadata stay.
+/// Prunes a custom resource and returns the sorted paths of the removed fields. Its type and metadata are
+/// kept.
 pub fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
     let mut walk = Walk { path: String::new(), found: Vec::new() };
     walk.visit(object, Some(schema), true);
@@ -17,7 +18,7 @@ pub fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
     walk.found
 }
 
-/// Removes unspecified fields from a value that is not a whole resource.
+/// Prunes a value that is not a whole resource.
 pub(crate) fn prune_below(value: &mut Value, schema: &Schema) {
     Walk { path: String::new(), found: Vec::new() }.visit(value, Some(schema), schema.embedded_resource);
 }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_go_and_are_named() {
+    fn unknown_fields_are_removed_and_reported() {
         let s = schema(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn embedded_resources_keep_their_meta() {
+    fn embedded_resources_keep_their_metadata() {
         let s = schema(&json!({"type": "object", "properties": {
             "in": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}}}}));
         let mut object = json!({"in": {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"x": 1}, "status": {}}});
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_without_default_go() {
+    fn nulls_without_default_are_removed() {
         let s = schema(&json!({"type": "object", "properties": {
             "a": {"type": "string"}, "b": {"type": "string", "nullable": true}, "c": {"type": "string", "default": "x"}}}));
         let mut object = json!({"a": null, "b": null, "c": null});

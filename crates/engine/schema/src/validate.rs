@@ -1,48 +1,50 @@
-//! Value validation with the texts of the API server's OpenAPI validator, and its ratcheting: what an update left
-//! unchanged is not held against it.
+//! Value validation with the messages of the API server's OpenAPI validator, and with ratcheting: errors in
+//! parts that an update does not change are ignored.
 
 mod number;
-mod outcome;
+mod result;
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::correlate;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::formats;
-use crate::golang;
-use crate::model::{Additional, Rules, Schema, Type};
-use outcome::{Found, Outcome};
+use crate::list_correlation;
+use crate::print::print_plain;
 
-/// Validates `value`; with `old`, errors in unchanged parts are dropped. `prefix` starts the fields' paths (`status`).
+use crate::structural::{Additional, Rules, Schema, Type};
+use result::{ValidationError, ValidationResult};
+
+/// Validates `value`; with `old`, errors in unchanged parts are ignored. `prefix` starts the paths
+/// (`status`).
 pub fn validate(value: &Value, old: Option<&Value>, schema: &Schema, prefix: &str) -> Vec<FieldError> {
-    let outcome = check(value, old, schema, "", true);
+    let result = check(value, old, schema, "", true);
     let mut seen = HashSet::new();
-    let mut errors: Vec<FieldError> = outcome
+    let mut errors: Vec<FieldError> = result
         .errors
         .into_iter()
         .filter(|found| seen.insert(found.text.clone()))
         .map(|found| found.into_field_error(prefix))
         .collect();
-    // Go walks properties in random order; a fixed one is kinder to readers and tests.
+    // Go iterates over properties in random order; sorting makes the result deterministic.
     errors.sort_by(|a, b| a.field.cmp(&b.field));
     errors
 }
 
-fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, root: bool) -> Outcome {
-    let outcome = check_here(value, old, schema, path);
-    if !outcome.errors.is_empty() && !root && old == Some(value) {
-        return Outcome { errors: Vec::new(), matched: outcome.matched };
+fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, root: bool) -> ValidationResult {
+    let result = check_here(value, old, schema, path);
+    if !result.errors.is_empty() && !root && old == Some(value) {
+        return ValidationResult { errors: Vec::new(), matched: result.matched };
     }
     if root && old == Some(value) {
-        return Outcome::default();
+        return ValidationResult::default();
     }
-    outcome
+    result
 }
 
-fn check_here(value: &Value, old: Option<&Value>, schema: &Schema, path: &str) -> Outcome {
-    let mut out = Outcome::default();
+fn check_here(value: &Value, old: Option<&Value>, schema: &Schema, path: &str) -> ValidationResult {
+    let mut out = ValidationResult::default();
     let rules = schema.rules.as_deref();
     if value.is_null() {
         out.merge(check_type(value, schema, path));
@@ -77,29 +79,43 @@ fn known_format(schema: &Schema) -> Option<&str> {
     schema.format.as_deref().filter(|f| formats::check(f, "").is_some())
 }
 
-fn type_words(schema: &Schema) -> &'static str {
+fn type_names(schema: &Schema) -> &'static str {
     if schema.int_or_string { "integer,string" } else { schema.ty.as_str() }
 }
 
-fn check_type(value: &Value, schema: &Schema, path: &str) -> Outcome {
-    let words = type_words(schema);
-    let found = golang::schema_type(value);
+/// The type of a value in terms of JSON Schema.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        // Go decodes integers beyond 64 bits as floats.
+        Value::Number(n) if n.as_i64().is_none() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn check_type(value: &Value, schema: &Schema, path: &str) -> ValidationResult {
+    let words = type_names(schema);
+    let found = json_type(value);
     if value.is_null() {
         if !words.is_empty() && !schema.nullable {
-            return Outcome::one(type_error(path, words, found));
+            return ValidationResult::of(type_error(path, words, found));
         }
-        return Outcome { matched: 1, ..Outcome::default() };
+        return ValidationResult { matched: 1, ..ValidationResult::default() };
     }
     let wants = |word: &str| words.split(',').any(|w| w == word);
-    // A float is whole only as far as it can tell one whole number from the next.
-    const EXACT: f64 = 9_007_199_254_740_991.0;
-    let is_whole = |f: f64| f.fract() == 0.0 && f.abs() <= EXACT;
+    // Above 2^53 floats cannot represent every integer.
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
+    let is_whole = |f: f64| f.fract() == 0.0 && f.abs() <= MAX_EXACT_INTEGER;
     let whole_float = matches!(value, Value::Number(n) if n.is_f64() && n.as_f64().is_some_and(is_whole))
         && wants("integer");
     let fits = wants(found) || whole_float || (found == "integer" && wants("number"));
     if let Some(format) = known_format(schema) {
         if matches!(found, "string" | "array") && !wants("number") && !wants("integer") {
-            return Outcome { matched: 1, ..Outcome::default() };
+            return ValidationResult { matched: 1, ..ValidationResult::default() };
         }
         if !matches!(found, "string" | "array") && !fits {
             let given = match found {
@@ -107,38 +123,39 @@ fn check_type(value: &Value, schema: &Schema, path: &str) -> Outcome {
                 "number" => "float64",
                 _ => "",
             };
-            return Outcome::one(type_error(path, format, given));
+            return ValidationResult::of(type_error(path, format, given));
         }
     }
     if fits {
-        Outcome { matched: 1, ..Outcome::default() }
+        ValidationResult { matched: 1, ..ValidationResult::default() }
     } else {
-        Outcome::one(type_error(path, words, found))
+        ValidationResult::of(type_error(path, words, found))
     }
 }
 
-fn type_error(path: &str, want: &str, found: &str) -> Found {
-    let text = format!("{path} in body must be of type {want}: {}", fl_golang::quote(found));
-    Found::new(FieldErrorKind::TypeInvalid, path, Some(fl_golang::quote(found)), text.clone(), text)
+fn type_error(path: &str, want: &str, found: &str) -> ValidationError {
+    let text = format!("{path} in body must be of type {want}: {}", fl_go::quote(found));
+    ValidationError::new(FieldErrorKind::TypeInvalid, path, Some(fl_go::quote(found)), text.clone(), text)
 }
 
-fn check_enum(value: &Value, rules: Option<&Rules>, path: &str) -> Outcome {
-    let Some(rules) = rules.filter(|r| !r.enumeration.is_empty()) else { return Outcome::default() };
+fn check_enum(value: &Value, rules: Option<&Rules>, path: &str) -> ValidationResult {
+    let Some(rules) = rules.filter(|r| !r.enumeration.is_empty()) else { return ValidationResult::default() };
     if rules.enumeration.iter().any(|allowed| !allowed.is_null() && same(allowed, value)) {
-        return Outcome::default();
+        return ValidationResult::default();
     }
     let names: Vec<String> = rules
         .enumeration
         .iter()
-        .map(|v| fl_golang::quote(&v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
+        .map(|v| fl_go::quote(&v.as_str().map_or_else(|| v.to_string(), str::to_owned)))
         .collect();
     let detail = format!("supported values: {}", names.join(", "));
-    let shown: Vec<String> = rules.enumeration.iter().map(golang::plain).collect();
+    let shown: Vec<String> = rules.enumeration.iter().map(print_plain).collect();
     let text = format!("{path} in body should be one of [{}]", shown.join(" "));
-    Outcome::one(Found::about(FieldErrorKind::NotSupported, path, value, detail, text))
+    ValidationResult::of(ValidationError::about(FieldErrorKind::NotSupported, path, value, detail, text))
 }
 
-/// Whether a value is one of an enumeration. The server turns it into the type of the allowed one first, which cuts fractions off.
+/// Whether a value equals one of an enumeration. The server converts it to the type of the allowed one first,
+/// which truncates fractions.
 fn same(allowed: &Value, value: &Value) -> bool {
     match (allowed, value) {
         (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64(), y.as_f64()) {
@@ -149,8 +166,8 @@ fn same(allowed: &Value, value: &Value) -> bool {
     }
 }
 
-fn check_string(text: &str, rules: Option<&Rules>, path: &str) -> Outcome {
-    let Some(rules) = rules else { return Outcome::default() };
+fn check_string(text: &str, rules: Option<&Rules>, path: &str) -> ValidationResult {
+    let Some(rules) = rules else { return ValidationResult::default() };
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let value = Value::String(text.to_owned());
     if let Some(max) = rules.max_length.filter(|max| length > *max) {
@@ -161,10 +178,10 @@ fn check_string(text: &str, rules: Option<&Rules>, path: &str) -> Outcome {
             "value is too long".to_owned()
         };
         let full = format!("{path} in body should be at most {max} chars long");
-        return Outcome::one(Found::new(FieldErrorKind::TooLong, path, None, detail, full));
+        return ValidationResult::of(ValidationError::new(FieldErrorKind::TooLong, path, None, detail, full));
     }
     if let Some(min) = rules.min_length.filter(|min| length < *min) {
-        return Outcome::one(Found::invalid(
+        return ValidationResult::of(ValidationError::invalid(
             path,
             &value,
             format!("{path} in body should be at least {min} chars long"),
@@ -173,35 +190,35 @@ fn check_string(text: &str, rules: Option<&Rules>, path: &str) -> Outcome {
     if let Some(pattern) = &rules.pattern {
         let matched = rules.regex().is_some_and(|regex| regex.is_match(text));
         if !matched {
-            return Outcome::one(Found::invalid(
+            return ValidationResult::of(ValidationError::invalid(
                 path,
                 &value,
                 format!("{path} in body should match '{pattern}'"),
             ));
         }
     }
-    Outcome::default()
+    ValidationResult::default()
 }
 
-fn check_format(text: &str, format: &str, path: &str) -> Outcome {
+fn check_format(text: &str, format: &str, path: &str) -> ValidationResult {
     if formats::check(format, text) == Some(false) {
-        return Outcome::one(type_error(path, format, text));
+        return ValidationResult::of(type_error(path, format, text));
     }
-    Outcome::default()
+    ValidationResult::default()
 }
 
-fn check_list(list: &[Value], old: Option<&Value>, schema: &Schema, path: &str) -> Outcome {
-    let mut out = Outcome::default();
+fn check_list(list: &[Value], old: Option<&Value>, schema: &Schema, path: &str) -> ValidationResult {
+    let mut out = ValidationResult::default();
     if let Some(items) = &schema.items {
         for (index, item) in list.iter().enumerate() {
-            let before = old.and_then(|o| correlate::item(o, item, schema));
+            let before = old.and_then(|o| list_correlation::item(o, item, schema));
             out.merge(check(item, before, items, &format!("{path}[{index}]"), false));
         }
     }
     let size = i64::try_from(list.len()).unwrap_or(i64::MAX);
     if let Some(rules) = schema.rules.as_deref() {
         if let Some(min) = rules.min_items.filter(|min| size < *min) {
-            out.push(Found::invalid(
+            out.push(ValidationError::invalid(
                 path,
                 &Value::from(size),
                 format!("{path} in body should have at least {min} items"),
@@ -211,7 +228,7 @@ fn check_list(list: &[Value], old: Option<&Value>, schema: &Schema, path: &str) 
             out.push(too_many(path, size, max, format!("{path} in body should have at most {max} items")));
         }
         if rules.unique_items && has_duplicates(list) {
-            out.push(Found::invalid(
+            out.push(ValidationError::invalid(
                 path,
                 &Value::String(String::new()),
                 format!("{path} in body shouldn't contain duplicates"),
@@ -227,19 +244,24 @@ fn has_duplicates(list: &[Value]) -> bool {
     list.iter().any(|item| !seen.insert(item.to_string()))
 }
 
-fn too_many(path: &str, size: i64, max: i64, text: String) -> Found {
+fn too_many(path: &str, size: i64, max: i64, text: String) -> ValidationError {
     let unit = if max == 1 { "item" } else { "items" };
     let detail =
         if max >= 0 { format!("must have at most {max} {unit}") } else { "has too many items".to_owned() };
-    Found::new(FieldErrorKind::TooMany, path, Some(size.to_string()), detail, text)
+    ValidationError::new(FieldErrorKind::TooMany, path, Some(size.to_string()), detail, text)
 }
 
-fn check_object(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, path: &str) -> Outcome {
-    let mut out = Outcome::default();
+fn check_object(
+    map: &Map<String, Value>,
+    old: Option<&Value>,
+    schema: &Schema,
+    path: &str,
+) -> ValidationResult {
+    let mut out = ValidationResult::default();
     let size = i64::try_from(map.len()).unwrap_or(i64::MAX);
     let rules = schema.rules.as_deref();
     if let Some(min) = rules.and_then(|r| r.min_properties).filter(|min| size < *min) {
-        out.push(Found::invalid(
+        out.push(ValidationError::invalid(
             path,
             &Value::from(size),
             format!("{path} in body should have at least {min} properties"),
@@ -264,7 +286,7 @@ fn check_object(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, 
             }
             Additional::Allowed(false) => {
                 let text = format!("{path}.{name} in body is a forbidden property");
-                out.push(Found::invalid(path, &Value::String(name.clone()), text));
+                out.push(ValidationError::invalid(path, &Value::String(name.clone()), text));
             }
             Additional::Unset | Additional::Allowed(true) => {}
         }
@@ -273,18 +295,23 @@ fn check_object(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, 
         if !map.contains_key(name.as_ref()) {
             let full = format!("{path}.{name}");
             let text = format!("{full} in body is required");
-            out.push(Found::new(FieldErrorKind::Required, &full, None, String::new(), text));
+            out.push(ValidationError::new(FieldErrorKind::Required, &full, None, String::new(), text));
         }
     }
     out
 }
 
-fn check_alternatives(value: &Value, old: Option<&Value>, rules: Option<&Rules>, path: &str) -> Outcome {
-    let mut out = Outcome { matched: 1, ..Outcome::default() };
+fn check_alternatives(
+    value: &Value,
+    old: Option<&Value>,
+    rules: Option<&Rules>,
+    path: &str,
+) -> ValidationResult {
+    let mut out = ValidationResult { matched: 1, ..ValidationResult::default() };
     let Some(rules) = rules else { return out };
-    let quoted = || fl_golang::quote(path);
+    let quoted = || fl_go::quote(path);
     if !rules.any_of.is_empty() {
-        let mut best: Option<Outcome> = None;
+        let mut best: Option<ValidationResult> = None;
         let mut fits = false;
         for schema in &rules.any_of {
             let result = check(value, old, schema, path, true);
@@ -298,12 +325,15 @@ fn check_alternatives(value: &Value, old: Option<&Value>, rules: Option<&Rules>,
             }
         }
         if !fits {
-            out.push(Found::composite(format!("{} must validate at least one schema (anyOf)", quoted())));
+            out.push(ValidationError::composite(format!(
+                "{} must validate at least one schema (anyOf)",
+                quoted()
+            )));
         }
         out.merge(best.unwrap_or_default());
     }
     if !rules.one_of.is_empty() {
-        let mut best: Option<Outcome> = None;
+        let mut best: Option<ValidationResult> = None;
         let mut first = None;
         let mut valid = 0;
         for schema in &rules.one_of {
@@ -324,7 +354,7 @@ fn check_alternatives(value: &Value, old: Option<&Value>, rules: Option<&Rules>,
             } else {
                 format!("Found {valid} valid alternatives")
             };
-            out.push(Found::composite(format!(
+            out.push(ValidationError::composite(format!(
                 "{} must validate one and only one schema (oneOf). {found}",
                 quoted()
             )));
@@ -340,13 +370,16 @@ fn check_alternatives(value: &Value, old: Option<&Value>, rules: Option<&Rules>,
         }
         if valid != rules.all_of.len() {
             let tail = if valid == 0 { ". None validated" } else { "" };
-            out.push(Found::composite(format!("{} must validate all the schemas (allOf){tail}", quoted())));
+            out.push(ValidationError::composite(format!(
+                "{} must validate all the schemas (allOf){tail}",
+                quoted()
+            )));
         }
     }
     if let Some(not) = &rules.not
         && check(value, old, not, path, true).errors.is_empty()
     {
-        out.push(Found::composite(format!("{} must not validate the schema (not)", quoted())));
+        out.push(ValidationError::composite(format!("{} must not validate the schema (not)", quoted())));
     }
     out
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::scan::{self, is_space};
 use crate::version::{Version, compare_prerelease};
 
-/// Why a version is outside a range, in the words of the reference.
+/// Error: a version is outside a range, with Masterminds' message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch(String);
 
@@ -21,16 +21,16 @@ impl std::error::Error for Mismatch {}
 
 impl Mismatch {
     pub(crate) fn prerelease(version: &Version) -> Self {
-        let version = fl_golang::quote(&version.to_string());
+        let version = fl_go::quote(&version.to_string());
         Self(format!(
             "{version} is a prerelease version and the constraint is only looking for release versions"
         ))
     }
 }
 
-/// Which numbers of a comparison were left out or written as `x`.
+/// Which numbers of a comparison were omitted or written as `x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OmittedPart {
     No,
     Patch,
     Minor,
@@ -49,7 +49,7 @@ enum Operator {
     Caret,
 }
 
-/// Longest spelling first, so that the first hit is the right one.
+/// Longest operators first, so that the first match is the right one.
 const OPERATORS: &[(&str, Operator)] = &[
     ("!=", Operator::NotEqual),
     (">=", Operator::GreaterEqual),
@@ -65,12 +65,12 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("", Operator::Equal),
 ];
 
-/// What a failed comparison says between version and range; the rest of the sentence if there is any.
+/// Message between version and range of a failed comparison, and the text after the range.
 struct Reason(&'static str, &'static str);
 
-type Verdict = Result<(), Reason>;
+type CheckResult = Result<(), Reason>;
 
-fn unless(holds: bool, text: &'static str) -> Verdict {
+fn unless(holds: bool, text: &'static str) -> CheckResult {
     if holds { Ok(()) } else { Err(Reason(text, "")) }
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Constraint {
     /// Operator and version as written.
     spelling: (&'static str, String),
     version: Version,
-    open: Open,
+    open: OmittedPart,
 }
 
 impl fmt::Display for Constraint {
@@ -89,7 +89,7 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// Reads a comparison at the start of a text: spelling of the operator, version, and the text behind.
+/// Parses a comparison at the start of a text: operator, version, and the rest.
 pub(crate) fn scan_comparison(text: &str) -> Option<(Comparison<'_>, &str)> {
     let (spelling, operator) = OPERATORS
         .iter()
@@ -101,7 +101,7 @@ pub(crate) fn scan_comparison(text: &str) -> Option<(Comparison<'_>, &str)> {
     Some((Comparison { spelling, operator, parts }, &rest[parts.whole.len()..]))
 }
 
-/// A comparison by shape only; its version may still be nonsense.
+/// A syntactically valid comparison; its version may still be invalid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Comparison<'a> {
     spelling: &'static str,
@@ -117,13 +117,13 @@ impl TryFrom<Comparison<'_>> for Constraint {
         let is_open = |part: Option<&str>| part.is_none_or(|p| matches!(p, "x" | "X" | "*"));
         let pre = parts.pre.map(|p| format!("-{p}")).unwrap_or_default();
         let (open, text) = if is_open(Some(parts.major)) {
-            (Open::Major, format!("0.0.0{pre}"))
+            (OmittedPart::Major, format!("0.0.0{pre}"))
         } else if is_open(parts.minor) {
-            (Open::Minor, format!("{}.0.0{pre}", parts.major))
+            (OmittedPart::Minor, format!("{}.0.0{pre}", parts.major))
         } else if is_open(parts.patch) {
-            (Open::Patch, format!("{}.{}.0{pre}", parts.major, parts.minor.unwrap_or_default()))
+            (OmittedPart::Patch, format!("{}.{}.0{pre}", parts.major, parts.minor.unwrap_or_default()))
         } else {
-            (Open::No, parts.whole.to_owned())
+            (OmittedPart::No, parts.whole.to_owned())
         };
         let version = Version::parse(&text).map_err(|_| Error::ConstraintVersion)?;
         Ok(Self { operator, spelling: (spelling, parts.whole.to_owned()), version, open })
@@ -146,16 +146,16 @@ impl Constraint {
         self.compare(v).map_err(|Reason(text, rest)| {
             Mismatch(format!(
                 "{} {text} {}{rest}",
-                fl_golang::quote(&v.to_string()),
-                fl_golang::quote(&self.spelling.1)
+                fl_go::quote(&v.to_string()),
+                fl_go::quote(&self.spelling.1)
             ))
         })
     }
 
-    fn compare(&self, v: &Version) -> Verdict {
+    fn compare(&self, v: &Version) -> CheckResult {
         let c = &self.version;
         match self.operator {
-            Operator::Equal if self.open == Open::No => unless(v == c, "is not equal to"),
+            Operator::Equal if self.open == OmittedPart::No => unless(v == c, "is not equal to"),
             Operator::Equal | Operator::Tilde => self.tilde(v),
             Operator::NotEqual => unless(self.differs(v), "is equal to"),
             Operator::Greater => unless(self.exceeded_by(v), "is less than or equal to"),
@@ -169,12 +169,12 @@ impl Constraint {
     fn differs(&self, v: &Version) -> bool {
         let c = &self.version;
         match self.open {
-            Open::No => v != c,
+            OmittedPart::No => v != c,
             _ if c.major() != v.major() => true,
-            Open::Minor => false,
+            OmittedPart::Minor => false,
             _ if c.minor() != v.minor() => true,
-            Open::Patch => compare_prerelease(v.prerelease(), c.prerelease()) != Ordering::Equal,
-            Open::Major => v != c,
+            OmittedPart::Patch => compare_prerelease(v.prerelease(), c.prerelease()) != Ordering::Equal,
+            OmittedPart::Major => v != c,
         }
     }
 
@@ -182,48 +182,48 @@ impl Constraint {
     fn exceeded_by(&self, v: &Version) -> bool {
         let c = &self.version;
         match (self.open, v.major().cmp(&c.major())) {
-            (Open::No, _) => v > c,
+            (OmittedPart::No, _) => v > c,
             (_, Ordering::Greater) => true,
-            (_, Ordering::Less) | (Open::Minor, _) => false,
-            (Open::Patch, _) => v.minor() > c.minor(),
-            (Open::Major, _) => v > c,
+            (_, Ordering::Less) | (OmittedPart::Minor, _) => false,
+            (OmittedPart::Patch, _) => v.minor() > c.minor(),
+            (OmittedPart::Major, _) => v > c,
         }
     }
 
     fn reached_by(&self, v: &Version) -> bool {
         let c = &self.version;
         match self.open {
-            Open::No => v <= c,
-            Open::Minor => v.major() <= c.major(),
-            Open::Patch | Open::Major => (v.major(), v.minor()) <= (c.major(), c.minor()),
+            OmittedPart::No => v <= c,
+            OmittedPart::Minor => v.major() <= c.major(),
+            OmittedPart::Patch | OmittedPart::Major => (v.major(), v.minor()) <= (c.major(), c.minor()),
         }
     }
 
-    /// Same major and minor version; same major when the minor is open; anything for `~*` and `~0.0.0`.
-    fn tilde(&self, v: &Version) -> Verdict {
+    /// Same major and minor version; same major if the minor is omitted; anything for `~*` and `~0.0.0`.
+    fn tilde(&self, v: &Version) -> CheckResult {
         let c = &self.version;
         unless(v >= c, "is less than")?;
         let zero = (c.major(), c.minor(), c.patch()) == (0, 0, 0);
-        if zero && matches!(self.open, Open::No | Open::Major) {
+        if zero && matches!(self.open, OmittedPart::No | OmittedPart::Major) {
             return Ok(());
         }
         unless(v.major() == c.major(), "does not have same major version as")?;
         unless(
-            v.minor() == c.minor() || self.open == Open::Minor,
+            v.minor() == c.minor() || self.open == OmittedPart::Minor,
             "does not have same major and minor version as",
         )
     }
 
-    /// The leftmost number that is not zero stays.
-    fn caret(&self, v: &Version) -> Verdict {
+    /// The leftmost non-zero number must be equal.
+    fn caret(&self, v: &Version) -> CheckResult {
         let c = &self.version;
         unless(v >= c, "is less than")?;
         let same_major = v.major() == c.major();
-        if c.major() > 0 || self.open == Open::Minor {
+        if c.major() > 0 || self.open == OmittedPart::Minor {
             return unless(same_major, "does not have same major version as");
         }
         unless(same_major, "does not have same major version as")?;
-        if c.minor() > 0 || self.open == Open::Patch {
+        if c.minor() > 0 || self.open == OmittedPart::Patch {
             let why = ". Expected minor versions to match when constraint major version is 0";
             let same = v.minor() == c.minor();
             return if same { Ok(()) } else { Err(Reason("does not have same minor version as", why)) };

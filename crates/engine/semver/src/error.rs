@@ -1,36 +1,36 @@
-//! What can be wrong with a version or a range, in the words of the reference.
+//! Errors of versions and ranges, with Masterminds' messages.
 
-use fl_golang::quote;
+use fl_go::quote;
 
-/// Why a version or range was refused.
+/// Error of parsing a version or range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text does not have the shape of a version.
+    /// Not a version.
     #[error("invalid semantic version")]
     InvalidVersion,
-    /// Strict reading of an empty text.
+    /// Empty text in strict mode.
     #[error("version string empty")]
     Empty,
-    /// A number segment holds something else than digits.
+    /// A number contains other characters than digits.
     #[error("invalid characters in version")]
     InvalidCharacters,
     /// A number has a leading zero.
     #[error("version segment starts with 0")]
     SegmentStartsZero,
-    /// The part after `+` is malformed.
+    /// The build metadata after `+` is invalid.
     #[error("invalid metadata string")]
     InvalidMetadata,
-    /// The part after `-` is malformed.
+    /// The pre-release after `-` is invalid.
     #[error("invalid prerelease string")]
     InvalidPrerelease,
     /// Longer than [`crate::Version::MAX_LEN`].
     #[error("version string is too long (max 256 bytes)")]
     VersionTooLong,
-    /// A number that is empty or does not fit 64 bits, met by strict reading.
+    /// A number is empty or does not fit into 64 bits, in strict mode.
     #[error("{}", number_text(.0))]
     Number(String),
-    /// A number that does not fit 64 bits, met by lenient reading.
+    /// A number does not fit into 64 bits, in lenient mode.
     #[error("error parsing version segment: {}", number_text(.0))]
     Segment(String),
     /// Longer than [`crate::Constraints::MAX_LEN`].
@@ -39,10 +39,10 @@ pub enum Error {
     /// More alternatives than [`crate::Constraints::MAX_GROUPS`].
     #[error("too many constraint groups (max 32)")]
     TooManyGroups,
-    /// A part of a range that is not a list of comparisons.
+    /// A part of a range is not a list of comparisons.
     #[error("improper constraint: {}", quote(.0))]
     ImproperConstraint(String),
-    /// A comparison whose version cannot be read, for example `1x2`.
+    /// The version of a comparison is invalid, for example `1x2`.
     #[error("constraint parser error")]
     ConstraintVersion,
     /// Incrementing this part of a version would overflow.

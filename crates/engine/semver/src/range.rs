@@ -1,4 +1,4 @@
-//! Ranges: alternatives (`||`) of comparisons that must all hold (comma or blank between them).
+//! Ranges: alternatives (`||`) of comparisons that must all hold (separated by comma or blank).
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,17 +18,17 @@ pub struct Constraints {
 #[derive(Debug, Clone)]
 struct Group {
     all: Vec<Constraint>,
-    /// One comparison that names a pre-release opens its whole group to them.
+    /// Whether a comparison names a pre-release, which lets the whole group match pre-releases.
     names_prerelease: bool,
 }
 
 impl Constraints {
-    /// Longest text accepted, in bytes.
+    /// Maximum length in bytes.
     pub const MAX_LEN: usize = 512;
-    /// Most alternatives accepted.
+    /// Maximum number of alternatives.
     pub const MAX_GROUPS: usize = 32;
 
-    /// Reads a range.
+    /// Parses a range.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > Self::MAX_LEN {
             return Err(Error::ConstraintTooLong);
@@ -41,21 +41,21 @@ impl Constraints {
         Ok(Self { groups, include_prereleases: false })
     }
 
-    /// Lets the range match pre-releases even where it names none.
+    /// Lets the range match pre-releases even if it names none.
     #[must_use]
     pub fn include_prereleases(mut self) -> Self {
         self.include_prereleases = true;
         self
     }
 
-    /// Whether the version is inside the range.
+    /// Whether the version is in the range.
     pub fn check(&self, version: &Version) -> bool {
         self.groups.iter().any(|group| {
             group.all.iter().all(|c| c.holds(version, self.include_prereleases || group.names_prerelease))
         })
     }
 
-    /// Like [`Self::check`], but says what stood against it.
+    /// Like [`Self::check`], but returns the failed comparisons.
     pub fn validate(&self, version: &Version) -> Result<(), Vec<Mismatch>> {
         let mut reasons = Vec::new();
         let mut said_prerelease = false;
@@ -102,8 +102,8 @@ impl FromStr for Constraints {
     }
 }
 
-/// Reads one alternative. Its shape is checked to the end before the versions in it are read, so that a malformed
-/// list is reported as such.
+/// Parses one alternative. Its syntax is checked completely before its versions are parsed, so that a
+/// malformed list is reported as such.
 fn group(text: &str) -> Result<Group, Error> {
     let improper = || Error::ImproperConstraint(text.into());
     let mut comparisons = Vec::new();
@@ -127,21 +127,21 @@ fn group(text: &str) -> Result<Group, Error> {
     Ok(Group { all, names_prerelease })
 }
 
-/// Turns `1.2 - 2.3` into `>= 1.2, <= 2.3`, wherever it stands.
+/// Replaces `1.2 - 2.3` by `>= 1.2, <= 2.3`.
 fn rewrite_hyphens(text: &str) -> String {
     let mut out = text.to_owned();
     let mut at = 0;
     while let Some((from, until, low, high)) = find_hyphen_range(text, at) {
-        // By text and not by position, as the reference does: equal ranges are replaced one after the other.
+        // By text and not by position, as in Masterminds: equal ranges are replaced one after the other.
         out = out.replacen(&text[from..until], &format!(">= {low}, <= {high} "), 1);
         at = until;
     }
     out
 }
 
-/// The next `low - high` at or after a position, with the blanks around it.
+/// Finds the next `low - high` at or after a position, with the blanks around it.
 fn find_hyphen_range(text: &str, at: usize) -> Option<(usize, usize, &str, &str)> {
-    // Without a lone dash there is nothing to find; most ranges end here.
+    // Shortcut: most ranges contain no dash.
     text.get(at..)?.contains('-').then_some(())?;
     let blanks = |s: &str| s.len() - s.trim_start_matches(is_space).len();
     (at..text.len()).filter(|i| text.is_char_boundary(*i)).find_map(|from| {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_wide_ranges_are_refused() {
+    fn oversized_ranges_are_rejected() {
         assert_eq!(Constraints::parse(&"1".repeat(513)).err(), Some(Error::ConstraintTooLong));
         assert_eq!(Constraints::parse(&vec!["1"; 33].join("||")).err(), Some(Error::TooManyGroups));
     }

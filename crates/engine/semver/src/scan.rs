@@ -1,11 +1,11 @@
-//! The two shapes of versions: plain ones, and those of ranges where numbers may be `x`, `X` or `*`.
+//! Grammar of versions: plain ones, and those of ranges where numbers may be `x`, `X` or `*`.
 //!
-//! Both are unambiguous when read greedily: no part can begin with a character that the part before it accepts.
+//! Both can be parsed greedily: no part can start with a character that the previous part accepts.
 
-/// The parts of a version text; `pre` and `metadata` without their `-` and `+`.
+/// The parts of a version; `pre` and `metadata` without their `-` and `+`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
-    /// Everything that was read, with a leading `v`.
+    /// The whole text, with a leading `v`.
     pub(crate) whole: &'a str,
     pub(crate) major: &'a str,
     pub(crate) minor: Option<&'a str>,
@@ -18,7 +18,7 @@ fn run(text: &str, accept: impl Fn(u8) -> bool) -> usize {
     text.bytes().take_while(|b| accept(*b)).count()
 }
 
-/// Reads `.` and a run of accepted characters, or nothing.
+/// Parses `.` and a run of accepted characters, if present.
 fn dotted<'a>(text: &mut &'a str, accept: impl Fn(u8) -> bool) -> Option<&'a str> {
     let rest = text.strip_prefix('.')?;
     let len = run(rest, accept);
@@ -28,7 +28,7 @@ fn dotted<'a>(text: &mut &'a str, accept: impl Fn(u8) -> bool) -> Option<&'a str
     })
 }
 
-/// Reads a mark and dot-separated identifiers after it, or nothing.
+/// Parses a mark and the dot-separated identifiers after it, if present.
 fn identifiers<'a>(text: &mut &'a str, mark: char) -> Option<&'a str> {
     let accept = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     let rest = text.strip_prefix(mark)?;
@@ -57,18 +57,18 @@ fn parts<'a>(text: &'a str, accept: impl Fn(u8) -> bool + Copy) -> Option<Parts<
     Some(Parts { whole: &text[..text.len() - rest.len()], major, minor, patch, pre, metadata })
 }
 
-/// Reads a whole text as a version with one to three numbers.
+/// Parses a whole text as a version with one to three numbers.
 pub(crate) fn version(text: &str) -> Option<Parts<'_>> {
     parts(text, |b| b.is_ascii_digit()).filter(|p| p.whole.len() == text.len())
 }
 
-/// Reads the version of a comparison at the start of a text. The reference's pattern lets `|` pass as a digit; such
-/// versions fail later, with another message.
+/// Parses the version of a comparison at the start of a text. Masterminds' pattern accepts `|` as a digit;
+/// such versions fail later, with another message.
 pub(crate) fn wildcard_version(text: &str) -> Option<Parts<'_>> {
     parts(text, |b| b.is_ascii_digit() || matches!(b, b'x' | b'X' | b'*' | b'|'))
 }
 
-/// What the reference's patterns call white space.
+/// White space in Masterminds' patterns.
 pub(crate) fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\x0c' | '\r')
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_all_parts() {
+    fn all_parts_are_parsed() {
         let p = version("v1.2.3-a.b-c+d.1").expect("a version");
         assert_eq!((p.major, p.minor, p.patch), ("1", Some("2"), Some("3")));
         assert_eq!((p.pre, p.metadata), (Some("a.b-c"), Some("d.1")));

@@ -1,4 +1,4 @@
-//! One version: reading, ordering, printing and stepping.
+//! Versions: parsing, ordering, formatting and incrementing.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::error::Error;
 use crate::scan;
 
-/// A semantic version. Equality and order follow precedence: build metadata does not count.
+/// A semantic version. Equality and order follow precedence: build metadata is ignored.
 #[derive(Debug, Clone, Default)]
 pub struct Version {
     major: u64,
@@ -19,10 +19,10 @@ pub struct Version {
 }
 
 impl Version {
-    /// Longest text accepted, in bytes.
+    /// Maximum length in bytes.
     pub const MAX_LEN: usize = 256;
 
-    /// Puts a version together without looking at `pre` and `metadata`.
+    /// Creates a version without validating `pre` and `metadata`.
     pub fn new(major: u64, minor: u64, patch: u64, pre: &str, metadata: &str) -> Self {
         let mut version =
             Self { major, minor, patch, pre: pre.into(), metadata: metadata.into(), original: String::new() };
@@ -30,7 +30,8 @@ impl Version {
         version
     }
 
-    /// Reads leniently (`NewVersion`): a leading `v`, missing minor and patch, and leading zeros are fine.
+    /// Parses leniently (`NewVersion`): a leading `v`, missing minor and patch, and leading zeros are
+    /// allowed.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > Self::MAX_LEN {
             return Err(Error::VersionTooLong);
@@ -54,7 +55,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Reads only what the specification calls a version (`StrictNewVersion`).
+    /// Parses a version strictly by the specification (`StrictNewVersion`).
     pub fn parse_strict(text: &str) -> Result<Self, Error> {
         if text.is_empty() {
             return Err(Error::Empty);
@@ -95,37 +96,37 @@ impl Version {
         })
     }
 
-    /// The first number.
+    /// Major version.
     pub fn major(&self) -> u64 {
         self.major
     }
 
-    /// The second number.
+    /// Minor version.
     pub fn minor(&self) -> u64 {
         self.minor
     }
 
-    /// The third number.
+    /// Patch version.
     pub fn patch(&self) -> u64 {
         self.patch
     }
 
-    /// What follows `-`, empty for a release.
+    /// Pre-release after `-`; empty for a release.
     pub fn prerelease(&self) -> &str {
         &self.pre
     }
 
-    /// What follows `+`.
+    /// Build metadata after `+`.
     pub fn metadata(&self) -> &str {
         &self.metadata
     }
 
-    /// The text this version was read from.
+    /// The text that this version was parsed from.
     pub fn original(&self) -> &str {
         &self.original
     }
 
-    /// The next patch version; of a pre-release, the release it leads to.
+    /// The next patch version; for a pre-release, its release.
     pub fn inc_patch(&self) -> Result<Self, Error> {
         let step = u64::from(self.pre.is_empty());
         let patch = self.patch.checked_add(step).ok_or(Error::Overflow("patch"))?;
@@ -164,7 +165,7 @@ impl Version {
         self.renamed(Self { major, minor, patch, ..Self::default() })
     }
 
-    /// Derived versions keep a `v` that the text they come from had.
+    /// Derived versions keep a leading `v` of the original.
     fn renamed(&self, mut next: Self) -> Self {
         let v = if self.original.starts_with('v') { "v" } else { "" };
         next.original = format!("{v}{next}");
@@ -220,7 +221,7 @@ impl PartialEq for Version {
 
 impl Eq for Version {}
 
-/// Identifier by identifier; a list that ends first is the smaller one.
+/// Compares identifier by identifier; a list that ends first is smaller.
 pub(crate) fn compare_prerelease(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.split('.'), b.split('.'));
     loop {
@@ -240,17 +241,18 @@ fn compare_identifier(a: &str, b: &str) -> Ordering {
         return a.is_empty().cmp(&b.is_empty()).reverse();
     }
     match (number(a), number(b)) {
-        // Numbers that do not fit 64 bits compare as text, as in the reference.
+        // Numbers that do not fit into 64 bits are compared as text, as in Masterminds.
         (None, None) => a.cmp(b),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
-        // Distinct texts of the same number cannot pass validation; the reference calls the first one smaller.
+        // Different texts of the same number cannot pass validation; Masterminds treats the first one as
+        // smaller.
         (Some(x), Some(y)) if x > y => Ordering::Greater,
         (Some(_), Some(_)) => Ordering::Less,
     }
 }
 
-/// Rust's number reader would also take a leading `+`.
+/// Rust's parser would also accept a leading `+`.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

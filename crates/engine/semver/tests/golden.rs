@@ -1,4 +1,4 @@
-//! Every line of `golden/table.jsonl` was answered by Masterminds/semver; see `golden/README.md`.
+//! Every line of `golden/table.jsonl` was recorded from Masterminds/semver; see `golden/README.md`.
 
 use fl_semver::{Constraints, Error, Version};
 use serde_json::{Value, json};
@@ -52,8 +52,8 @@ fn order_row(left: &str, right: &str) -> Value {
 }
 
 #[test]
-fn answers_as_the_reference() {
-    // The override compares far larger, generated tables without keeping them in the repository.
+fn results_match_masterminds() {
+    // The variable allows comparing much larger, generated tables that are not in the repository.
     let path = std::env::var("FL_SEMVER_TABLE")
         .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/table.jsonl").into());
     let table = std::fs::read_to_string(path).expect("the golden table");

@@ -1,4 +1,4 @@
-//! age files with X25519 recipients, as far as a data key needs them.
+//! age files with X25519 recipients, limited to what a data key needs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -11,12 +11,12 @@ use sha2::Sha256;
 use x25519_dalek::{PublicKey, StaticSecret};
 
 use crate::document::KeyService;
-use crate::{Error, MasterKey};
+use crate::{AgeError, Error, KeyError, MasterKey};
 
 const VERSION: &str = "age-encryption.org/v1";
 const CHUNK: usize = 64 * 1024 + 16;
-/// Nobody needs more in a data key.
-const LONGEST: usize = 1 << 20;
+/// Maximum size of a decrypted file; data keys are much smaller.
+const MAX_PLAIN_BYTES: usize = 1 << 20;
 
 /// The private keys of an `.agekey` file.
 #[derive(Clone, Default)]
@@ -31,10 +31,10 @@ impl std::fmt::Debug for AgeIdentities {
 }
 
 impl AgeIdentities {
-    /// Adds the keys of a file: one a line, `#` begins a comment.
+    /// Adds the keys of a file: one per line; `#` starts a comment.
     ///
     /// # Errors
-    /// A line that is no key.
+    /// A line is not a key.
     pub fn import(&mut self, text: &str) -> Result<(), Error> {
         for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
             if line.starts_with("AGE-PLUGIN-") {
@@ -57,49 +57,46 @@ impl AgeIdentities {
         Ok(())
     }
 
-    /// Whether there is no key.
+    /// Whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    fn open(&self, armored: &str) -> Result<Vec<u8>, String> {
-        let file = dearmor(armored).ok_or("the age file cannot be read")?;
+    fn open(&self, armored: &str) -> Result<Vec<u8>, AgeError> {
+        let file = dearmor(armored).ok_or(AgeError::Armor)?;
         if let Some(line) = file
             .split_inclusive(|b| *b == b'\n')
             .next()
             .filter(|line| line.strip_suffix(b"\n") != Some(VERSION.as_bytes()))
         {
-            let line = String::from_utf8_lossy(line);
-            return Err(format!("failed to read header: parsing age header: unexpected intro: {line:?}"));
+            return Err(AgeError::Intro(String::from_utf8_lossy(line).into_owned()));
         }
-        let header = Header::read(&file).ok_or("failed to read header: it is none of age")?;
+        let header = Header::read(&file).ok_or(AgeError::Header)?;
         for stanza in &header.stanzas {
             for key in &self.keys {
                 if let Some(file_key) = unwrap(stanza, key.expose()) {
-                    header.check(&file, &file_key).ok_or("the header of the age file was changed")?;
+                    header.check(&file, &file_key).ok_or(AgeError::HeaderMac)?;
                     let plain = payload(&file[header.end..], &file_key);
-                    return plain.ok_or_else(|| "the age file cannot be decrypted".to_owned());
+                    return plain.ok_or(AgeError::Payload);
                 }
             }
         }
         Err(match self.keys.len() {
-            1 => "identity did not match any of the recipients: incorrect identity for recipient block"
-                .to_owned(),
-            _ => "no identity matched any of the recipients".to_owned(),
+            1 => AgeError::WrongIdentity,
+            _ => AgeError::NoIdentity,
         })
     }
 }
 
 impl KeyService for AgeIdentities {
-    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>> {
+    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, KeyError>> {
         let MasterKey::Age { encrypted, .. } = key else { return None };
-        Some(self.open(encrypted).map(Secret::new).map_err(|problem| {
-            if self.is_empty() {
-                return "no age identity is configured".to_owned();
-            }
-            format!("failed to create reader for decrypting sops data key with age: {problem}")
-        }))
+        Some(
+            self.open(encrypted).map(Secret::new).map_err(|error| {
+                if self.is_empty() { KeyError::NoAgeIdentity } else { KeyError::Age(error) }
+            }),
+        )
     }
 }
 
@@ -112,7 +109,7 @@ struct Stanza {
 struct Header {
     stanzas: Vec<Stanza>,
     mac: Vec<u8>,
-    /// Where the MAC covers to: up to and with `---`.
+    /// End of the part covered by the MAC, including `---`.
     covered: usize,
     end: usize,
 }
@@ -141,7 +138,7 @@ impl Header {
             let kind = words.next()?.to_owned();
             let argument = words.next().unwrap_or_default().to_owned();
             let mut body = String::new();
-            // A line that is not full ends the body.
+            // A line shorter than the maximum ends the body.
             loop {
                 let (_, text) = line()?;
                 body.push_str(text);
@@ -182,7 +179,7 @@ fn unwrap(stanza: &Stanza, key: &[u8; 32]) -> Option<Vec<u8>> {
     cipher.decrypt((&[0u8; 12]).into(), stanza.body.as_slice()).ok().filter(|k| k.len() == 16)
 }
 
-/// The content: chunks of 64 KiB, numbered, the last one marked.
+/// Decrypts the payload: numbered chunks of 64 KiB, the last one marked.
 fn payload(bytes: &[u8], file_key: &[u8]) -> Option<Vec<u8>> {
     let (nonce, mut rest) = bytes.split_at_checked(16)?;
     let mut key = [0; 32];
@@ -200,7 +197,7 @@ fn payload(bytes: &[u8], file_key: &[u8]) -> Option<Vec<u8>> {
         if last {
             return Some(plain);
         }
-        if plain.len() > LONGEST {
+        if plain.len() > MAX_PLAIN_BYTES {
             return None;
         }
         counter += 1;
@@ -215,7 +212,7 @@ fn dearmor(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(body).ok()
 }
 
-/// Prefix and bytes of a Bech32 text.
+/// Prefix and bytes of a Bech32 string.
 fn bech32(text: &str) -> Option<(String, Vec<u8>)> {
     const ALPHABET: &str = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
     if text.chars().any(|c| c.is_ascii_lowercase()) && text.chars().any(|c| c.is_ascii_uppercase()) {

@@ -1,30 +1,30 @@
-//! A file as a whole.
+//! Encrypted files.
 
 use fl_types::Secret;
 use sha2::{Digest as _, Sha512};
 
-use crate::report::{Tried, report};
+use crate::key_errors::{KeyResult, report};
 use crate::tree::Item;
-use crate::{Error, Format, MasterKey, Metadata, cipher, read, shamir, write};
+use crate::{Error, Format, KeyError, MasterKey, Metadata, ValueError, cipher, read, shamir, write};
 
-/// Hashed first when only encrypted values count for the MAC, so that the two kinds of MAC differ.
+/// Hashed first if the MAC covers only encrypted values, so that the two kinds of MAC differ.
 const MAC_ONLY_ENCRYPTED: [u8; 32] = [
     0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b, 0x0b,
     0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
 ];
 
-/// Holds keys.
+/// Decrypts data keys.
 pub trait KeyService {
-    /// The data key behind a master key; none when this service has nothing to do with such keys.
-    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>>;
+    /// Decrypts the data key with a master key; `None` if this service does not handle such keys.
+    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, KeyError>>;
 }
 
-/// Whether the MAC over all values is checked.
+/// Whether the MAC over all values is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mac {
-    /// It is. For files that nobody changed.
+    /// Verify it, for unmodified files.
     Check,
-    /// It is not: kustomize has changed the object since. Each value is authenticated by itself.
+    /// Ignore it, for objects that kustomize has modified. Each value is still authenticated by itself.
     Ignore,
 }
 
@@ -37,12 +37,12 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// When it is not of the format, or not encrypted.
+    /// The file does not have the format or is not encrypted.
     pub fn parse(bytes: &[u8], format: Format) -> Result<Self, Error> {
-        let bad = |problem: String| Error::Load { format: format.as_str(), problem };
+        let bad = |problem| Error::Load { format: format.as_str(), problem };
         let mut branches = read::branches(bytes, format).map_err(bad)?;
         let mut found = None;
         for branch in &mut branches {
@@ -54,15 +54,17 @@ impl Document {
         Ok(Document { format, branches, metadata })
     }
 
-    /// Who could open it: one key of the only group, or one of each of as many groups as the threshold says.
+    /// All master keys: one key of the only group, or one key each of as many groups as the threshold says,
+    /// can decrypt the file.
     pub fn master_keys(&self) -> impl Iterator<Item = &MasterKey> {
         self.metadata.groups.iter().flatten()
     }
 
-    /// The data key. Of each group the first key counts that a service can open; several groups hold shares of it.
+    /// Decrypts the data key. The first key of each group that a service can use counts; several groups hold
+    /// shares of the data key.
     ///
     /// # Errors
-    /// Why nobody has it.
+    /// No key can decrypt it; the message lists the error of each key.
     pub fn data_key(&self, services: &[&dyn KeyService]) -> Result<Secret<Vec<u8>>, Error> {
         let (mut shares, mut tried) = (Vec::new(), Vec::new());
         for group in &self.metadata.groups {
@@ -83,10 +85,10 @@ impl Document {
         Err(Error::DataKey(report(&tried, needed)))
     }
 
-    /// Opens all values and writes the plain file.
+    /// Decrypts all values and writes the plain file.
     ///
     /// # Errors
-    /// A value that cannot be opened, a wrong MAC, or a format that cannot hold the content.
+    /// A value cannot be decrypted, the MAC is wrong, or the format cannot represent the content.
     pub fn decrypt(mut self, key: &Secret<Vec<u8>>, output: Format, mac: Mac) -> Result<Vec<u8>, Error> {
         let mut hash = Sha512::new();
         if self.metadata.mac_only_encrypted {
@@ -132,7 +134,8 @@ impl Document {
                 return items.iter_mut().try_for_each(|value| self.walk(value, path, key, hash));
             }
             Item::Comment(text) => {
-                // One that does not open was written before comments were encrypted; none counts for the MAC.
+                // A comment that cannot be decrypted was written before comments were encrypted; comments are
+                // not part of the MAC.
                 if self.metadata.is_encrypted(path)
                     && let Ok(Item::Text(plain)) = cipher::open(text, key, &format!("{}:", path.join(":")))
                 {
@@ -144,9 +147,9 @@ impl Document {
         }
         let encrypted = self.metadata.is_encrypted(path);
         if encrypted {
-            let wrong = |problem: String| Error::Value { path: path.join("."), problem };
+            let wrong = |problem| Error::Value { path: path.join("."), problem };
             let Item::Text(text) = &*item else {
-                return Err(wrong("an encrypted value was expected".to_owned()));
+                return Err(wrong(ValueError::NotEncrypted));
             };
             *item = cipher::open(text, key, &format!("{}:", path.join(":"))).map_err(wrong)?;
         }
@@ -157,9 +160,12 @@ impl Document {
     }
 }
 
-/// What the first key of a group opens that can be opened, and what came of those that were asked; local keys are asked first, as
-/// they need no network.
-fn from_group(group: &[MasterKey], services: &[&dyn KeyService]) -> (Option<Secret<Vec<u8>>>, Vec<Tried>) {
+/// Decrypts the data key with the first usable key of a group; also returns the errors of the keys used before.
+/// Local keys come first, since they need no network.
+fn from_group(
+    group: &[MasterKey],
+    services: &[&dyn KeyService],
+) -> (Option<Secret<Vec<u8>>>, Vec<KeyResult>) {
     let mut keys: Vec<&MasterKey> = group.iter().collect();
     keys.sort_by_key(|key| match key {
         MasterKey::Age { .. } => 0,
@@ -175,7 +181,7 @@ fn from_group(group: &[MasterKey], services: &[&dyn KeyService]) -> (Option<Secr
                     tried.push((key.name(), None));
                     return (Some(data_key), tried);
                 }
-                Some(Err(why)) => problem = why,
+                Some(Err(error)) => problem = error.to_string(),
                 None => {}
             }
         }

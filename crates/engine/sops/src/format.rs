@@ -1,9 +1,9 @@
-//! Formats of files.
+//! File formats.
 
-/// The format of a file.
+/// File format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Anything, in a JSON envelope while encrypted.
+    /// Any bytes, in a JSON envelope while encrypted.
     Binary,
     /// `KEY=value`
     Dotenv,
@@ -16,7 +16,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The word for messages.
+    /// The name in messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Format {
         }
     }
 
-    /// By the end of a file's name; a Docker configuration is JSON.
+    /// The format by file extension; a Docker configuration is JSON.
     #[must_use]
     pub fn of_path(path: &str) -> Self {
         let ends = |end: &str| path.ends_with(end);

@@ -1,15 +1,16 @@
-//! The `sops` part of a file: who may open it, and which values are encrypted.
+//! The `sops` metadata of a file: its keys, and which values are encrypted.
 
 use std::collections::BTreeMap;
 
 use regex::Regex;
 
+use crate::error::LoadError;
 use crate::tree::Item;
 
-/// A key that can open the data key.
+/// A master key, which encrypts the data key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MasterKey {
-    /// An age recipient; the data key as an armored age file.
+    /// An age recipient; the data key is an armored age file.
     Age {
         /// `age1…`
         recipient: String,
@@ -18,7 +19,7 @@ pub enum MasterKey {
     },
     /// An OpenPGP key.
     Pgp {
-        /// Its fingerprint.
+        /// Fingerprint.
         fingerprint: String,
         /// The armored message.
         encrypted: String,
@@ -27,9 +28,9 @@ pub enum MasterKey {
     Vault {
         /// `https://host:port`
         address: String,
-        /// The path of the engine.
+        /// Path of the transit engine.
         engine_path: String,
-        /// The key.
+        /// Name of the key.
         key_name: String,
         /// `vault:v1:…`
         encrypted: String,
@@ -38,32 +39,32 @@ pub enum MasterKey {
     AwsKms {
         /// `arn:aws:kms:region:account:key/id`
         arn: String,
-        /// A role to take on first.
+        /// A role to assume first.
         role: String,
-        /// What was authenticated with the data key.
+        /// Encryption context.
         context: BTreeMap<String, String>,
-        /// The data key in base64.
+        /// The encrypted data key in base64.
         encrypted: String,
     },
     /// A key of Google's KMS.
     GcpKms {
         /// `projects/…/locations/…/keyRings/…/cryptoKeys/…`
         resource_id: String,
-        /// The data key in base64.
+        /// The encrypted data key in base64.
         encrypted: String,
     },
     /// A key of an Azure Key Vault.
     AzureKeyVault {
         /// `https://name.vault.azure.net`
         vault_url: String,
-        /// The key.
+        /// Name of the key.
         name: String,
-        /// Its version.
+        /// Version of the key.
         version: String,
-        /// The data key in base64 for URLs.
+        /// The encrypted data key in URL-safe base64.
         encrypted: String,
     },
-    /// A key of Huawei's KMS, which nobody here can ask.
+    /// A key of Huawei's KMS, which is not supported.
     HuaweiKms {
         /// `region:id`
         key_id: String,
@@ -71,7 +72,7 @@ pub enum MasterKey {
 }
 
 impl MasterKey {
-    /// What names it, for messages.
+    /// The name in messages.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -90,12 +91,12 @@ impl MasterKey {
     }
 }
 
-/// The part as a whole.
+/// The metadata of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
-    /// Groups of keys. One key opens its group's share; with only one group that is the data key.
+    /// Groups of keys. One key decrypts the share of its group; with only one group, that is the data key.
     pub groups: Vec<Vec<MasterKey>>,
-    /// How many groups are needed.
+    /// Number of groups needed.
     pub(crate) threshold: usize,
     pub(crate) mac: String,
     pub(crate) last_modified: String,
@@ -111,7 +112,7 @@ struct Rules {
     encrypted_regex: Option<Regex>,
 }
 
-/// Whether a text has the form of a time, `2024-01-01T00:00:00Z`, as SOPS reads it.
+/// Whether a text is a time such as `2024-01-01T00:00:00Z`, as SOPS parses it.
 fn is_time(text: &str) -> bool {
     let form = "0000-00-00T00:00:00";
     let digit = |shown: char, found: char| if shown == '0' { found.is_ascii_digit() } else { found == shown };
@@ -124,26 +125,24 @@ fn is_time(text: &str) -> bool {
 }
 
 impl Metadata {
-    pub(crate) fn read(sops: &Item) -> Result<Self, String> {
+    pub(crate) fn read(sops: &Item) -> Result<Self, LoadError> {
         let text = |key: &str| sops.get(key).and_then(Item::text).unwrap_or_default().to_owned();
         for rule in ["unencrypted_comment_regex", "encrypted_comment_regex"] {
             if !text(rule).is_empty() {
-                return Err(format!("{rule} is not supported"));
+                return Err(LoadError::UnsupportedRule(rule));
             }
         }
-        let regex = |key: &str| match text(key).as_str() {
+        let regex = |key: &'static str| match text(key).as_str() {
             "" => Ok(None),
-            pattern => {
-                fl_goregex::compile(pattern).map(Some).map_err(|_| format!("{key} is no regular expression"))
-            }
+            pattern => fl_go::regexp::compile(pattern).map(Some).map_err(|_| LoadError::Regex(key)),
         };
         const RULES: [&str; 4] =
             ["unencrypted_suffix", "encrypted_suffix", "unencrypted_regex", "encrypted_regex"];
         let rules = RULES.iter().filter(|rule| !text(rule).is_empty()).count();
         if rules > 1 {
-            return Err("more than one rule says which values are encrypted".to_owned());
+            return Err(LoadError::SeveralRules);
         }
-        // Keys of the file itself win over groups.
+        // Keys of the file itself take precedence over groups.
         let mut groups = vec![collect_keys(sops)];
         if groups[0].is_empty() {
             groups = sops
@@ -155,13 +154,11 @@ impl Metadata {
                 .collect();
         }
         if groups.is_empty() {
-            return Err("No keys found in file".to_owned());
+            return Err(LoadError::NoKeys);
         }
         let modified = text("lastmodified");
         if !is_time(&modified) {
-            return Err(format!(
-                "parsing time {modified:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {modified:?} as \"2006\""
-            ));
+            return Err(LoadError::LastModified(modified));
         }
         let threshold = match sops.get("shamir_threshold") {
             Some(Item::Int(number)) => usize::try_from(*number).ok(),
@@ -170,7 +167,7 @@ impl Metadata {
         };
         Ok(Metadata {
             groups,
-            threshold: threshold.ok_or("shamir_threshold is no number")?,
+            threshold: threshold.ok_or(LoadError::Threshold)?,
             mac: text("mac"),
             last_modified: modified,
             mac_only_encrypted: matches!(sops.get("mac_only_encrypted"), Some(Item::Bool(true)))
@@ -211,7 +208,7 @@ impl Metadata {
     }
 }
 
-/// The keys of a group, in the order in which they are asked.
+/// The keys of a group, in the order in which they are used.
 fn collect_keys(from: &Item) -> Vec<MasterKey> {
     let list = |name: &str| from.get(name).and_then(Item::items).unwrap_or_default();
     let text = |entry: &Item, key: &str| entry.get(key).and_then(Item::text).unwrap_or_default().to_owned();

@@ -1,30 +1,31 @@
-//! Files to trees.
+//! Parses files into trees.
 
 use fl_yaml::{Dialect, Node};
 
 use crate::Format;
+use crate::error::LoadError;
 use crate::tree::Item;
 
-/// The documents of a file; all formats but YAML have one.
-pub(crate) fn branches(bytes: &[u8], format: Format) -> Result<Vec<Item>, String> {
+/// The documents of a file; all formats except YAML have one.
+pub(crate) fn branches(bytes: &[u8], format: Format) -> Result<Vec<Item>, LoadError> {
     if format == Format::Yaml {
-        let nodes = fl_yaml::parse_all(bytes, &fl_yaml::Options::v3())
-            .map_err(|e| format!("line {}: not YAML", e.line))?;
+        let nodes =
+            fl_yaml::parse_all(bytes, &fl_yaml::Options::v3()).map_err(|e| LoadError::Yaml(e.line))?;
         return Ok(nodes.iter().map(|n| item(n, Dialect::V3)).collect());
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| LoadError::NotText)?;
     let branch = match format {
         Format::Dotenv => dotenv(text)?,
         Format::Ini => ini(text)?,
         _ => {
-            let node = fl_yaml::from_json(text).map_err(|e| format!("line {}: not JSON", e.line))?;
+            let node = fl_yaml::from_json(text).map_err(|e| LoadError::Json(e.line))?;
             item(&node, Dialect::V3)
         }
     };
     Ok(vec![branch])
 }
 
-/// Takes the `sops` part out of a document.
+/// Removes the `sops` metadata from a document.
 pub(crate) fn metadata(branch: &mut Item, format: Format) -> Option<Item> {
     match format {
         Format::Dotenv => Some(unflatten(branch, "sops_")),
@@ -52,7 +53,7 @@ fn item(node: &Node, dialect: Dialect) -> Item {
     }
 }
 
-fn dotenv(text: &str) -> Result<Item, String> {
+fn dotenv(text: &str) -> Result<Item, LoadError> {
     let mut entries = Vec::new();
     for (number, line) in text.split('\n').enumerate() {
         if let Some(comment) = line.strip_prefix('#') {
@@ -62,15 +63,14 @@ fn dotenv(text: &str) -> Result<Item, String> {
         if line.is_empty() {
             continue;
         }
-        let (key, value) =
-            line.split_once('=').ok_or_else(|| format!("invalid dotenv input line {}", number + 1))?;
+        let (key, value) = line.split_once('=').ok_or(LoadError::Dotenv(number + 1))?;
         entries.push((key.to_owned(), Item::Text(value.replace("\\n", "\n"))));
     }
     Ok(Item::Map(entries))
 }
 
-/// As SOPS' library reads: comments belong to what follows them, and stand behind it in the tree.
-fn ini(text: &str) -> Result<Item, String> {
+/// Parses INI like SOPS' library: a comment belongs to the entry after it, and follows it in the tree.
+fn ini(text: &str) -> Result<Item, LoadError> {
     let comment_of = |lines: &mut Vec<&str>| {
         let text = std::mem::take(lines).join("\n");
         let first = text.chars().next()?;
@@ -92,14 +92,13 @@ fn ini(text: &str) -> Result<Item, String> {
             sections.push((name.0.trim().to_owned(), comment_of(&mut comments).into_iter().collect()));
             continue;
         }
-        let (key, value) =
-            line.split_once(['=', ':']).ok_or_else(|| format!("line {}: not a pair", number + 1))?;
+        let (key, value) = line.split_once(['=', ':']).ok_or(LoadError::Ini(number + 1))?;
         let mut value = value.trim().to_owned();
         for quote in ["\"\"\"", "`"] {
             let Some(start) = value.strip_prefix(quote) else { continue };
             let mut inside = start.to_owned();
             while !inside.contains(quote) {
-                let (_, line) = lines.next().ok_or_else(|| format!("line {}: an open quote", number + 1))?;
+                let (_, line) = lines.next().ok_or(LoadError::IniQuote(number + 1))?;
                 inside.push('\n');
                 inside.push_str(line);
             }
@@ -122,7 +121,7 @@ fn ini(text: &str) -> Result<Item, String> {
     Ok(Item::Map(sections.into_iter().map(|(name, entries)| (name, Item::Map(entries))).collect()))
 }
 
-/// `age__list_0__map_enc` back into lists and maps. What does not begin with the prefix stays.
+/// Converts keys like `age__list_0__map_enc` back into lists and maps. Keys without the prefix are kept.
 fn unflatten(from: &mut Item, prefix: &str) -> Item {
     let Item::Map(entries) = from else { return Item::Null };
     let ours = |(key, value): &(String, Item)| key.starts_with(prefix) && !matches!(value, Item::Comment(_));

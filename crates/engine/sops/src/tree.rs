@@ -1,4 +1,4 @@
-//! Values in order, as SOPS walks them.
+//! Ordered trees of values, as SOPS walks them.
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,9 +8,9 @@ pub(crate) enum Item {
     Int(i64),
     Float(f64),
     Text(String),
-    /// Bytes that are not text; only from an encrypted value.
+    /// Bytes that are not UTF-8; only from an encrypted value.
     Bytes(Vec<u8>),
-    /// A comment, for formats that keep them: an entry of a map without a key.
+    /// A comment, for formats that keep them: a map entry without a key.
     Comment(String),
     List(Vec<Item>),
     Map(Vec<(String, Item)>),
@@ -48,7 +48,7 @@ impl Item {
         }
     }
 
-    /// The bytes that count for the MAC.
+    /// The bytes hashed for the MAC.
     pub(crate) fn mac_bytes(&self) -> Vec<u8> {
         match self {
             Item::Text(text) => text.clone().into_bytes(),
@@ -75,7 +75,7 @@ impl Item {
     }
 }
 
-/// As Go's `%G` with the fewest digits, but never like a whole number.
+/// Go's `%G` with the fewest digits, but never like an integer.
 fn float(number: f64) -> String {
     let exponential = format!("{number:E}");
     let (digits, exponent) = exponential.split_once('E').unwrap_or((&exponential, "0"));

@@ -1,4 +1,4 @@
-//! Trees to plain files, as SOPS' own stores print them.
+//! Writes plain files as SOPS' stores do.
 
 use fl_yaml::Node;
 
@@ -35,7 +35,7 @@ pub(crate) fn emit(branches: &[Item], input: Format, output: Format) -> Result<V
     }
 }
 
-/// Entries of a map, or items of a list, without comments.
+/// Writes the entries of a map or items of a list, without comments.
 fn json(out: &mut String, item: &Item, depth: usize) {
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
@@ -78,7 +78,7 @@ fn json(out: &mut String, item: &Item, depth: usize) {
     }
 }
 
-/// As Go does it: safe inside HTML.
+/// Go's JSON quoting, safe inside HTML.
 fn quote(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
@@ -156,7 +156,7 @@ fn ini(branch: &Item) -> Result<Vec<u8>, &'static str> {
             if matches!(value, Item::Comment(_)) {
                 continue;
             }
-            // A comment stands before its key, but behind it in the tree.
+            // A comment is written before its key, but follows it in the tree.
             if let Some((_, Item::Comment(text))) = entries.get(at + 1) {
                 comment(&mut out, text);
             }

@@ -1,4 +1,4 @@
-//! Files made by another implementation (see `record.py`), and hostile changes of them.
+//! Files made by another implementation (see `record.py`), and tampered variants of them.
 
 use fl_sops::{AgeIdentities, Document, Error, Format, Mac};
 
@@ -20,7 +20,7 @@ fn good(name: &str, input: Format, output: Format) -> String {
 }
 
 #[test]
-fn every_format() {
+fn every_format_is_decrypted() {
     let want = serde_json::json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
         "stringData": {"password": "hunter2", "empty": "", "lines": "a\nb\n"}});
     for (name, format) in [("secret.json", Format::Json), ("secret.yaml", Format::Yaml)] {
@@ -36,9 +36,9 @@ fn every_format() {
     assert_eq!(good("file.env", Format::Dotenv, Format::Dotenv), "USER=ann\nTOKEN=a=b\\nc\n");
 }
 
-/// Threat G02: nothing opens with a wrong key or after a change, and no message holds a value.
+/// Threat G02: a wrong key or a change is rejected, and no message contains a value.
 #[test]
-fn changes_are_refused() {
+fn changes_are_rejected() {
     let text = golden("secret.json");
     let refused = |text: &str, key: &str, mac| {
         let error = open(text, key, Format::Json, Format::Json, mac).expect_err("refused").to_string();
@@ -48,11 +48,11 @@ fn changes_are_refused() {
     assert!(
         refused(&text, "other.agekey", Mac::Check).contains("identity did not match any of the recipients")
     );
-    // A plain value was changed: each value by itself is fine, the whole is not.
+    // A plain value was changed: each encrypted value is valid, the MAC is not.
     let renamed = text.replace("\"name\": \"s\"", "\"name\": \"t\"");
     assert_eq!(refused(&renamed, "key.agekey", Mac::Check), Error::Mac.to_string());
     assert!(open(&renamed, "key.agekey", Format::Json, Format::Json, Mac::Ignore).is_ok());
-    // A value was moved to another place.
+    // A value was moved.
     let moved = text.replace("\"password\"", "\"user\"");
     assert!(refused(&moved, "key.agekey", Mac::Ignore).ends_with("cipher: message authentication failed"));
     // Half of the file was never encrypted.
@@ -71,7 +71,7 @@ fn changes_are_refused() {
 }
 
 #[test]
-fn keys_that_are_none() {
+fn invalid_keys_are_rejected() {
     let mut identities = AgeIdentities::default();
     for bad in ["AGE-SECRET-KEY-1", "age1xyz", "AGE-PLUGIN-YUBIKEY-1ABC", "nonsense"] {
         assert!(identities.import(bad).is_err(), "{bad}");

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fl_gotemplate::{Limits, Map, MissingKey, TemplateSet, Value};
-use fl_sprig::{Host, Mode, Outside};
+use fl_sprig::{Host, HostContext, Mode};
 
-/// A still clock and a simple generator: the runs repeat.
+/// A fixed clock and a simple generator, so that runs are reproducible.
 struct Fixed(std::cell::Cell<u64>);
 
-impl Outside for Fixed {
+impl Host for Fixed {
     fn now(&self) -> (i64, u32) {
         (1_700_000_000, 0)
     }
@@ -36,11 +36,12 @@ fn render(case: &Map) -> Result<Vec<u8>, String> {
     }
     set.parse("case/templates/_case.tpl", &*text("template").unwrap_or_else(|| "".into()))
         .map_err(|e| e.to_string())?;
-    let values = fl_sprig::from_yaml(&text("values").unwrap_or_else(|| "".into()))?;
+    let values =
+        fl_sprig::from_yaml(&text("values").unwrap_or_else(|| "".into())).map_err(|e| e.to_string())?;
     let values = if let Value::Nil = values { Value::dict() } else { values };
     let release = Map::from_iter([("Name", Value::str("rel")), ("Namespace", Value::str("ns1"))]);
     let data = Map::from_iter([("Values", values), ("Release", release.into())]);
-    let host = Host::new(Rc::new(Fixed(std::cell::Cell::new(7))), Mode::Render);
+    let host = HostContext::new(Rc::new(Fixed(std::cell::Cell::new(7))), Mode::Render);
     let mut out = Vec::new();
     set.execute("case/templates/_case.tpl", data.into(), &Limits::default(), Some(Rc::new(host)), &mut out)
         .map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Shorthand for signatures and arguments. The executor has checked types, so a mismatch cannot arrive here; the
+//! Helpers for signatures and arguments. The executor has checked types, so a mismatch cannot occur here; the
 //! fallbacks only keep the code free of panics.
 
 use fl_gotemplate::{
@@ -17,7 +17,7 @@ pub(crate) fn fixed(f: &mut Functions, name: &'static str, params: &'static [Typ
     f.add(name, Signature::fixed(params), code);
 }
 
-/// Adds a function whose last parameter repeats.
+/// Adds a function whose last parameter is variadic.
 pub(crate) fn variadic(f: &mut Functions, name: &'static str, params: &'static [Type], code: NativeFn) {
     f.add(name, Signature::variadic(params), code);
 }
@@ -30,7 +30,7 @@ pub(crate) fn bytes(args: &[Value], i: usize) -> &[u8] {
     }
 }
 
-/// A string argument as text; broken UTF-8 is replaced.
+/// A string argument as text; invalid UTF-8 is replaced.
 pub(crate) fn text(args: &[Value], i: usize) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes(args, i))
 }
@@ -51,38 +51,38 @@ pub(crate) fn dict(args: &[Value], i: usize) -> Option<&Map> {
     }
 }
 
-/// A string result, counted against the budget.
+/// A string result, counted against the limits.
 pub(crate) fn string(cx: &mut Context<'_>, text: impl Into<Str>) -> Out {
     let text = text.into();
     cx.reserve(text.len() as u64)?;
     Ok(Value::Str(text))
 }
 
-/// A list result, counted against the budget.
+/// A list result, counted against the limits.
 pub(crate) fn list(cx: &mut Context<'_>, items: Vec<Value>) -> Out {
     cx.reserve(items.len() as u64 * size_of::<Value>() as u64)?;
     cx.step(items.len() as u64)?;
     Ok(Value::List(List::new(items)))
 }
 
-/// Sprig's `strval`: strings and bytes as they are, everything else as `%v`.
+/// Sprig's `strval`: strings and bytes unchanged, everything else as `%v`.
 pub(crate) fn strval(cx: &Context<'_>, value: &Value) -> Result<Str, CallError> {
     match value {
         Value::Str(text) | Value::Bytes(text) => Ok(text.clone()),
         Value::Object(object) => match object.string() {
             Some(text) => Ok(text.into()),
-            None => Ok(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.largest_value())?.into()),
+            None => Ok(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.max_value_bytes())?.into()),
         },
-        other => Ok(fmt::sprintf(b"%v", std::slice::from_ref(other), cx.largest_value())?.into()),
+        other => Ok(fmt::sprintf(b"%v", std::slice::from_ref(other), cx.max_value_bytes())?.into()),
     }
 }
 
-/// The text of Go's runtime for a nil dereference: `reflect.TypeOf(nil).Kind()` ends so.
+/// The message of Go's runtime for a nil dereference, the result of `reflect.TypeOf(nil).Kind()`.
 pub(crate) fn nil_dereference() -> CallError {
     CallError::new("runtime error: invalid memory address or nil pointer dereference")
 }
 
-/// The items of a slice value, whatever its type; `Err` is the kind of something else.
+/// The items of a slice value of any type; `Err` is the kind of another value.
 pub(crate) fn items(value: &Value) -> Result<Vec<Value>, Kind> {
     match value {
         Value::List(list) => Ok(list.items().to_vec()),
@@ -97,7 +97,7 @@ pub(crate) fn items(value: &Value) -> Result<Vec<Value>, Kind> {
     }
 }
 
-/// `s[from..to]` with Go's panics as errors; `None` stands for an open end.
+/// `s[from..to]` with Go's panics as errors; `None` is an open end.
 pub(crate) fn slice_bytes(s: &[u8], from: Option<i64>, to: Option<i64>) -> Result<&[u8], CallError> {
     let length = s.len() as i64;
     let out_of_range =

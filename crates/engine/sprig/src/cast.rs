@@ -1,4 +1,4 @@
-//! Loose conversions to numbers, as `spf13/cast` makes them: what cannot be read is zero.
+//! Lenient conversions to numbers, as in `spf13/cast`: what cannot be parsed is zero.
 
 use fl_gotemplate::{Kind, Value, strconv};
 
@@ -30,12 +30,12 @@ pub(crate) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// Go's conversion on amd64: everything out of range is the smallest integer.
+/// Go's conversion on amd64: out-of-range values become the smallest integer.
 fn float_to_int(x: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&x) { x as i64 } else { i64::MIN }
 }
 
-/// `12.00` reads as 12; other fractions do not read at all.
+/// `12.00` is parsed as 12; other fractions are invalid.
 fn trim_zero_decimal(s: &[u8]) -> &[u8] {
     let mut zero = false;
     for i in (0..s.len()).rev() {
@@ -49,7 +49,7 @@ fn trim_zero_decimal(s: &[u8]) -> &[u8] {
     s
 }
 
-/// Sprig's `empty`: nil, zero or without content; structs never are.
+/// Sprig's `empty`: nil, zero or without content; structs are never empty.
 pub(crate) fn empty(value: &Value) -> bool {
     match value {
         Value::Object(object) if matches!(object.kind(), Kind::Struct | Kind::Pointer) => object.is_nil(),

@@ -1,9 +1,9 @@
-//! Decimal arithmetic of the `…f` functions, as `shopspring/decimal` does it.
+//! Decimal arithmetic of the `…f` functions, as in `shopspring/decimal`.
 
 use fl_gotemplate::CallError;
 use num_bigint::BigInt;
 
-/// Digits that a division keeps behind the point.
+/// Digits after the decimal point that a division keeps.
 const DIVISION_PRECISION: i64 = 16;
 
 /// `coefficient * 10^exponent`
@@ -18,7 +18,7 @@ fn power(n: i64) -> BigInt {
 }
 
 impl Decimal {
-    /// The shortest decimal that reads back as the same float.
+    /// The shortest decimal that parses to the same float.
     pub(crate) fn from_float(x: f64) -> Result<Self, CallError> {
         if !x.is_finite() {
             let shown = fl_gotemplate::fmt::format_float(x, b'g', None);

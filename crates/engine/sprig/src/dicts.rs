@@ -1,4 +1,4 @@
-//! Maps: reading, changing in place, picking, copying.
+//! Maps: access, changes in place, selection, copies.
 
 use fl_gotemplate::{CallError, Context, Entries, Functions, List, Map, Str, Type, Value};
 
@@ -72,7 +72,7 @@ fn make(cx: &mut Context<'_>, a: &[Value]) -> Out {
     Ok(Map::new(entries).into())
 }
 
-/// The map itself; nil is a nil map.
+/// The map without its named type; nil is a nil map.
 fn plain(a: &[Value], i: usize) -> Value {
     match &a[i] {
         Value::Map(map) => Value::Map(map.clone()),
@@ -112,7 +112,7 @@ fn merge(cx: &mut Context<'_>, a: &[Value], overwrite: bool) -> Out {
     Ok(target.into())
 }
 
-/// How deep values are copied; a map can contain itself.
+/// Maximum depth of copies; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
 pub(crate) fn deep_copy(cx: &mut Context<'_>, value: &Value, depth: usize) -> Out {
@@ -154,7 +154,7 @@ fn dig(_: &mut Context<'_>, a: &[Value]) -> Out {
         return Err(CallError::new("dig needs at least three arguments"));
     }
     let mut current = last.clone();
-    // Go asserts the map first, then all keys, then walks.
+    // Go asserts the type of the map first, then of all keys, then walks.
     let as_dict = |value: &Value| match value {
         Value::Map(map) if matches!(map.ty(), fl_gotemplate::MapType::Any) => Ok(map.clone()),
         other => Err(conversion(other, DICT)),

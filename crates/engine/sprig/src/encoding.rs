@@ -1,4 +1,4 @@
-//! Base64 and base32, with the errors of Go's decoders as text.
+//! Base64 and base32, with the error messages of Go's decoders.
 
 use fl_gotemplate::Functions;
 
@@ -25,7 +25,7 @@ pub(crate) fn base64_encode(data: &[u8]) -> String {
     encode(data, BASE64, 6)
 }
 
-/// Standard base64; line breaks are skipped. The error is the offset Go names.
+/// Standard base64; line breaks are skipped. The error is the offset in Go's message.
 pub(crate) fn base64_decode(text: &[u8]) -> Result<Vec<u8>, usize> {
     decode(text, BASE64, 6)
 }
@@ -57,7 +57,7 @@ fn encode(data: &[u8], alphabet: &[u8], bits: u32) -> String {
 }
 
 fn decode(text: &[u8], alphabet: &[u8], bits: u32) -> Result<Vec<u8>, usize> {
-    // Base32 drops line breaks first and counts without them; base64 counts every byte.
+    // Base32 removes line breaks before counting offsets; base64 counts every byte.
     let stripped: Vec<u8>;
     let text = if bits == 5 {
         stripped = text.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
@@ -110,7 +110,7 @@ fn decode(text: &[u8], alphabet: &[u8], bits: u32) -> Result<Vec<u8>, usize> {
     }
 }
 
-/// Checks the padding after its first character and that nothing follows it; gives the offset behind.
+/// Checks the padding after its first character and that nothing follows it; returns the offset after it.
 fn padding(text: &[u8], mut at: usize, have: usize, bits: u32) -> Result<usize, usize> {
     let allowed: &[usize] = if bits == 6 { &[2, 3] } else { &[2, 4, 5, 7] };
     if !allowed.contains(&have) {

@@ -1,8 +1,8 @@
-//! `reflect.DeepEqual` over values: types must be the same, then contents.
+//! `reflect.DeepEqual` for values: types must be equal, then contents.
 
 use fl_gotemplate::Value;
 
-/// How deep two values are compared; a map can contain itself.
+/// Maximum depth of comparisons; a map can contain itself.
 const MAX_DEPTH: usize = 200;
 
 pub(crate) fn deep_equal(a: &Value, b: &Value) -> bool {

@@ -20,7 +20,7 @@ fn hex(data: &[u8]) -> String {
 fn adler32(data: &[u8]) -> u32 {
     const MODULUS: u32 = 65521;
     let (mut a, mut b) = (1u32, 0u32);
-    // Sums of 5552 bytes cannot overflow before they are reduced.
+    // 5552 bytes is the largest chunk whose sums cannot overflow before they are reduced.
     for chunk in data.chunks(5552) {
         for byte in chunk {
             a += u32::from(*byte);

@@ -1,16 +1,16 @@
-//! Helm's own functions: re-entering templates, demanding values, asking the cluster.
+//! Helm's own functions: `include`, `tpl`, `required`, `lookup` and relatives.
 
 use fl_gotemplate::{CallError, Context, Functions, Str, Value, fmt};
 
 use crate::args::{A, Out, S, bytes, fixed, string, text};
-use crate::host::{Host, Mode};
+use crate::host::{HostContext, Mode};
 
-/// How often a name may be included inside itself; Helm's number.
+/// Maximum recursion of a template name in `include`, as in Helm.
 const MAX_NESTED: u32 = 1000;
 
-/// Helm marks messages of `fail` and `required` so that its error output can find them.
+/// Helm marks messages of `fail` and `required` so that it can extract them from errors.
 pub const MESSAGE_START: &str = "HELM_ERR_START";
-/// The end of such a message.
+/// End of such a message.
 pub const MESSAGE_END: &str = "HELM_ERR_END";
 
 pub(crate) fn add(f: &mut Functions) {
@@ -22,18 +22,18 @@ pub(crate) fn add(f: &mut Functions) {
         Mode::Render => Err(marked(bytes(a, 0))),
     });
     fixed(f, "lookup", &[S, S, S, S], |cx, a| {
-        let host = Host::of(cx)?;
+        let host = HostContext::of(cx)?;
         if host.mode() == Mode::Lint {
             return Ok(Value::dict());
         }
-        Ok(host.outside().lookup(&text(a, 0), &text(a, 1), &text(a, 2), &text(a, 3))?)
+        Ok(host.host().lookup(&text(a, 0), &text(a, 1), &text(a, 2), &text(a, 3))?)
     });
-    // Names are never looked up: a render must not depend on the network or leak to it.
+    // Names are never resolved: a render must neither depend on the network nor leak to it.
     fixed(f, "getHostByName", &[S], |_, _| Ok("".into()));
 }
 
 fn mode(cx: &Context<'_>) -> Mode {
-    Host::of(cx).map_or(Mode::Render, |host| host.mode())
+    HostContext::of(cx).map_or(Mode::Render, |host| host.mode())
 }
 
 fn marked(message: &[u8]) -> CallError {
@@ -66,7 +66,7 @@ fn tpl(cx: &mut Context<'_>, a: &[Value]) -> Out {
     }
 }
 
-/// Helm takes `<no value>` out of what it renders.
+/// Helm removes `<no value>` from rendered text.
 pub fn without_no_value(out: &[u8]) -> Str {
     const MARK: &[u8] = b"<no value>";
     let mut kept = Vec::with_capacity(out.len());

@@ -1,16 +1,16 @@
-//! What functions need from outside: the clock, randomness, the cluster. The caller provides it, so this crate stays pure.
+//! Clock, randomness and cluster access for functions. The caller implements them, so this crate stays pure.
 
 use std::fmt;
 use std::rc::Rc;
 
 use fl_gotemplate::{CallError, Context, Value};
 
-/// The world outside a render.
-pub trait Outside {
-    /// Seconds and nanoseconds since 1970 in UTC.
+/// Access of template functions to the world outside a render.
+pub trait Host {
+    /// Unix time in seconds and nanoseconds.
     fn now(&self) -> (i64, u32);
 
-    /// Fills a buffer with bytes fit for secrets.
+    /// Fills a buffer with cryptographically secure random bytes.
     fn random(&self, buffer: &mut [u8]);
 
     /// The IANA name of the local time zone.
@@ -18,11 +18,11 @@ pub trait Outside {
         "UTC"
     }
 
-    /// `lookup`: an object, a list object, or an empty map when there is none. Without a cluster Helm answers with an
-    /// empty map.
+    /// `lookup`: an object, a list object, or an empty map if there is none. Without a cluster Helm returns
+    /// an empty map.
     ///
     /// # Errors
-    /// The text of the failure.
+    /// The message of the failed request.
     fn lookup(
         &self,
         _api_version: &str,
@@ -34,28 +34,28 @@ pub trait Outside {
     }
 }
 
-/// How strictly Helm's functions behave.
+/// Strictness of Helm's functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// `helm template` and installs.
     #[default]
     Render,
-    /// `helm lint`: `required` and `fail` only note their text.
+    /// `helm lint`: `required` and `fail` do not stop the render.
     Lint,
 }
 
-/// The host object of a render: give it to [`TemplateSet::execute`](fl_gotemplate::TemplateSet::execute) as
-/// `Some(Rc::new(host))`.
+/// The host object of a render: pass it to [`TemplateSet::execute`](fl_gotemplate::TemplateSet::execute) as
+/// `Some(Rc::new(context))`.
 #[derive(Clone)]
-pub struct Host {
-    outside: Rc<dyn Outside>,
+pub struct HostContext {
+    host: Rc<dyn Host>,
     mode: Mode,
 }
 
-impl Host {
-    /// A host over the given world.
-    pub fn new(outside: Rc<dyn Outside>, mode: Mode) -> Self {
-        Host { outside, mode }
+impl HostContext {
+    /// Creates the context of a render.
+    pub fn new(host: Rc<dyn Host>, mode: Mode) -> Self {
+        HostContext { host, mode }
     }
 
     /// The mode.
@@ -63,22 +63,22 @@ impl Host {
         self.mode
     }
 
-    /// The world.
-    pub fn outside(&self) -> &dyn Outside {
-        self.outside.as_ref()
+    /// The host.
+    pub fn host(&self) -> &dyn Host {
+        self.host.as_ref()
     }
 
-    /// The host of a running function.
+    /// The context of a running function.
     ///
     /// # Errors
-    /// When the execution was started without one.
-    pub fn of(cx: &Context<'_>) -> Result<Rc<Host>, CallError> {
-        cx.host::<Host>()
+    /// The execution was started without one.
+    pub fn of(cx: &Context<'_>) -> Result<Rc<HostContext>, CallError> {
+        cx.host::<HostContext>()
             .ok_or_else(|| CallError::new("not available here: the template runs without a host"))
     }
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for HostContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").field("mode", &self.mode).finish_non_exhaustive()
     }

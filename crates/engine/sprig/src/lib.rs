@@ -1,8 +1,8 @@
-//! The template functions that Helm offers: Sprig and Helm's own.
+//! The template functions of Helm: Sprig and Helm's own.
 //!
-//! [`functions`] gives the table for a [`TemplateSet`](fl_gotemplate::TemplateSet); [`Host`] carries what they need from
-//! outside (clock, randomness, cluster) and goes into the execution. Nothing here reads the environment, the network or
-//! files.
+//! [`functions`] returns the table for a [`TemplateSet`](fl_gotemplate::TemplateSet). Clock, randomness and
+//! cluster access come from a [`HostContext`], which the caller passes to the execution in a [`HostContext`]. This
+//! crate does not read the environment, the network or files.
 
 mod args;
 mod cast;
@@ -12,12 +12,13 @@ mod defaults;
 mod dicts;
 mod encoding;
 mod equal;
+mod error;
 mod hashes;
 mod helm;
 mod host;
 mod json;
 mod keys;
-mod letters;
+mod letter_case;
 mod lists;
 mod merge;
 mod numbers;
@@ -30,18 +31,19 @@ mod semver;
 mod strings;
 mod toml;
 mod url;
-mod words;
+mod word_case;
 mod yaml;
 
 pub use dates::Time;
+pub use error::DecodeError;
 pub use helm::{MESSAGE_END, MESSAGE_START, without_no_value};
-pub use host::{Host, Mode, Outside};
+pub use host::{Host, HostContext, Mode};
 pub use json::{decode as from_json, encode as to_json};
 pub use yaml::{from_node, from_yaml, to_yaml};
 
 use fl_gotemplate::Functions;
 
-/// The same for Helm 4, which has a few more.
+/// The functions of Helm 4, which has a few more.
 pub fn functions_of_helm_4() -> Functions {
     let mut f = functions();
     yaml::add_strict(&mut f);
@@ -49,7 +51,7 @@ pub fn functions_of_helm_4() -> Functions {
     f
 }
 
-/// Every function that Helm's templates may call, `include` and `tpl` too.
+/// All functions of Helm 3's templates, including `include` and `tpl`.
 pub fn functions() -> Functions {
     let mut f = Functions::new();
     strings::add(&mut f);

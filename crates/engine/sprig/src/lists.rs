@@ -1,4 +1,4 @@
-//! Lists. Each function has a `must` twin with the same code: here a failure is an error either way.
+//! Lists. Each function has a `must` variant with the same code: a failure is an error either way.
 
 use fl_gotemplate::{CallError, Context, Functions, Kind, List, ListType, Type, Value};
 
@@ -14,29 +14,31 @@ pub(crate) fn add(f: &mut Functions) {
     }
     for name in ["append", "push", "mustAppend", "mustPush"] {
         fixed(f, name, LV, |cx, a| {
-            let mut all = take(&a[0], "Cannot push on type")?;
+            let mut all = list_items(&a[0], "Cannot push on type")?;
             all.push(a[1].clone());
             list(cx, all)
         });
     }
     for name in ["prepend", "mustPrepend"] {
         fixed(f, name, LV, |cx, a| {
-            let mut all = take(&a[0], "Cannot prepend on type")?;
+            let mut all = list_items(&a[0], "Cannot prepend on type")?;
             all.insert(0, a[1].clone());
             list(cx, all)
         });
     }
     for name in ["first", "mustFirst"] {
         fixed(f, name, L, |_, a| {
-            Ok(take(&a[0], "Cannot find first on type")?.into_iter().next().unwrap_or(Value::Nil))
+            Ok(list_items(&a[0], "Cannot find first on type")?.into_iter().next().unwrap_or(Value::Nil))
         });
     }
     for name in ["last", "mustLast"] {
-        fixed(f, name, L, |_, a| Ok(take(&a[0], "Cannot find last on type")?.pop().unwrap_or(Value::Nil)));
+        fixed(f, name, L, |_, a| {
+            Ok(list_items(&a[0], "Cannot find last on type")?.pop().unwrap_or(Value::Nil))
+        });
     }
     for name in ["rest", "mustRest"] {
         fixed(f, name, L, |cx, a| {
-            let mut all = take(&a[0], "Cannot find rest on type")?;
+            let mut all = list_items(&a[0], "Cannot find rest on type")?;
             if all.is_empty() {
                 return Ok(Value::List(List::nil(ListType::Any)));
             }
@@ -46,7 +48,7 @@ pub(crate) fn add(f: &mut Functions) {
     }
     for name in ["initial", "mustInitial"] {
         fixed(f, name, L, |cx, a| {
-            let mut all = take(&a[0], "Cannot find initial on type")?;
+            let mut all = list_items(&a[0], "Cannot find initial on type")?;
             if all.pop().is_none() {
                 return Ok(Value::List(List::nil(ListType::Any)));
             }
@@ -55,14 +57,14 @@ pub(crate) fn add(f: &mut Functions) {
     }
     for name in ["reverse", "mustReverse"] {
         fixed(f, name, L, |cx, a| {
-            let mut all = take(&a[0], "Cannot find reverse on type")?;
+            let mut all = list_items(&a[0], "Cannot find reverse on type")?;
             all.reverse();
             list(cx, all)
         });
     }
     for name in ["compact", "mustCompact"] {
         fixed(f, name, L, |cx, a| {
-            let mut all = take(&a[0], "Cannot compact on type")?;
+            let mut all = list_items(&a[0], "Cannot compact on type")?;
             all.retain(|v| !empty(v));
             list(cx, all)
         });
@@ -72,7 +74,7 @@ pub(crate) fn add(f: &mut Functions) {
     }
     for name in ["without", "mustWithout"] {
         variadic(f, name, LV, |cx, a| {
-            let mut all = take(&a[0], "Cannot find without on type")?;
+            let mut all = list_items(&a[0], "Cannot find without on type")?;
             cx.step((all.len() * a.len()) as u64)?;
             all.retain(|v| !a[1..].iter().any(|o| deep_equal(o, v)));
             list(cx, all)
@@ -83,7 +85,7 @@ pub(crate) fn add(f: &mut Functions) {
             if let Value::Nil = a[1] {
                 return Ok(false.into());
             }
-            let all = take(&a[1], "Cannot find has on type")?;
+            let all = list_items(&a[1], "Cannot find has on type")?;
             cx.step(all.len() as u64)?;
             Ok(all.iter().any(|v| deep_equal(&a[0], v)).into())
         });
@@ -97,17 +99,17 @@ pub(crate) fn add(f: &mut Functions) {
     variadic(f, "concat", L, concat);
 }
 
-/// The items, or Go's refusal.
-fn take(value: &Value, refusal: &str) -> Result<Vec<Value>, CallError> {
+/// The items, or Go's error.
+fn list_items(value: &Value, message: &str) -> Result<Vec<Value>, CallError> {
     match items(value) {
         Ok(items) => Ok(items),
         Err(Kind::Invalid) => Err(nil_dereference()),
-        Err(kind) => Err(CallError::new(format!("{refusal} {}", kind.name()))),
+        Err(kind) => Err(CallError::new(format!("{message} {}", kind.name()))),
     }
 }
 
 fn uniq(cx: &mut Context<'_>, value: &Value) -> Out {
-    let all = take(value, "Cannot find uniq on type")?;
+    let all = list_items(value, "Cannot find uniq on type")?;
     let mut kept: Vec<Value> = Vec::new();
     for item in all {
         cx.step(kept.len() as u64)?;
@@ -119,7 +121,7 @@ fn uniq(cx: &mut Context<'_>, value: &Value) -> Out {
 }
 
 fn slice(cx: &mut Context<'_>, a: &[Value]) -> Out {
-    let all = take(&a[0], "list should be type of slice or array but")?;
+    let all = list_items(&a[0], "list should be type of slice or array but")?;
     if all.is_empty() {
         return Ok(Value::Nil);
     }
@@ -138,15 +140,15 @@ fn slice(cx: &mut Context<'_>, a: &[Value]) -> Out {
 }
 
 fn chunk(cx: &mut Context<'_>, a: &[Value]) -> Out {
-    let all = take(&a[1], "Cannot chunk type")?;
+    let all = list_items(&a[1], "Cannot chunk type")?;
     let size = int(a, 0);
     let none = || Value::List(List::with_type(ListType::Lists, Vec::new()));
     if all.is_empty() && size > 0 {
         return Ok(none());
     }
     let Ok(size @ 1..) = usize::try_from(size) else {
-        // Go computes the number of pieces without a look at the size. A negative one that is large enough gives none, or
-        // one of a single item; all others give a length that cannot be.
+        // Go computes the number of pieces without checking the size. A sufficiently negative size gives
+        // none, or one with a single item; all others give an impossible length.
         let most = i64::try_from(all.len()).unwrap_or(i64::MAX) - 1;
         return match most {
             0 if size < -1 => Ok(Value::List(List::with_type(ListType::Lists, vec![Value::list(all)]))),

@@ -1,13 +1,13 @@
-//! Merging maps as `mergo` does it for `merge` and `mergeOverwrite`.
+//! Merges maps as `mergo` does for `merge` and `mergeOverwrite`.
 
 use fl_gotemplate::{CallError, Context, Kind, List, Map, Value};
 
 use crate::cast::empty;
 
-/// How deep maps are merged; a map can contain itself.
+/// Maximum depth of merges; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
-/// Merges `source` into `target`, in place. Maps that `target` lacks are shared with `source`, not copied.
+/// Merges `source` into `target` in place. Maps missing in `target` are shared with `source`, not copied.
 pub(crate) fn merge_into(
     cx: &mut Context<'_>,
     target: &Map,
@@ -41,7 +41,7 @@ pub(crate) fn merge_into(
                 }
             }
             (Value::List(_) | Value::Bytes(_), _) => {
-                // Even where the old value stays, the reference writes something: an empty list for nothing.
+                // Even if the old value is kept, mergo replaces nil by an empty list.
                 if overwrite || target.is_empty() {
                     target.insert(key.clone(), value.clone());
                 } else if matches!(old, None | Some(Value::Nil)) {

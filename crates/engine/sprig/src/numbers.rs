@@ -1,4 +1,4 @@
-//! Numbers: casts, integer and float arithmetic, ranges.
+//! Numbers: conversions, integer and float arithmetic, ranges.
 
 use fl_gotemplate::{CallError, Context, Functions, IntKind, List, ListType, Type, Value, fmt, strconv};
 
@@ -48,7 +48,7 @@ pub(crate) fn add(f: &mut Functions) {
     variadic(f, "seq", &[I], seq);
 }
 
-/// `strconv.Atoi` without its error: what does not read is zero, what does not fit is the nearest.
+/// `strconv.Atoi` without its error: invalid text is zero, an out-of-range number is the nearest one.
 fn atoi(s: &[u8]) -> i64 {
     match strconv::parse_int(s, 10) {
         Ok(n) => n,
@@ -58,9 +58,9 @@ fn atoi(s: &[u8]) -> i64 {
     }
 }
 
-/// Reads the printed value as octal.
+/// Parses the printed value as octal.
 fn to_decimal(cx: &mut Context<'_>, a: &[Value]) -> Out {
-    let text = fmt::sprint(a, cx.largest_value())?;
+    let text = fmt::sprint(a, cx.max_value_bytes())?;
     Ok(Value::int64(strconv::parse_int(&text, 8).unwrap_or(0)))
 }
 
@@ -115,7 +115,7 @@ fn decimals(
     Ok(Value::Float(total.to_float()))
 }
 
-/// The numbers of Sprig's `untilStep`, refused before they are made when there are too many.
+/// The numbers of Sprig's `untilStep`; fails before allocating if there are too many.
 fn until(cx: &mut Context<'_>, start: i64, stop: i64, step: i64) -> Result<Vec<i64>, CallError> {
     if stop < start && step >= 0 || stop >= start && step <= 0 {
         return Ok(Vec::new());

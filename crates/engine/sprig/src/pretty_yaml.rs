@@ -1,4 +1,4 @@
-//! `toYamlPretty`: the layout of `yaml.v3` with two blanks of indentation, straight from the values.
+//! `toYamlPretty`: the layout of `yaml.v3` with two blanks of indentation, directly from the values.
 
 use fl_gotemplate::{CallError, Functions, Value, fmt};
 use fl_yaml::{Node, Tag, compare_keys_v3, write_v3_yaml};
@@ -18,10 +18,11 @@ pub(crate) fn add(f: &mut Functions) {
     });
 }
 
-/// How deep values are written; a map can contain itself.
+/// Maximum depth of encoded values; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
-/// A value as a tree. Unlike the way through JSON, numbers stay what they are and keys are in the library's own order.
+/// Converts a value to a node. Unlike conversion through JSON, numbers keep their type and keys the library's
+/// order.
 fn node(value: &Value, depth: usize) -> Result<Node, CallError> {
     if depth > MAX_DEPTH {
         return Err(CallError::budget("value is nested too deeply for YAML"));
@@ -51,14 +52,14 @@ fn node(value: &Value, depth: usize) -> Result<Node, CallError> {
             Node::from(fl_yaml::Value::Map(out))
         }
         Value::Object(object) => match object.json().or_else(|| object.plain()) {
-            // A time is a scalar of its own type, so its text stays plain.
+            // A time is a scalar of its own type, so it is not quoted.
             Some(Value::Str(time)) if object.type_name() == "time.Time" => {
                 tagged(Tag::Timestamp, time.to_text().into_owned())
             }
             Some(plain) => node(&plain, depth + 1)?,
             None => {
                 let read = crate::json::decode(&crate::json::encode(value, false)?);
-                node(&read.map_err(CallError::new)?, depth + 1)?
+                node(&read?, depth + 1)?
             }
         },
     })

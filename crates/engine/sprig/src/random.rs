@@ -3,7 +3,7 @@
 use fl_gotemplate::{CallError, Context, Functions, Value, runes};
 
 use crate::args::{I, Out, S, bytes, fixed, int, string};
-use crate::host::Host;
+use crate::host::HostContext;
 
 pub(crate) fn add(f: &mut Functions) {
     fixed(f, "randAlphaNum", &[I], |cx, a| letters(cx, int(a, 0), u8::is_ascii_alphanumeric));
@@ -15,7 +15,7 @@ pub(crate) fn add(f: &mut Functions) {
             .map_err(|_| CallError::new("runtime error: makeslice: len out of range"))?;
         cx.reserve(count as u64 * 2)?;
         let mut data = vec![0; count];
-        Host::of(cx)?.outside().random(&mut data);
+        HostContext::of(cx)?.host().random(&mut data);
         string(cx, crate::encoding::base64_encode(&data))
     });
     fixed(f, "randInt", &[I, I], |cx, a| {
@@ -28,7 +28,7 @@ pub(crate) fn add(f: &mut Functions) {
     });
     fixed(f, "uuidv4", &[], |cx, _| {
         let mut data = [0u8; 16];
-        Host::of(cx)?.outside().random(&mut data);
+        HostContext::of(cx)?.host().random(&mut data);
         data[6] = data[6] & 0x0f | 0x40;
         data[8] = data[8] & 0x3f | 0x80;
         let hex: String = data.iter().map(|b| format!("{b:02x}")).collect();
@@ -47,13 +47,13 @@ pub(crate) fn add(f: &mut Functions) {
 
 /// A number below `bound`, without bias.
 fn below(cx: &mut Context<'_>, bound: u64) -> Result<u64, CallError> {
-    let host = Host::of(cx)?;
+    let host = HostContext::of(cx)?;
     let zone = u64::MAX - u64::MAX % bound;
     loop {
-        // Counted, so that a source that repeats itself ends by the budget.
+        // Counted, so that a generator that repeats itself ends at the step limit.
         cx.step(1)?;
         let mut data = [0u8; 8];
-        host.outside().random(&mut data);
+        host.host().random(&mut data);
         let n = u64::from_le_bytes(data);
         if n < zone {
             return Ok(n % bound);
@@ -62,17 +62,17 @@ fn below(cx: &mut Context<'_>, bound: u64) -> Result<u64, CallError> {
 }
 
 fn letters(cx: &mut Context<'_>, count: i64, wanted: fn(&u8) -> bool) -> Out {
-    // A negative count is an error that Sprig drops, leaving nothing.
+    // A negative count is an error that Sprig ignores, returning an empty string.
     let count = usize::try_from(count).unwrap_or(0);
     cx.reserve(count as u64)?;
     cx.step(count as u64)?;
-    let host = Host::of(cx)?;
+    let host = HostContext::of(cx)?;
     let mut out = Vec::with_capacity(count);
     let mut pool = [0u8; 256];
     while out.len() < count {
         cx.step(1)?;
-        host.outside().random(&mut pool);
-        // Seven bits reach every ASCII character with equal chance; the rest is thrown away.
+        host.host().random(&mut pool);
+        // Seven bits give every ASCII character the same probability; other characters are dropped.
         let fresh = pool.iter().map(|b| b & 0x7f).filter(wanted);
         out.extend(fresh.take(count - out.len()));
     }

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use fl_goregex::{MAX_NESTING, MAX_PROGRAM, PatternError};
+use fl_go::regexp::{MAX_NESTING, MAX_PROGRAM, PatternError};
 use fl_gotemplate::{CallError, Context, Functions, List, ListType, Str, Value, runes};
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
 use crate::args::{I, Out, S, bytes, fixed, int, string};
 
-/// Patterns kept compiled per thread.
-const KEPT: usize = 64;
+/// Compiled patterns cached per thread.
+const MAX_CACHED_PATTERNS: usize = 64;
 
 thread_local! {
     static COMPILED: RefCell<FxHashMap<Str, Rc<Regex>>> = RefCell::default();
@@ -77,20 +77,20 @@ fn compile(cx: &mut Context<'_>, a: &[Value]) -> Result<Rc<Regex>, CallError> {
     if let Some(found) = COMPILED.with_borrow(|kept| kept.get(pattern).cloned()) {
         return Ok(found);
     }
-    let translated = fl_goregex::translate(pattern)
+    let translated = fl_go::regexp::translate(pattern)
         .map_err(|e| CallError::new(format!("error parsing regexp: {}", e.text(pattern))))?;
     let compiled = RegexBuilder::new(&translated)
         .size_limit(MAX_PROGRAM)
         .dfa_size_limit(MAX_PROGRAM)
         .nest_limit(MAX_NESTING)
         .build()
-        .map_err(|e| match PatternError::of_engine(&e) {
+        .map_err(|e| match PatternError::from_engine(&e) {
             large @ PatternError::TooLarge => CallError::budget(large.to_string()),
             other => CallError::new(other.to_string()),
         })?;
     let compiled = Rc::new(compiled);
     COMPILED.with_borrow_mut(|kept| {
-        if kept.len() >= KEPT {
+        if kept.len() >= MAX_CACHED_PATTERNS {
             kept.clear();
         }
         kept.insert(pattern.clone(), Rc::clone(&compiled));
@@ -118,7 +118,7 @@ fn find(re: &Regex, s: &[u8]) -> Out {
     Ok(Value::str(re.find(s).map(|m| m.as_bytes()).unwrap_or_default()))
 }
 
-/// Start and end of successive matches, at most `n` unless negative: an empty match right after another does not count.
+/// Ranges of successive matches, at most `n` unless negative. An empty match right after another is skipped.
 fn matches(cx: &mut Context<'_>, re: &Regex, s: &[u8], n: i64) -> Result<Vec<(usize, usize)>, CallError> {
     let most = if n < 0 { s.len() + 1 } else { n as usize };
     let mut found = Vec::new();
@@ -165,7 +165,7 @@ fn replace(cx: &mut Context<'_>, re: &Regex, s: &[u8], template: &[u8], expand: 
             } else {
                 out.extend_from_slice(template);
             }
-            if out.len() as u64 > cx.largest_value() {
+            if out.len() as u64 > cx.max_value_bytes() {
                 cx.reserve(out.len() as u64)?;
             }
         }
@@ -183,7 +183,7 @@ fn replace(cx: &mut Context<'_>, re: &Regex, s: &[u8], template: &[u8], expand: 
     string(cx, out)
 }
 
-/// `Regexp.Expand`: `$1`, `$name`, `${name}`; the longest name of letters, digits and underscores counts.
+/// `Regexp.Expand`: `$1`, `$name`, `${name}`; a name is the longest run of letters, digits and underscores.
 fn expand_into(out: &mut Vec<u8>, template: &[u8], captures: &Captures<'_>) {
     let mut rest = template;
     while let Some(dollar) = memchr::memchr(b'$', rest) {
@@ -204,10 +204,10 @@ fn expand_into(out: &mut Vec<u8>, template: &[u8], captures: &Captures<'_>) {
         let group = match number {
             Some(n) => n.parse::<usize>().ok().filter(|n| *n < 100_000_000).and_then(|n| captures.get(n)),
             None => std::str::from_utf8(name).ok().and_then(|n| {
-                // Of groups with the same name the first that took part counts.
-                captures
-                    .name(n)
-                    .or_else(|| (1..captures.len()).find_map(|k| captures.name(&fl_goregex::again(n, k))))
+                // Of groups with the same name, the first that matched is used.
+                captures.name(n).or_else(|| {
+                    (1..captures.len()).find_map(|k| captures.name(&fl_go::regexp::unique_group_name(n, k)))
+                })
             }),
         };
         if let Some(group) = group {
@@ -217,7 +217,7 @@ fn expand_into(out: &mut Vec<u8>, template: &[u8], captures: &Captures<'_>) {
     out.extend_from_slice(rest);
 }
 
-/// The name behind a `$`, and what follows it.
+/// The name after a `$`, and the rest.
 fn reference(s: &[u8]) -> Option<(&[u8], &[u8])> {
     let braced = s.get(1) == Some(&b'{');
     let from = if braced { 2 } else { 1 };

@@ -9,8 +9,8 @@ use sha2::Sha256;
 use crate::args::{Out, S, bytes, fixed, int, string, text};
 use crate::keys::HostRng;
 
-/// Steps of a slow hash, so that a loop of them ends by the budget.
-const SLOW_HASH: u64 = 500_000;
+/// Steps counted per slow hash, so that a loop of them ends at the step limit.
+const SLOW_HASH_STEPS: u64 = 500_000;
 const BLOCK: usize = 16;
 
 pub(crate) fn add(f: &mut Functions) {
@@ -27,12 +27,16 @@ pub(crate) fn add(f: &mut Functions) {
     fixed(f, "decryptAES", &[S, S], decrypt);
 }
 
-/// bcrypt's own base64: another alphabet, no padding.
+/// bcrypt's base64: a different alphabet, no padding.
 fn bcrypt_base64(data: &[u8]) -> String {
-    const OURS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const THEIRS: &[u8] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    const STANDARD_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const BCRYPT_ALPHABET: &[u8] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let standard = crate::encoding::base64_encode(data);
-    standard.bytes().filter_map(|b| OURS.iter().position(|o| *o == b)).map(|i| THEIRS[i] as char).collect()
+    standard
+        .bytes()
+        .filter_map(|b| STANDARD_ALPHABET.iter().position(|o| *o == b))
+        .map(|i| BCRYPT_ALPHABET[i] as char)
+        .collect()
 }
 
 fn hashed(cx: &mut Context<'_>, password: &[u8]) -> Result<String, CallError> {
@@ -42,7 +46,7 @@ fn hashed(cx: &mut Context<'_>, password: &[u8]) -> Result<String, CallError> {
             "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes".to_owned()
         );
     }
-    cx.step(SLOW_HASH)?;
+    cx.step(SLOW_HASH_STEPS)?;
     let salt: [u8; 16] = HostRng::of(cx)?.array();
     let mut terminated = password.to_vec();
     terminated.push(0);
@@ -50,7 +54,7 @@ fn hashed(cx: &mut Context<'_>, password: &[u8]) -> Result<String, CallError> {
     Ok(format!("$2a${COST:02}${}{}", bcrypt_base64(&salt), bcrypt_base64(&hash[..23])))
 }
 
-/// Patterns of the Master Password algorithm, by password type.
+/// Templates of the Master Password algorithm, by password type.
 fn templates(kind: &[u8]) -> Option<&'static [&'static str]> {
     Some(match kind {
         b"maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],
@@ -85,7 +89,7 @@ fn templates(kind: &[u8]) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Characters that a letter of a pattern stands for.
+/// Characters of a template character class.
 fn characters(class: u8) -> &'static [u8] {
     match class {
         b'V' => b"AEIOU",
@@ -106,7 +110,7 @@ fn derive(cx: &mut Context<'_>, a: &[Value]) -> Out {
     let Some(patterns) = templates(bytes(a, 1)) else {
         return string(cx, format!("cannot find password template {}", text(a, 1)));
     };
-    cx.step(SLOW_HASH * 2)?;
+    cx.step(SLOW_HASH_STEPS * 2)?;
     let failed = |e: &dyn std::fmt::Display| CallError::new(format!("failed to derive password: {e}"));
     let length = |s: &[u8]| (s.len() as u32).to_be_bytes();
     let salt = [SCOPE, &length(user), user].concat();
@@ -128,7 +132,7 @@ fn derive(cx: &mut Context<'_>, a: &[Value]) -> Out {
     Ok(Value::str(made))
 }
 
-/// The password as a key: cut or filled with zeros, as Sprig does.
+/// The password as key: truncated or padded with zeros, as in Sprig.
 fn cipher(password: &[u8]) -> Aes256 {
     let mut key = [0u8; 32];
     let length = password.len().min(32);

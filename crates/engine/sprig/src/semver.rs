@@ -1,4 +1,4 @@
-//! Versions: `semver` gives an object with fields and methods, `semverCompare` checks a range.
+//! Versions: `semver` returns an object with fields and methods, `semverCompare` checks a range.
 
 use std::any::Any;
 use std::borrow::Cow;

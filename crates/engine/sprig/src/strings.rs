@@ -4,21 +4,21 @@ use fl_gotemplate::{CallError, Context, Entries, Functions, List, Map, MapType, 
 use memchr::memmem;
 
 use crate::args::{A, I, Out, S, bytes, fixed, int, items, slice_bytes, string, strval, variadic};
-use crate::letters::{self, map_runes};
+use crate::letter_case::{self, map_runes};
 
 pub(crate) fn add(f: &mut Functions) {
     fixed(f, "hello", &[], |_, _| Ok("Hello!".into()));
     fixed(f, "trim", &[S], |_, a| Ok(Value::str(trim_space(bytes(a, 0)))));
-    fixed(f, "upper", &[S], |cx, a| string(cx, map_runes(bytes(a, 0), letters::to_upper)));
-    fixed(f, "lower", &[S], |cx, a| string(cx, map_runes(bytes(a, 0), letters::to_lower)));
-    fixed(f, "title", &[S], |cx, a| string(cx, letters::title(bytes(a, 0))));
-    fixed(f, "untitle", &[S], |cx, a| string(cx, letters::untitle(bytes(a, 0))));
-    fixed(f, "swapcase", &[S], |cx, a| string(cx, letters::swap_case(bytes(a, 0))));
-    fixed(f, "initials", &[S], |cx, a| string(cx, letters::initials(bytes(a, 0))));
-    fixed(f, "nospace", &[S], |cx, a| string(cx, letters::delete_white_space(bytes(a, 0))));
-    fixed(f, "camelcase", &[S], |cx, a| string(cx, crate::words::pascal_case(bytes(a, 0))));
-    fixed(f, "snakecase", &[S], |cx, a| string(cx, crate::words::lower_case(bytes(a, 0), '_')));
-    fixed(f, "kebabcase", &[S], |cx, a| string(cx, crate::words::lower_case(bytes(a, 0), '-')));
+    fixed(f, "upper", &[S], |cx, a| string(cx, map_runes(bytes(a, 0), letter_case::to_upper)));
+    fixed(f, "lower", &[S], |cx, a| string(cx, map_runes(bytes(a, 0), letter_case::to_lower)));
+    fixed(f, "title", &[S], |cx, a| string(cx, letter_case::title(bytes(a, 0))));
+    fixed(f, "untitle", &[S], |cx, a| string(cx, letter_case::untitle(bytes(a, 0))));
+    fixed(f, "swapcase", &[S], |cx, a| string(cx, letter_case::swap_case(bytes(a, 0))));
+    fixed(f, "initials", &[S], |cx, a| string(cx, letter_case::initials(bytes(a, 0))));
+    fixed(f, "nospace", &[S], |cx, a| string(cx, letter_case::delete_white_space(bytes(a, 0))));
+    fixed(f, "camelcase", &[S], |cx, a| string(cx, crate::word_case::pascal_case(bytes(a, 0))));
+    fixed(f, "snakecase", &[S], |cx, a| string(cx, crate::word_case::lower_case(bytes(a, 0), '_')));
+    fixed(f, "kebabcase", &[S], |cx, a| string(cx, crate::word_case::lower_case(bytes(a, 0), '-')));
     fixed(f, "abbrev", &[I, S], |cx, a| abbrev(cx, 0, int(a, 0), bytes(a, 1)));
     fixed(f, "abbrevboth", &[I, I, S], |cx, a| abbrev(cx, int(a, 0), int(a, 1), bytes(a, 2)));
     fixed(f, "trunc", &[I, S], |_, a| Ok(Value::str(trunc(int(a, 0), bytes(a, 1)))));
@@ -120,7 +120,7 @@ fn substr(_: &mut Context<'_>, a: &[Value]) -> Out {
     Ok(Value::str(cut))
 }
 
-/// `goutils.AbbreviateFull`; too small a width leaves the string alone or empties it, as Sprig does.
+/// `goutils.AbbreviateFull`; with too small a width the string is unchanged or empty, as in Sprig.
 fn abbrev(cx: &mut Context<'_>, left: i64, width: i64, s: &[u8]) -> Out {
     if width < 4 || left > 0 && width < 7 {
         return string(cx, s);
@@ -177,7 +177,7 @@ fn squote(cx: &mut Context<'_>, a: &[Value]) -> Out {
             out.push(b' ');
         }
         out.push(b'\'');
-        out.extend(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.largest_value())?);
+        out.extend(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.max_value_bytes())?);
         out.push(b'\'');
     }
     string(cx, out)
@@ -186,11 +186,11 @@ fn squote(cx: &mut Context<'_>, a: &[Value]) -> Out {
 fn cat(cx: &mut Context<'_>, a: &[Value]) -> Out {
     let mut out = Vec::new();
     for (i, value) in a.iter().filter(|v| !matches!(v, Value::Nil)).enumerate() {
-        // Empty texts count: the blank behind them stays.
+        // Empty strings keep their separator.
         if i > 0 {
             out.push(b' ');
         }
-        out.extend(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.largest_value())?);
+        out.extend(fmt::sprintf(b"%v", std::slice::from_ref(value), cx.max_value_bytes())?);
     }
     string(cx, out)
 }
@@ -279,7 +279,7 @@ fn wrap(
     Ok(out)
 }
 
-/// Sprig's `strslice`: every item as text, nils left out; one value becomes a list of one.
+/// Sprig's `strslice`: every item as string, without nils; a single value becomes a list of one.
 pub(crate) fn strings_of(cx: &Context<'_>, value: &Value) -> Result<Vec<Str>, CallError> {
     match (value, items(value)) {
         (Value::Nil, _) => Ok(Vec::new()),

@@ -24,11 +24,11 @@ struct Url {
     fragment: Vec<u8>,
 }
 
-/// Where a text stands in a URL; each place escapes other characters.
+/// Component of a URL; each one escapes other characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Component {
     Path,
-    Host,
+    HostContext,
     Zone,
     UserPassword,
     Fragment,
@@ -38,30 +38,30 @@ fn shown(raw: &[u8]) -> String {
     fl_gotemplate::fmt::quoted(raw)
 }
 
-fn should_escape(c: u8, place: Place) -> bool {
+fn should_escape(c: u8, component: Component) -> bool {
     if c.is_ascii_alphanumeric() {
         return false;
     }
-    if matches!(place, Place::Host | Place::Zone) && b"!$&'()*+,;=:[]<>\"".contains(&c) {
+    if matches!(component, Component::HostContext | Component::Zone) && b"!$&'()*+,;=:[]<>\"".contains(&c) {
         return false;
     }
     match c {
         b'-' | b'_' | b'.' | b'~' => false,
-        b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match place {
-            Place::Path => c == b'?',
-            Place::UserPassword => matches!(c, b'@' | b'/' | b'?' | b':'),
-            Place::Fragment => false,
-            Place::Host | Place::Zone => true,
+        b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match component {
+            Component::Path => c == b'?',
+            Component::UserPassword => matches!(c, b'@' | b'/' | b'?' | b':'),
+            Component::Fragment => false,
+            Component::HostContext | Component::Zone => true,
         },
-        b'!' | b'(' | b')' | b'*' if place == Place::Fragment => false,
+        b'!' | b'(' | b')' | b'*' if component == Component::Fragment => false,
         _ => true,
     }
 }
 
-fn escape(text: &[u8], place: Place) -> Vec<u8> {
+fn escape(text: &[u8], component: Component) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for &c in text {
-        if should_escape(c, place) {
+        if should_escape(c, component) {
             out.extend_from_slice(format!("%{c:02X}").as_bytes());
         } else {
             out.push(c);
@@ -70,7 +70,7 @@ fn escape(text: &[u8], place: Place) -> Vec<u8> {
     out
 }
 
-fn unescape(text: &[u8], place: Place) -> Result<Vec<u8>, String> {
+fn unescape(text: &[u8], component: Component) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut i = 0;
     while i < text.len() {
@@ -83,17 +83,24 @@ fn unescape(text: &[u8], place: Place) -> Result<Vec<u8>, String> {
             };
             let value =
                 std::str::from_utf8(digits).ok().and_then(|d| u8::from_str_radix(d, 16).ok()).unwrap_or(0);
-            if place == Place::Host && value < 0x80 && digits != b"25" {
+            if component == Component::HostContext && value < 0x80 && digits != b"25" {
                 return Err(format!("invalid URL escape {}", shown(&text[i..i + 3])));
             }
-            if place == Place::Zone && digits != b"25" && value != b' ' && should_escape(value, Place::Host) {
+            if component == Component::Zone
+                && digits != b"25"
+                && value != b' '
+                && should_escape(value, Component::HostContext)
+            {
                 return Err(format!("invalid URL escape {}", shown(&text[i..i + 3])));
             }
             out.push(value);
             i += 3;
             continue;
         }
-        if matches!(place, Place::Host | Place::Zone) && c < 0x80 && should_escape(c, place) {
+        if matches!(component, Component::HostContext | Component::Zone)
+            && c < 0x80
+            && should_escape(c, component)
+        {
             return Err(format!("invalid character {} in host name", shown(&text[i..=i])));
         }
         out.push(c);
@@ -102,7 +109,7 @@ fn unescape(text: &[u8], place: Place) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// The scheme and the rest; an error when the text starts with a colon.
+/// Splits off the scheme; fails if the text starts with a colon.
 fn split_scheme(raw: &[u8]) -> Result<(&[u8], &[u8]), String> {
     for (i, &c) in raw.iter().enumerate() {
         match c {
@@ -133,7 +140,7 @@ impl Url {
         let mut url = Self::parse_part(rest).map_err(|e| format!("parse {}: {e}", shown(rest)))?;
         if let Some(fragment) = fragment {
             url.fragment =
-                unescape(fragment, Place::Fragment).map_err(|e| format!("parse {}: {e}", shown(raw)))?;
+                unescape(fragment, Component::Fragment).map_err(|e| format!("parse {}: {e}", shown(raw)))?;
         }
         Ok(url)
     }
@@ -172,7 +179,7 @@ impl Url {
             url.parse_authority(&authority[..end])?;
             rest = &authority[end..];
         }
-        url.path = unescape(rest, Place::Path)?;
+        url.path = unescape(rest, Component::Path)?;
         Ok(url)
     }
 
@@ -189,20 +196,20 @@ impl Url {
         }
         self.user = Some(match memchr::memchr(b':', info) {
             Some(colon) => (
-                unescape(&info[..colon], Place::UserPassword)?,
-                Some(unescape(&info[colon + 1..], Place::UserPassword)?),
+                unescape(&info[..colon], Component::UserPassword)?,
+                Some(unescape(&info[colon + 1..], Component::UserPassword)?),
             ),
-            None => (unescape(info, Place::UserPassword)?, None),
+            None => (unescape(info, Component::UserPassword)?, None),
         });
         Ok(())
     }
 
     fn userinfo(&self) -> Vec<u8> {
         let Some((name, password)) = &self.user else { return Vec::new() };
-        let mut out = escape(name, Place::UserPassword);
+        let mut out = escape(name, Component::UserPassword);
         if let Some(password) = password {
             out.push(b':');
-            out.extend(escape(password, Place::UserPassword));
+            out.extend(escape(password, Component::UserPassword));
         }
         out
     }
@@ -246,9 +253,9 @@ impl Url {
                     out.extend(self.userinfo());
                     out.push(b'@');
                 }
-                out.extend(escape(&self.host, Place::Host));
+                out.extend(escape(&self.host, Component::HostContext));
             }
-            let path = if self.path == b"*" { b"*".to_vec() } else { escape(&self.path, Place::Path) };
+            let path = if self.path == b"*" { b"*".to_vec() } else { escape(&self.path, Component::Path) };
             if !path.is_empty() && path[0] != b'/' && !self.host.is_empty() {
                 out.push(b'/');
             }
@@ -266,7 +273,7 @@ impl Url {
         }
         if !self.fragment.is_empty() {
             out.push(b'#');
-            out.extend(escape(&self.fragment, Place::Fragment));
+            out.extend(escape(&self.fragment, Component::Fragment));
         }
         out
     }
@@ -284,9 +291,9 @@ fn parse_host(host: &[u8]) -> Result<Vec<u8>, String> {
             return Err(format!("invalid port {} after host", shown(port)));
         }
         if let Some(zone) = memchr::memmem::find(&host[..close], b"%25") {
-            let mut out = unescape(&host[..zone], Place::Host)?;
-            out.extend(unescape(&host[zone..close], Place::Zone)?);
-            out.extend(unescape(&host[close..], Place::Host)?);
+            let mut out = unescape(&host[..zone], Component::HostContext)?;
+            out.extend(unescape(&host[zone..close], Component::Zone)?);
+            out.extend(unescape(&host[close..], Component::HostContext)?);
             return Ok(out);
         }
     } else if let Some(colon) = memchr::memrchr(b':', host) {
@@ -295,7 +302,7 @@ fn parse_host(host: &[u8]) -> Result<Vec<u8>, String> {
             return Err(format!("invalid port {} after host", shown(port)));
         }
     }
-    unescape(host, Place::Host)
+    unescape(host, Component::HostContext)
 }
 
 fn join(cx: &mut Context<'_>, a: &[Value]) -> Out {

@@ -1,12 +1,13 @@
-//! YAML of Helm's functions: through JSON, as `sigs.k8s.io/yaml` does.
+//! YAML functions of Helm: through JSON, as in `sigs.k8s.io/yaml`.
 
 use fl_gotemplate::{CallError, Entries, Functions, Map, Value};
 use fl_yaml::{Dialect, Node, Options, Scalar};
 
 use crate::args::{A, S, bytes, fixed, string};
+use crate::error::DecodeError;
 use crate::json::{as_dict, as_list, error_dict};
 
-/// What Helm 4 has more: the same, but an error ends the template.
+/// Additional functions of Helm 4: the same, but errors stop the template.
 pub(crate) fn add_strict(f: &mut Functions) {
     fixed(f, "mustToYaml", &[A], |cx, a| {
         let text = to_yaml(&a[0])?;
@@ -23,35 +24,35 @@ pub(crate) fn add(f: &mut Functions) {
     fixed(f, "fromYaml", &[S], |_, a| {
         Ok(
             match from_yaml(bytes(a, 0))
-                .and_then(|v| as_dict(v, "map[string]interface {}").map_err(|e| decoding(&e)))
+                .and_then(|v| as_dict(v, "map[string]interface {}").map_err(unmarshal))
             {
-                // A document without content leaves the map that was there.
+                // An empty document leaves an empty map.
                 Ok(Value::Map(map)) if map.is_nil() => Value::dict(),
                 Ok(value) => value,
-                Err(error) => error_dict(error),
+                Err(error) => error_dict(error.to_string()),
             },
         )
     });
     fixed(f, "fromYamlArray", &[S], |_, a| {
-        Ok(match from_yaml(bytes(a, 0)).and_then(|v| as_list(v).map_err(|e| decoding(&e))) {
+        Ok(match from_yaml(bytes(a, 0)).and_then(|v| as_list(v).map_err(unmarshal)) {
             Ok(Value::List(list)) if list.is_nil() => Value::list(Vec::new()),
             Ok(value) => value,
-            Err(error) => Value::list(vec![error.into()]),
+            Err(error) => Value::list(vec![error.to_string().into()]),
         })
     });
 }
 
-fn decoding(error: &str) -> String {
-    format!("error unmarshaling JSON: while decoding JSON: {error}")
+fn unmarshal(error: DecodeError) -> DecodeError {
+    DecodeError::Unmarshal(Box::new(error))
 }
 
-/// How deep values are written; a map can contain itself.
+/// Maximum depth of encoded values; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
-/// The YAML of a value, with the final newline.
+/// Encodes a value as YAML, with the final newline.
 ///
 /// # Errors
-/// Numbers that JSON does not have, values nested beyond all reason.
+/// A number that JSON cannot represent, or a value nested too deeply.
 pub fn to_yaml(value: &Value) -> Result<String, CallError> {
     let node = to_node(value, 0)?;
     fl_yaml::to_sigs_yaml(&node, Dialect::Sigs).map_err(|e| CallError::new(e.to_string()))
@@ -89,34 +90,34 @@ fn to_node(value: &Value, depth: usize) -> Result<Node, CallError> {
         Value::Object(object) if object.is_nil() => Node::null(),
         Value::Object(object) => match object.json().or_else(|| object.plain()) {
             Some(value) => to_node(&value, depth + 1)?,
-            // Only JSON knows the rest of the rules; objects are small.
+            // The JSON encoder has the remaining rules; objects are small.
             None => match crate::json::decode(&crate::json::encode(value, false)?) {
                 Ok(value) => to_node(&value, depth + 1)?,
-                Err(text) => return Err(CallError::new(text)),
+                Err(error) => return Err(error.into()),
             },
         },
     })
 }
 
-/// The first document of a YAML text as `yaml.Unmarshal` of the `sigs` library gives it: numbers are float64, keys are
+/// Parses the first document as `yaml.Unmarshal` of `sigs.k8s.io/yaml` does: numbers are float64, keys are
 /// strings.
 ///
 /// # Errors
-/// The text of Go's error.
-pub fn from_yaml(text: &[u8]) -> Result<Value, String> {
+/// Go's message.
+pub fn from_yaml(text: &[u8]) -> Result<Value, DecodeError> {
     let node = fl_yaml::parse_first(text, &Options::sigs())
-        .map_err(|e| format!("error converting YAML to JSON: {}", e.go_text(Dialect::Sigs)))?;
+        .map_err(|e| DecodeError::Yaml(e.go_text(Dialect::Sigs)))?;
     match node {
         Some(node) => from_node(&node),
         None => Ok(Value::Nil),
     }
 }
 
-/// A tree read with [`Options::sigs`] as a template value.
+/// Converts a tree that was read with [`Options::sigs`] to a template value.
 ///
 /// # Errors
-/// Scalars that JSON does not have (`.inf`).
-pub fn from_node(node: &Node) -> Result<Value, String> {
+/// A scalar that JSON cannot represent (`.inf`).
+pub fn from_node(node: &Node) -> Result<Value, DecodeError> {
     match &node.value {
         fl_yaml::Value::Seq(items) => {
             Ok(Value::list(items.iter().map(from_node).collect::<Result<Vec<_>, _>>()?))
@@ -140,7 +141,7 @@ pub fn from_node(node: &Node) -> Result<Value, String> {
             Some(Scalar::Float(x)) if x.is_finite() => Value::Float(x),
             Some(Scalar::Float(x)) => {
                 let shown = fl_gotemplate::fmt::format_float(x, b'g', None);
-                return Err(format!("error converting YAML to JSON: json: unsupported value: {shown}"));
+                return Err(DecodeError::UnsupportedValue(shown));
             }
             Some(Scalar::Str(text)) => Value::str(text),
             Some(Scalar::Timestamp(text)) => Value::str(text),
@@ -149,8 +150,8 @@ pub fn from_node(node: &Node) -> Result<Value, String> {
     }
 }
 
-/// A key that is not a string as the `sigs` library spells it.
-fn key_text(key: &Node) -> Result<String, String> {
+/// A key that is not a string, formatted as in `sigs.k8s.io/yaml`.
+fn key_text(key: &Node) -> Result<String, DecodeError> {
     Ok(match key.scalar(Dialect::Sigs) {
         Some(Scalar::Str(text)) => text.to_owned(),
         Some(Scalar::Bool(b)) => b.to_string(),
@@ -158,6 +159,6 @@ fn key_text(key: &Node) -> Result<String, String> {
         Some(Scalar::Uint(n)) => n.to_string(),
         Some(Scalar::Float(x)) => fl_gotemplate::fmt::format_float(x, b'g', None),
         Some(Scalar::Null) => "null".to_owned(),
-        _ => return Err("error converting YAML to JSON: yaml: unsupported map key".to_owned()),
+        _ => return Err(DecodeError::MapKey),
     })
 }

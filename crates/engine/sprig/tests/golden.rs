@@ -1,14 +1,14 @@
-//! Every recorded expression gives the bytes, or the error text, that Go gave.
+//! Every recorded expression gives the output or error message that Go gave.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use fl_gotemplate::{Limits, Map, MapClass, MapType, MissingKey, TemplateSet, Value};
-use fl_sprig::{Host, Mode, Outside};
+use fl_sprig::{Host, HostContext, Mode};
 
-struct Still;
+struct FixedHost;
 
-impl Outside for Still {
+impl Host for FixedHost {
     fn now(&self) -> (i64, u32) {
         (1_700_000_000, 0)
     }
@@ -26,20 +26,20 @@ fn render(template: &[u8]) -> Result<Vec<u8>, String> {
     set.parse("case/templates/_helpers.tpl", include_bytes!("golden/helpers.tpl").as_slice())
         .map_err(|e| e.to_string())?;
     set.parse("case/templates/out.txt", template).map_err(|e| e.to_string())?;
-    let values = fl_sprig::from_yaml(include_bytes!("golden/values.yaml"))?;
+    let values = fl_sprig::from_yaml(include_bytes!("golden/values.yaml")).map_err(|e| e.to_string())?;
     let values = values.as_map().expect("values are a map").retyped(MapType::Named(&VALUES));
     let release = Map::from_iter([("Name", Value::str("rel")), ("Namespace", Value::str("ns1"))]);
     let data = Map::from_iter([("Values", Value::Map(values)), ("Release", release.into())]);
-    let host = Host::new(Rc::new(Still), Mode::Render);
+    let host = HostContext::new(Rc::new(FixedHost), Mode::Render);
     let mut out = Vec::new();
     set.execute("case/templates/out.txt", data.into(), &Limits::default(), Some(Rc::new(host)), &mut out)
         .map_err(|e| e.to_string())?;
-    // Helm takes `<no value>` out of everything it renders.
+    // Helm removes `<no value>` from everything it renders.
     Ok(fl_sprig::without_no_value(&out).to_vec())
 }
 
 #[test]
-fn expressions_are_exact() {
+fn expressions_match_go() {
     let mut wrong = Vec::new();
     let mut total = 0;
     for line in include_str!("golden/expressions.jsonl").lines() {

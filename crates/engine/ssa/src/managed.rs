@@ -1,15 +1,16 @@
-//! `metadata.managedFields`: who owns which fields. Entries nobody touches are neither parsed nor rebuilt.
+//! `metadata.managedFields`. Entries that do not change are neither parsed nor rebuilt.
 
 use std::cell::OnceCell;
 
 use serde_json::{Map, Value};
+use thiserror::Error;
 
-use crate::set::Set;
+use crate::set::{FieldsError, Set};
 
 /// Longest manager name taken from a user agent.
 const MAX_MANAGER_NAME: usize = 128;
 
-/// Identity of an entry: appliers are one whatever their version, updaters are told apart by it.
+/// Identity of an entry: that of an applier has no version, updaters are distinguished by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) manager: String,
@@ -29,11 +30,11 @@ impl Identity {
         }
     }
 
-    /// As conflicts name it.
+    /// The identity in conflict messages.
     pub(crate) fn print(&self) -> String {
-        let mut text = fl_golang::quote(&self.manager);
+        let mut text = fl_go::quote(&self.manager);
         if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {}", fl_golang::quote(&self.subresource)));
+            text.push_str(&format!(" with subresource {}", fl_go::quote(&self.subresource)));
         }
         if !self.applied {
             text.push_str(&format!(" using {}", self.api_version));
@@ -41,7 +42,7 @@ impl Identity {
         text
     }
 
-    /// What the reference sorts managers by when it lists conflicts: its JSON.
+    /// The key that upstream sorts conflicts by: the JSON of the manager.
     pub(crate) fn sort_key(&self) -> String {
         let mut map = Map::new();
         map.insert("manager".to_owned(), Value::from(self.manager.as_str()));
@@ -63,7 +64,7 @@ impl Identity {
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) identity: Identity,
-    /// Version the fields are written in.
+    /// API version of the fields.
     pub(crate) version: String,
     pub(crate) time: Option<String>,
     raw: Value,
@@ -75,7 +76,7 @@ impl Entry {
         Self { identity, version: version.to_owned(), time, raw: Value::Null, set: OnceCell::from(set) }
     }
 
-    /// The fields; an entry that came in broken was refused by [`Managed::decode`].
+    /// The fields; [`Managed::decode`] has rejected invalid ones.
     pub(crate) fn set(&self) -> &Set {
         self.set.get_or_init(|| Set::from_fields(&self.raw).unwrap_or_default())
     }
@@ -85,9 +86,9 @@ impl Entry {
         self.set = OnceCell::from(set);
     }
 
-    /// Takes the fields of an entry that has the same, and with them how they are written.
-    pub(crate) fn repeat(&mut self, last: Entry) {
-        self.raw = if is_plain(&last.raw) { last.raw } else { Value::Null };
+    /// Takes over the fields of an entry with the same fields, including their encoding.
+    pub(crate) fn reuse(&mut self, last: Entry) {
+        self.raw = if is_canonical(&last.raw) { last.raw } else { Value::Null };
         self.set = last.set;
     }
 
@@ -115,48 +116,70 @@ impl Entry {
     }
 }
 
+/// Why the managed fields of an object cannot be decoded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ManagedFieldsError {
+    #[error("managedFields must be a list")]
+    NotAList,
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    #[error("apiVersion must not be empty")]
+    ApiVersion,
+    #[error("missing fieldsType in managed fields entry {0}")]
+    MissingFieldsType(usize),
+    #[error("invalid fieldsType {fields_type:?} in managed fields entry {index}")]
+    FieldsType { fields_type: String, index: usize },
+    #[error("error decoding set: {0}")]
+    Fields(#[from] FieldsError),
+    #[error("error decoding set: invalid field set")]
+    InvalidSet,
+}
+
 /// All managers of an object.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Managed {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// An object's managed fields as they are written.
-pub(crate) fn written(object: &Value) -> Option<&Value> {
+/// The encoded managed fields of an object.
+pub(crate) fn encoded_managed_fields(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
 impl Managed {
-    /// Reads an object's managed fields.
-    pub(crate) fn decode(object: &Value) -> Result<Self, String> {
-        match written(object) {
+    /// Parses the managed fields of an object.
+    pub(crate) fn decode(object: &Value) -> Result<Self, ManagedFieldsError> {
+        match encoded_managed_fields(object) {
             None | Some(Value::Null) => Ok(Self::default()),
             Some(Value::Array(list)) => Self::decode_list(list),
-            Some(_) => Err("managedFields must be a list".to_owned()),
+            Some(_) => Err(ManagedFieldsError::NotAList),
         }
     }
 
-    pub(crate) fn decode_list(list: &[Value]) -> Result<Self, String> {
+    pub(crate) fn decode_list(list: &[Value]) -> Result<Self, ManagedFieldsError> {
         let mut managed = Self::default();
         for (index, entry) in list.iter().enumerate() {
             let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
             let applied = match text("operation") {
                 "Apply" => true,
                 "Update" => false,
-                _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+                _ => return Err(ManagedFieldsError::Operation),
             };
             if text("apiVersion").is_empty() {
-                return Err("apiVersion must not be empty".to_owned());
+                return Err(ManagedFieldsError::ApiVersion);
             }
             match text("fieldsType") {
                 "FieldsV1" => {}
-                "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
-                other => return Err(format!("invalid fieldsType {other:?} in managed fields entry {index}")),
+                "" => return Err(ManagedFieldsError::MissingFieldsType(index)),
+                other => {
+                    return Err(ManagedFieldsError::FieldsType { fields_type: other.to_owned(), index });
+                }
             }
             let raw = entry.get("fieldsV1").cloned().unwrap_or_else(|| Value::Object(Map::new()));
             if !looks_like_fields(&raw, 0) {
-                let why = Set::from_fields(&raw).err().unwrap_or_else(|| "invalid field set".to_owned());
-                return Err(format!("error decoding set: {why}"));
+                Set::from_fields(&raw)?;
+                return Err(ManagedFieldsError::InvalidSet);
             }
             let version = text("apiVersion");
             let decoded = Entry {
@@ -175,7 +198,7 @@ impl Managed {
         self.entries.iter().find(|e| e.identity == *identity)
     }
 
-    /// Adds an entry or replaces the one of the same identity, which is returned.
+    /// Adds an entry or replaces that of the same identity, which is returned.
     pub(crate) fn put(&mut self, entry: Entry) -> Option<Entry> {
         if let Some(slot) = self.entries.iter_mut().find(|e| e.identity == entry.identity) {
             return Some(std::mem::replace(slot, entry));
@@ -189,7 +212,7 @@ impl Managed {
         Some(self.entries.remove(at))
     }
 
-    /// The wire form, in the reference's order.
+    /// The wire form, in upstream's order.
     pub(crate) fn encode(mut self) -> Vec<Value> {
         self.entries.sort_by(|a, b| {
             (!a.identity.applied)
@@ -202,7 +225,7 @@ impl Managed {
         self.entries.into_iter().map(Entry::encode).collect()
     }
 
-    /// Writes the entries into the object, or removes the field when there are none.
+    /// Writes the entries into the object, or removes the field if there are none.
     pub(crate) fn store(self, object: &mut Value) {
         let Some(map) = object.as_object_mut() else { return };
         let meta = map.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
@@ -221,7 +244,7 @@ impl Identity {
     }
 }
 
-/// A cheap check that parsing later cannot fail, so that entries can stay unparsed.
+/// A cheap check that parsing will succeed, so that entries can stay unparsed.
 fn looks_like_fields(fields: &Value, depth: usize) -> bool {
     match fields {
         Value::Null => true,
@@ -237,16 +260,16 @@ fn looks_like_fields(fields: &Value, depth: usize) -> bool {
     }
 }
 
-/// Whether a set of named fields is written the way [`Set::to_fields`] writes it.
-fn is_plain(fields: &Value) -> bool {
+/// Whether a set of named fields is encoded as [`Set::to_fields`] does.
+fn is_canonical(fields: &Value) -> bool {
     let Some(map) = fields.as_object() else { return false };
     map.iter().all(|(key, below)| match key.as_str() {
         "." => map.len() > 1 && below.as_object().is_some_and(Map::is_empty),
-        key => key.starts_with("f:") && is_plain(below),
+        key => key.starts_with("f:") && is_canonical(below),
     })
 }
 
-/// The manager of a request: the `fieldManager` parameter, else the product name of the user agent.
+/// The manager of a request: the parameter `fieldManager`, else the product name of the user agent.
 pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
     if !field_manager.is_empty() {
         return field_manager.to_owned();
@@ -264,14 +287,14 @@ pub fn manager_name(field_manager: &str, user_agent: &str) -> String {
     name
 }
 
-/// When nothing but times in managedFields differs, puts the old ones back so that the write is no change at all.
+/// If only the times in managedFields differ, restores the old ones, so that the write is a no-op.
 pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
-    let list = |object| written(object).and_then(Value::as_array);
+    let list = |object| encoded_managed_fields(object).and_then(Value::as_array);
     let (Some(after), Some(before)) = (list(new), list(old)) else { return };
     if after.len() != before.len() {
         return;
     }
-    let same_besides = |a: &Value, b: &Value| {
+    let equal_except_metadata = |a: &Value, b: &Value| {
         let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
         a.len() == b.len() && a.iter().all(|(key, value)| key == "metadata" || b.get(key) == Some(value))
     };
@@ -279,8 +302,8 @@ pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
         let (Some(a), Some(b)) = (a["metadata"].as_object(), b["metadata"].as_object()) else { return false };
         a.len() == b.len() && a.iter().all(|(key, value)| key == "managedFields" || b.get(key) == Some(value))
     };
-    // The rest first: when something changed, it most often shows there, and at once.
-    if !same_besides(new, old) || !same_meta(new, old) || after == before {
+    // The rest first: a change usually shows there.
+    if !equal_except_metadata(new, old) || !same_meta(new, old) || after == before {
         return;
     }
     let timeless = |list: &[Value]| -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! The three patch formats that are not apply.
+//! The three patch formats besides apply.
 
 mod json;
 mod merge;
@@ -6,11 +6,11 @@ mod strategic;
 
 use thiserror::Error;
 
-pub use json::{MAX_OPERATIONS, json_patch};
+pub use json::{AccessError, JsonPatchError, MAX_OPERATIONS, json_patch};
 pub use merge::merge_patch;
 pub use strategic::strategic_merge;
 
-/// Why a patch does not apply, with the status the server answers.
+/// Why a patch does not apply, with the HTTP status of the response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PatchError {
@@ -20,9 +20,12 @@ pub enum PatchError {
     /// More operations than allowed (413).
     #[error("{0}")]
     TooLarge(String),
-    /// The patch does not fit the object (422).
-    #[error("{0}")]
-    Unprocessable(String),
+    /// An operation of a JSON patch does not apply to the object (422).
+    #[error(transparent)]
+    JsonPatch(#[from] JsonPatchError),
+    /// A strategic merge patch has a list of lists (422).
+    #[error("lists of lists are not supported")]
+    ListOfLists,
     /// Anything else (500).
     #[error("{0}")]
     Failed(String),

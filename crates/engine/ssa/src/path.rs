@@ -1,12 +1,13 @@
-//! Path elements: one step from a value to a part of it, ordered as FieldsV1 orders them.
+//! Path elements, ordered as in FieldsV1.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use thiserror::Error;
 
-/// One step of a path.
+/// One element of a path.
 #[derive(Debug, Clone)]
 pub enum PathElement {
     /// A field of a struct or a key of a map.
@@ -15,7 +16,7 @@ pub enum PathElement {
     Key(Arc<[(Arc<str>, Value)]>),
     /// An item of a set list.
     Value(Arc<Value>),
-    /// A place in a list.
+    /// A position in a list.
     Index(i64),
 }
 
@@ -24,7 +25,7 @@ impl PathElement {
         PathElement::Field(Arc::from(name))
     }
 
-    /// Key fields are sorted here.
+    /// An item of a keyed list; sorts the key fields.
     pub fn key(mut fields: Vec<(Arc<str>, Value)>) -> Self {
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         PathElement::Key(Arc::from(fields))
@@ -53,25 +54,39 @@ impl PathElement {
         }
     }
 
-    /// Reads the serialized form. `Ok(None)` for kinds of a later version, which are passed over.
-    pub fn decode(text: &str) -> Result<Option<Self>, String> {
+    /// Parses the serialized form. `Ok(None)` for kinds of later versions, which are ignored.
+    pub fn decode(text: &str) -> Result<Option<Self>, PathElementError> {
         let Some((kind, rest)) = text.split_at_checked(2) else {
-            return Err("key must be 2 characters long:".to_owned());
+            return Err(PathElementError::TooShort);
         };
         if !kind.ends_with(':') {
-            return Err(format!("missing colon: {text}"));
+            return Err(PathElementError::MissingColon(text.to_owned()));
         }
         Ok(Some(match &kind[..1] {
             "f" => PathElement::field(rest),
-            "v" => PathElement::Value(Arc::new(serde_json::from_str(rest).map_err(|e| e.to_string())?)),
+            "v" => PathElement::Value(Arc::new(serde_json::from_str(rest)?)),
             "k" => {
-                let map: Map<String, Value> = serde_json::from_str(rest).map_err(|e| e.to_string())?;
+                let map: Map<String, Value> = serde_json::from_str(rest)?;
                 PathElement::key(map.into_iter().map(|(k, v)| (Arc::from(k), v)).collect())
             }
-            "i" => PathElement::Index(rest.parse().map_err(|_| format!("invalid index: {rest}"))?),
+            "i" => PathElement::Index(rest.parse().map_err(|_| PathElementError::Index(rest.to_owned()))?),
             _ => return Ok(None),
         }))
     }
+}
+
+/// Why a text is not the serialized form of a path element.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PathElementError {
+    #[error("key must be 2 characters long:")]
+    TooShort,
+    #[error("missing colon: {0}")]
+    MissingColon(String),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("invalid index: {0}")]
+    Index(String),
 }
 
 impl Ord for PathElement {
@@ -114,14 +129,14 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A path as conflicts print it: `.spec.containers[name="app"].image`.
+/// A path as in conflict messages: `.spec.containers[name="app"].image`.
 pub fn print_path(path: &[PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()
 }
 
 fn print(value: &Value) -> String {
     match value {
-        Value::String(text) => fl_golang::quote(text),
+        Value::String(text) => fl_go::quote(text),
         Value::Array(list) => format!("[{}]", list.iter().map(print).collect::<Vec<_>>().join(",")),
         Value::Object(map) => map.iter().map(|(k, v)| format!("{k}={}", print(v))).collect(),
         other => other.to_string(),
@@ -138,7 +153,7 @@ fn compare_keys(a: &[(Arc<str>, Value)], b: &[(Arc<str>, Value)]) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// Numbers, strings, booleans, lists, maps, null; numbers compare by value whatever their form.
+/// Orders numbers, strings, booleans, lists, maps, null; numbers compare by value.
 pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
     fn rank(value: &Value) -> u8 {
         match value {
@@ -179,7 +194,7 @@ pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Equality as apply means it: 1 and 1.0 are the same.
+/// Equality in apply: 1 equals 1.0.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(_), Value::Number(_)) => compare_values(a, b) == Ordering::Equal,

@@ -1,4 +1,4 @@
-//! Ownership seen through the `scale` subresource: one field, under another name.
+//! Managed fields of the `scale` subresource, whose `spec.replicas` is another field in the parent.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use crate::set::Set;
 
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// The parent's managers of the replicas, as managers of `Scale`'s `spec.replicas`. `path` maps a version of the parent
-/// to its replicas field (`["spec", "replicas"]`), `None` for a version that does not exist.
+/// The managers of the parent's replicas as managers of the `spec.replicas` of `Scale`. `path` maps a version
+/// of the parent to its replicas field (`["spec", "replicas"]`); `None` for an unknown version.
 pub fn scale_to_subresource(parent: &[Value], path: &dyn Fn(&str) -> Option<Vec<String>>) -> Vec<Value> {
     let managed = Managed::decode_list(parent).unwrap_or_default();
     let mut out = Managed::default();
@@ -22,7 +22,8 @@ pub fn scale_to_subresource(parent: &[Value], path: &dyn Fn(&str) -> Option<Vec<
     out.encode()
 }
 
-/// Brings the managers of a written `Scale` back to the parent: replicas it took leave their former managers.
+/// The managed fields of the parent after a write of `Scale`: new owners of the replicas replace the former
+/// ones.
 pub fn scale_to_parent(
     parent: &[Value],
     scale: &[Value],
@@ -32,7 +33,7 @@ pub fn scale_to_parent(
     let before = Managed::decode_list(parent).unwrap_or_default();
     let mut written = Managed::decode_list(scale).unwrap_or_default();
     let mut out = Managed::default();
-    // A manager keeps the time of its entry in the parent; one that only wrote the scale has none.
+    // A manager keeps the time of its entry in the parent; one that wrote only the scale has none.
     let times: Vec<_> = before.entries.iter().map(|e| (e.identity.clone(), e.time.clone())).collect();
     for entry in before.entries {
         let Some(replicas) = path(&entry.version) else { continue };

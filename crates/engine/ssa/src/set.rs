@@ -1,10 +1,11 @@
-//! Sets of field paths: a tree whose nodes say which of their elements are members.
+//! Sets of field paths: a tree whose nodes list their members.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
+use thiserror::Error;
 
-use crate::path::PathElement;
+use crate::path::{PathElement, PathElementError};
 
 /// A set of paths. An element may be a member, have members below it, or both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct Set {
     children: Vec<(PathElement, Set)>,
 }
 
-/// Deeper sets are refused: every walk recurses, and the reference's own limit on documents is lower.
+/// Limit on nesting, because walks recurse; upstream's limit on documents is lower.
 const MAX_DEPTH: usize = 500;
 
 impl Set {
@@ -21,7 +22,7 @@ impl Set {
         Self::default()
     }
 
-    /// From paths of field names, such as `[["metadata", "name"]]`.
+    /// A set of paths of field names, such as `[["metadata", "name"]]`.
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::new();
         for path in paths {
@@ -31,7 +32,7 @@ impl Set {
         set
     }
 
-    /// From parts found in order by a walk; unsorted input is sorted.
+    /// A set from members and children; sorts them if needed.
     pub(crate) fn from_parts(mut members: Vec<PathElement>, mut children: Vec<(PathElement, Set)>) -> Self {
         if !members.is_sorted() {
             members.sort();
@@ -138,7 +139,7 @@ impl Set {
         Set { members, children }
     }
 
-    /// Like [`Set::difference`], but a member of the other set takes everything below it along.
+    /// Like [`Set::difference`], but also removes everything below a member of the other set.
     pub fn recursive_difference(&self, other: &Set) -> Set {
         let members =
             zip(&self.members, &other.members, |e| e, |l, r| if r.is_some() { None } else { l.cloned() });
@@ -162,7 +163,7 @@ impl Set {
         Set { members, children }
     }
 
-    /// Every path, parents before their children.
+    /// All paths, parents before children.
     pub fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut out = Vec::new();
         self.collect(&mut Vec::new(), &mut out);
@@ -201,22 +202,34 @@ impl Set {
         map
     }
 
-    /// Reads the FieldsV1 form.
-    pub fn from_fields(fields: &Value) -> Result<Set, String> {
+    /// Parses the FieldsV1 form.
+    pub fn from_fields(fields: &Value) -> Result<Set, FieldsError> {
         let (set, _) = read(fields, 0)?;
         Ok(set.unwrap_or_default())
     }
 }
 
+/// Why a value is not a set in FieldsV1 form.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FieldsError {
+    #[error("field set nests deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    #[error("field set must be an object")]
+    NotAnObject,
+    #[error("parsing key as path element: {0}")]
+    PathElement(#[from] PathElementError),
+}
+
 /// The paths below a node, and whether the node itself is a member.
-fn read(fields: &Value, depth: usize) -> Result<(Option<Set>, bool), String> {
+fn read(fields: &Value, depth: usize) -> Result<(Option<Set>, bool), FieldsError> {
     if depth > MAX_DEPTH {
-        return Err(format!("field set nests deeper than {MAX_DEPTH} levels"));
+        return Err(FieldsError::TooDeep);
     }
     let map = match fields {
         Value::Object(map) => map,
         Value::Null => return Ok((None, true)),
-        _ => return Err("field set must be an object".to_owned()),
+        _ => return Err(FieldsError::NotAnObject),
     };
     let mut members = Vec::new();
     let mut children = Vec::new();
@@ -226,9 +239,7 @@ fn read(fields: &Value, depth: usize) -> Result<(Option<Set>, bool), String> {
             is_member = true;
             continue;
         }
-        let Some(element) =
-            PathElement::decode(key).map_err(|e| format!("parsing key as path element: {e}"))?
-        else {
+        let Some(element) = PathElement::decode(key)? else {
             continue;
         };
         let (grandchildren, member) = read(below, depth + 1)?;
@@ -245,7 +256,7 @@ fn read(fields: &Value, depth: usize) -> Result<(Option<Set>, bool), String> {
     Ok((Some(Set::from_parts(members, children)), is_member))
 }
 
-/// Walks two sorted lists in step and keeps what `pick` returns for each distinct key.
+/// Walks two sorted lists in parallel and keeps the results of `pick` for each distinct key.
 fn zip<T>(
     left: &[T],
     right: &[T],
@@ -280,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn fields_survive_a_round_trip() {
+    fn fields_round_trip() {
         let fields = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:spec": {
             "f:containers": {"k:{\"name\":\"x\"}": {".": {}, "f:image": {}, "f:args": {"v:\"-v\"": {}, "i:3": {}}}}, "f:replicas": {}}});
         assert_eq!(set(&fields).to_fields(), fields);
     }
 
     #[test]
-    fn operations_follow_membership() {
+    fn set_operations_follow_membership() {
         let a = set(&json!({"f:a": {}, "f:b": {".": {}, "f:x": {}, "f:y": {}}, "f:c": {"f:z": {}}}));
         let b = set(&json!({"f:b": {"f:x": {}}, "f:c": {}}));
         assert_eq!(
@@ -303,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn later_kinds_are_passed_over_and_garbage_is_refused() {
+    fn later_kinds_are_ignored_and_invalid_ones_rejected() {
         assert!(set(&json!({"q:x": {}})).is_empty());
         assert!(Set::from_fields(&json!({"x": {}})).is_err());
         assert!(Set::from_fields(&json!({"k:{": {}})).is_err());

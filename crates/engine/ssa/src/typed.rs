@@ -1,36 +1,37 @@
-//! A schema as apply reads it: which values are maps, lists or scalars, and which of them are one unit.
+//! A schema as server-side apply sees it: maps, lists and scalars, and which of them are atomic.
 
 mod check;
 mod compare;
 mod field_set;
 mod merge;
-mod reconcile;
 mod remove;
+mod schema_change;
 
 use std::sync::Arc;
 
 use fl_schema::{Additional, ListType, MapType, Node, Schema, Type};
 use serde_json::Value;
+use thiserror::Error;
 
 pub(crate) use check::{check, scalar_fits};
 pub(crate) use compare::{Comparison, compare};
 pub(crate) use field_set::field_set;
-pub(crate) use merge::{Place, merge};
-pub(crate) use reconcile::reconcile;
+pub(crate) use merge::{Position, merge};
 pub(crate) use remove::{with_named_fields, without};
+pub(crate) use schema_change::adapt_to_schema;
 
 use crate::path::PathElement;
 
 /// The type of a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Ty<'s> {
-    /// A schema; `open` when it or one it is written inside keeps unknown fields.
+    /// A schema; `open` if it or its parent preserves unknown fields.
     Known { schema: &'s Schema, open: bool },
     /// Structure deduced from the value: maps are granular, lists atomic.
     Deduced,
-    /// Anything, as one unit.
+    /// Any value, atomic.
     Untyped,
-    /// Not allowed.
+    /// Not declared.
     Missing,
 }
 
@@ -42,10 +43,10 @@ pub(crate) enum Scalar {
     Any,
 }
 
-/// How the items of a list are told apart.
+/// How the items of a list are identified.
 #[derive(Clone, Copy)]
 pub(crate) enum Items<'s> {
-    /// Not at all: the list is one unit.
+    /// Not at all: the list is atomic.
     Atomic,
     Set,
     Keyed {
@@ -60,7 +61,7 @@ pub(crate) enum Keys<'s> {
     One(&'s str),
 }
 
-/// What a value is, seen through its type.
+/// The structure of a value by its type.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind<'s> {
     Map { ty: Ty<'s>, atomic: bool },
@@ -77,11 +78,11 @@ impl<'s> Ty<'s> {
     fn of(node: &'s Node, parent_open: bool) -> Self {
         let schema: &'s Schema = node;
         if schema.int_or_string && schema.format.as_deref() != Some("quantity") {
-            // What is neither a number nor a text is refused later, by the reader of the type.
+            // Values that are neither numbers nor strings are rejected by the decoder of the type.
             return Ty::Untyped;
         }
         if node.reference().is_some() || schema.name.is_some() {
-            // A definition stands on its own: what surrounds the reference does not open it.
+            // A named definition does not inherit `open` from its parent.
             return match schema.name.as_deref() {
                 Some("io.k8s.apimachinery.pkg.runtime.RawExtension") => Ty::Untyped,
                 Some("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1") => Ty::Deduced,
@@ -147,7 +148,7 @@ impl<'s> Ty<'s> {
         }
     }
 
-    /// The kind that fits the value, else the first the type has: a mismatch is dealt with where it is found.
+    /// The kind that matches the value, else the first one of the type; callers handle the mismatch.
     pub(crate) fn kind(self, value: Option<&Value>) -> Kind<'s> {
         let fitting = match value {
             None | Some(Value::Null) => None,
@@ -162,7 +163,7 @@ impl<'s> Ty<'s> {
             .unwrap_or(Kind::Invalid)
     }
 
-    /// The type of a member of a map, and whether the type names it.
+    /// The type of a member of a map, and whether it is declared by name.
     pub(crate) fn member(self, name: &str) -> (Ty<'s>, bool) {
         match self {
             Ty::Known { schema, open } => match schema.property(name) {
@@ -173,7 +174,7 @@ impl<'s> Ty<'s> {
         }
     }
 
-    /// The type of members a map does not name.
+    /// The type of undeclared members of a map.
     pub(crate) fn element(self) -> Ty<'s> {
         match self {
             Ty::Known { schema, open } => match &schema.additional {
@@ -189,7 +190,7 @@ impl<'s> Ty<'s> {
 }
 
 impl Kind<'_> {
-    /// Whether two kinds are walked the same way.
+    /// Whether two kinds have the same structure.
     pub(crate) fn same_shape(&self, other: &Kind<'_>) -> bool {
         matches!(
             (self, other),
@@ -201,19 +202,36 @@ impl Kind<'_> {
     }
 }
 
+/// Why an item of a list has no identity, with the messages of structured-merge-diff.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum ItemError {
+    #[error("invalid indexing of non-associative list")]
+    Atomic,
+    #[error("associative list without keys has an element that's a map type")]
+    MapInSet,
+    #[error("not supported: associative list with lists as elements")]
+    ListInSet,
+    #[error("associative list without keys has an element that's an explicit null")]
+    NullInSet,
+    #[error("associative list with keys may not have a null element")]
+    NullInMap,
+    #[error("associative list with keys may not have non-map elements")]
+    NotAMap,
+    #[error(
+        "associative list with keys has an element that omits all key fields [{0}] (and doesn't have default values for any key fields)"
+    )]
+    NoKeys(String),
+}
+
 impl Items<'_> {
     /// The path element of an item.
-    pub(crate) fn element(&self, item: &Value) -> Result<PathElement, String> {
+    pub(crate) fn element(&self, item: &Value) -> Result<PathElement, ItemError> {
         match self {
-            Items::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+            Items::Atomic => Err(ItemError::Atomic),
             Items::Set => match item {
-                Value::Object(_) => {
-                    Err("associative list without keys has an element that's a map type".to_owned())
-                }
-                Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
-                Value::Null => {
-                    Err("associative list without keys has an element that's an explicit null".to_owned())
-                }
+                Value::Object(_) => Err(ItemError::MapInSet),
+                Value::Array(_) => Err(ItemError::ListInSet),
+                Value::Null => Err(ItemError::NullInSet),
                 scalar => Ok(PathElement::Value(Arc::new(scalar.clone()))),
             },
             Items::Keyed { keys, item: schema } => keyed(*keys, *schema, item),
@@ -221,11 +239,11 @@ impl Items<'_> {
     }
 }
 
-fn keyed(keys: Keys<'_>, schema: Option<&Schema>, item: &Value) -> Result<PathElement, String> {
+fn keyed(keys: Keys<'_>, schema: Option<&Schema>, item: &Value) -> Result<PathElement, ItemError> {
     let map = match item {
         Value::Object(map) => map,
-        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
-        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+        Value::Null => return Err(ItemError::NullInMap),
+        _ => return Err(ItemError::NotAMap),
     };
     let mut fields: Vec<(Arc<str>, Value)> = Vec::new();
     let mut take = |name: &str| {
@@ -251,15 +269,12 @@ fn keyed(keys: Keys<'_>, schema: Option<&Schema>, item: &Value) -> Result<PathEl
         }
     };
     if fields.is_empty() && !names.is_empty() {
-        return Err(format!(
-            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
-            names.join(" ")
-        ));
+        return Err(ItemError::NoKeys(names.join(" ")));
     }
     Ok(PathElement::key(fields))
 }
 
-/// The map behind a value; null and anything else count as none.
+/// The map of a value; `None` for null and other types.
 pub(crate) fn as_map(value: Option<&Value>) -> Option<&serde_json::Map<String, Value>> {
     value.and_then(Value::as_object)
 }

@@ -9,7 +9,7 @@ use crate::text_serde::text_serde;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(i64);
 
-/// Why a text is no Go duration; the wording is Go's.
+/// Why a text is not a Go duration, with Go's messages.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DurationError {
@@ -19,10 +19,10 @@ pub enum DurationError {
     /// A number without a unit.
     #[error("time: missing unit in duration {0}")]
     MissingUnit(String),
-    /// A unit Go does not know.
+    /// A unit that Go does not have.
     #[error("time: unknown unit {unit} in duration {text}")]
     UnknownUnit {
-        /// What stood where a unit belongs.
+        /// The unknown unit.
         unit: String,
         /// The whole text.
         text: String,
@@ -30,7 +30,7 @@ pub enum DurationError {
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Duration = Duration(0);
 
     /// From nanoseconds.
@@ -57,20 +57,20 @@ impl Duration {
         Duration::from_secs(minutes.saturating_mul(60))
     }
 
-    /// The nanoseconds.
+    /// The duration in nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
 
-    /// The duration as a number of seconds.
+    /// The duration in seconds.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         // Split as Go does: whole seconds stay exact.
         (self.0 / 1_000_000_000) as f64 + (self.0 % 1_000_000_000) as f64 / 1e9
     }
 
-    /// The unsigned standard form; `None` when negative.
+    /// The duration as an unsigned `std` duration; `None` when negative.
     #[must_use]
     pub fn to_std(self) -> Option<std::time::Duration> {
         u64::try_from(self.0).ok().map(std::time::Duration::from_nanos)
@@ -88,7 +88,7 @@ impl From<std::time::Duration> for Duration {
 fn unit_nanos(unit: &[u8]) -> Option<u64> {
     Some(match unit {
         b"ns" => 1,
-        // U+00B5 (micro sign) and U+03BC (Greek mu)
+        // U+00B5 (micro sign) and U+03BC (Greek mu).
         b"us" | b"\xc2\xb5s" | b"\xce\xbcs" => 1_000,
         b"ms" => 1_000_000,
         b"s" => 1_000_000_000,
@@ -98,7 +98,7 @@ fn unit_nanos(unit: &[u8]) -> Option<u64> {
     })
 }
 
-/// Leading decimal digits as a number; `None` when it passes 2^63.
+/// Parses leading decimal digits; `None` when the number exceeds 2^63.
 fn leading_int(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut at = 0;
@@ -115,7 +115,8 @@ fn leading_int(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, &text[at..]))
 }
 
-/// Leading digits after a point: value, scale (a power of ten as float, like Go), rest. Excess digits are dropped.
+/// Parses leading digits after a point: value, scale (a power of ten as float, as in Go), rest. Excess digits
+/// are dropped.
 fn leading_fraction(text: &[u8]) -> (u64, f64, &[u8]) {
     let (mut value, mut scale, mut overflow, mut at) = (0u64, 1f64, false, 0);
     while let Some(digit) = text.get(at).filter(|b| b.is_ascii_digit()) {
@@ -138,7 +139,7 @@ fn leading_fraction(text: &[u8]) -> (u64, f64, &[u8]) {
     (value, scale, &text[at..])
 }
 
-/// Go's private quoting of time errors: bytes outside printable ASCII as `\xNN`.
+/// Quotes a text as Go's `time` package does: bytes outside of printable ASCII as `\xNN`.
 fn quote(text: &[u8]) -> String {
     let mut out = String::from("\"");
     for &byte in text {
@@ -199,7 +200,7 @@ fn parse(text: &[u8]) -> Result<i64, DurationError> {
         }
         value *= nanos;
         if fraction > 0 {
-            // Float arithmetic on purpose: Go rounds the same way.
+            // Float arithmetic, because Go rounds the same way.
             value += (fraction as f64 * (nanos as f64 / scale)) as u64;
             if value > 1 << 63 {
                 return Err(invalid());
@@ -239,7 +240,7 @@ impl fmt::Display for Duration {
         if self.0 < 0 {
             f.write_str("-")?;
         }
-        // Below a second Go picks the largest unit that keeps a leading digit.
+        // Below a second Go uses the largest unit with a non-zero integer part.
         if total < 1_000_000_000 {
             let (unit, places, name) = match total {
                 0..1_000 => (1, 0, "ns"),
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_go_reads() {
+    fn parses_as_go() {
         let table = [
             ("0", 0),
             ("-0", 0),
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_the_words_of_go() {
+    fn error_messages_match_go() {
         let table = [
             ("", "time: invalid duration \"\""),
             ("3", "time: missing unit in duration \"3\""),
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_as_go_prints() {
+    fn prints_as_go() {
         let table = [
             (0, "0s"),
             (1, "1ns"),

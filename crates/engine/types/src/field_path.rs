@@ -1,14 +1,14 @@
-//! Reading an object so that an error says which field is wrong.
+//! Deserialization with the path of the invalid field in the error.
 
 use serde::de::DeserializeOwned;
 
-/// A value that could not be read, with the path of its field as `kubectl` would spell it (`spec.interval`).
+/// A deserialization error with the path of the field as `kubectl` writes it (`spec.interval`).
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{path}: {message}")]
 pub struct FieldError {
-    /// Where in the object: `spec.sources[2].kind`; `.` is the object itself.
+    /// Path in the object: `spec.sources[2].kind`; `.` for the object itself.
     pub path: String,
-    /// What is wrong there.
+    /// The error of the deserializer.
     pub message: String,
 }
 
@@ -18,12 +18,12 @@ impl FieldError {
     }
 }
 
-/// Reads a typed object from JSON text.
+/// Deserializes a typed object from JSON text.
 ///
 /// # Errors
-/// The first field that does not fit its type, by path.
+/// The first field that does not match its type, with its path.
 pub fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, FieldError> {
-    // Keeping the path costs as much as reading, and only an error needs it.
+    // Fast path: tracking the path takes as long as parsing, and only errors need it.
     if let Ok(value) = serde_json::from_slice(text) {
         return Ok(value);
     }
@@ -33,10 +33,10 @@ pub fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, FieldError> {
     Ok(value)
 }
 
-/// Reads a typed object from a JSON tree.
+/// Deserializes a typed object from a JSON value.
 ///
 /// # Errors
-/// The first field that does not fit its type, by path.
+/// The first field that does not match its type, with its path.
 pub fn from_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, FieldError> {
     serde_path_to_error::deserialize(value).map_err(|e| FieldError::new(&e))
 }
@@ -51,7 +51,7 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "camelCase")]
     #[expect(dead_code, reason = "only reading is under test")]
-    struct Every {
+    struct AllTypes {
         #[serde(default)]
         interval: Option<Duration>,
         #[serde(default)]
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_in_any_type_is_refused_with_its_path() {
+    fn invalid_value_of_any_type_is_rejected_with_its_path() {
         let table = [
             (json!({"interval": "5"}), "interval", "time: missing unit in duration \"5\""),
             (
@@ -120,9 +120,9 @@ mod tests {
             (json!({"token": 7}), "token", "invalid type: integer `7`, expected a string"),
         ];
         for (input, path, message) in table {
-            let error = from_value::<Every>(input.clone()).expect_err(&input.to_string());
+            let error = from_value::<AllTypes>(input.clone()).expect_err(&input.to_string());
             assert_eq!((error.path.as_str(), error.message.as_str()), (path, message), "{input}");
-            let text = from_json::<Every>(input.to_string().as_bytes()).expect_err("the same from text");
+            let text = from_json::<AllTypes>(input.to_string().as_bytes()).expect_err("the same from text");
             assert_eq!(text.path, path);
         }
     }

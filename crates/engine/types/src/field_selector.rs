@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::text_serde::text_serde;
 
-/// All requirements must hold.
+/// A parsed field selector; all requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     requirements: Vec<FieldRequirement>,
@@ -14,7 +14,7 @@ pub struct FieldSelector {
 /// One comparison of a field with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
-    /// Path of the field, as the resource offers it: `metadata.name`.
+    /// Path of the field as the resource declares it: `metadata.name`.
     pub field: String,
     /// Equal or not.
     pub operator: FieldOperator,
@@ -22,7 +22,7 @@ pub struct FieldRequirement {
     pub value: String,
 }
 
-/// The comparison.
+/// Operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldOperator {
     /// `=` or `==`
@@ -31,7 +31,7 @@ pub enum FieldOperator {
     NotEquals,
 }
 
-/// Why a text is no field selector; the wording is Kubernetes'.
+/// Why a text is not a field selector, with Kubernetes' messages.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldSelectorError {
@@ -43,10 +43,10 @@ pub enum FieldSelectorError {
         /// The term.
         term: String,
     },
-    /// A backslash before something that needs none.
+    /// A backslash before a character that needs no escape.
     #[error("invalid field selector: invalid escape sequence: {0}")]
     Escape(String),
-    /// A comma or equals sign in a value; Kubernetes prints it as a code point.
+    /// An unescaped comma or equals sign in a value; Kubernetes prints its code point.
     #[error("invalid field selector: unescaped character in value: {}", u32::from(*.0))]
     Unescaped(char),
 }
@@ -58,18 +58,18 @@ impl FieldSelector {
         &self.requirements
     }
 
-    /// Whether everything matches.
+    /// Whether the selector matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Whether an object matches; `get` answers the value of a field, empty when absent.
+    /// Whether an object matches. `get` returns the value of a field, empty when absent.
     pub fn matches<'a>(&self, get: impl Fn(&str) -> &'a str) -> bool {
         self.requirements.iter().all(|r| (get(&r.field) == r.value) == (r.operator == FieldOperator::Equals))
     }
 
-    /// The single value a field must have, if the selector says so.
+    /// The value that the selector requires for a field with `=`, if any.
     #[must_use]
     pub fn requires_exact(&self, field: &str) -> Option<&str> {
         let exact = |r: &&FieldRequirement| r.field == field && r.operator == FieldOperator::Equals;
@@ -77,7 +77,7 @@ impl FieldSelector {
     }
 }
 
-/// Writes a value so that it can stand in a selector.
+/// Escapes a value for use in a field selector.
 #[must_use]
 pub fn escape_field_value(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_matches() {
+    fn parses_and_matches() {
         let selector: FieldSelector = "status.phase!=Done,metadata.name==a\\,b".parse().expect("a selector");
         assert_eq!(selector.to_string(), "metadata.name=a\\,b,status.phase!=Done");
         let get = |field: &str| if field == "metadata.name" { "a,b" } else { "" };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses() {
+    fn invalid_selectors_are_rejected() {
         let table = [
             ("a", "invalid selector: 'a'; can't understand 'a'"),
             ("a=b=c", "invalid field selector: unescaped character in value: 61"),

@@ -1,4 +1,4 @@
-//! A port number or port name, a count or a percentage: Kubernetes' int-or-string.
+//! Kubernetes' int-or-string: a port number or name, a count or a percentage.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ pub enum IntOrString {
 
 impl<'de> Deserialize<'de> for IntOrString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl de::Visitor<'_> for Either {
+        struct IntOrStringVisitor;
+        impl de::Visitor<'_> for IntOrStringVisitor {
             type Value = IntOrString;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for IntOrString {
                 Ok(IntOrString::String(value.to_owned()))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(IntOrStringVisitor)
     }
 }
 

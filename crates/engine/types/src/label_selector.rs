@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::{check_label_value, check_qualified_name};
+use crate::name::{NameError, check_label_value, check_qualified_name};
 use crate::selector_parser;
 use crate::text_serde::text_serde;
 
@@ -14,7 +14,7 @@ use crate::text_serde::text_serde;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
-    /// Set by the absent struct form, which selects nothing while an empty one selects everything.
+    /// Set for an absent struct form, which selects nothing, while an empty one selects everything.
     nothing: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct Requirement {
     values: Vec<String>,
 }
 
-/// How a label is compared.
+/// Operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `key in (a,b)`
@@ -49,30 +49,64 @@ pub enum Operator {
     LessThan,
 }
 
-/// Why a selector is refused; the wording is Kubernetes'.
+/// Why a selector is invalid, with Kubernetes' messages.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct SelectorError(pub(crate) String);
+pub enum SelectorError {
+    /// Invalid keys or values of one requirement.
+    #[error("{}", join_messages(.0))]
+    Requirement(Vec<String>),
+    /// The key of a requirement in the text form is not a qualified name.
+    #[error("<nil>: Invalid value: {key:?}: {error}")]
+    Key {
+        /// The key.
+        key: String,
+        /// Why it is not a qualified name.
+        #[source]
+        error: NameError,
+    },
+    /// The text has an unexpected token.
+    #[error("found '{found}', expected: {expected}")]
+    Token {
+        /// The text of the token.
+        found: String,
+        /// The tokens that are possible instead.
+        expected: &'static str,
+    },
+    /// The values of `in` and `notin` do not start with a parenthesis.
+    #[error("found '{0}' expected: '('")]
+    OpeningParenthesis(String),
+    /// One requirement of the text form is invalid.
+    #[error("unable to parse requirement: {0}")]
+    ParseRequirement(#[source] Box<SelectorError>),
+}
+
+/// One message as it is, several as a list in brackets.
+fn join_messages(messages: &[String]) -> String {
+    match messages {
+        [message] => message.clone(),
+        _ => format!("[{}]", messages.join(", ")),
+    }
+}
 
 impl Requirement {
-    /// A checked requirement.
+    /// A validated requirement.
     ///
     /// # Errors
-    /// When the key, a value, or the number of values does not fit, as the API server says it.
+    /// The key, a value, or the number of values is invalid.
     pub fn new(
         key: impl Into<String>,
         operator: Operator,
         values: Vec<String>,
     ) -> Result<Self, SelectorError> {
         let key = key.into();
-        let mut problems = Vec::new();
+        let mut messages = Vec::new();
         if let Err(error) = check_qualified_name(&key) {
-            problems.push(format!("key: Invalid value: {key:?}: {error}"));
+            messages.push(format!("key: Invalid value: {key:?}: {error}"));
         }
         let list = || serde_json::Value::from(values.clone());
         let mut count = |ok: bool, message: &str| {
             if !ok {
-                problems.push(format!("values: Invalid value: {}: {message}", list()));
+                messages.push(format!("values: Invalid value: {}: {message}", list()));
             }
         };
         match operator {
@@ -89,19 +123,19 @@ impl Requirement {
                 count(values.len() == 1, "for 'Gt', 'Lt' operators, exactly one value is required");
                 for (at, value) in values.iter().enumerate().filter(|(_, v)| v.parse::<i64>().is_err()) {
                     let message = "for 'Gt', 'Lt' operators, the value must be an integer";
-                    problems.push(format!("values[{at}]: Invalid value: {value:?}: {message}"));
+                    messages.push(format!("values[{at}]: Invalid value: {value:?}: {message}"));
                 }
             }
         }
         for (at, value) in values.iter().enumerate() {
             if let Err(error) = check_label_value(value) {
-                problems.push(format!("values[{at}][{key}]: Invalid value: {value:?}: {error}"));
+                messages.push(format!("values[{at}][{key}]: Invalid value: {value:?}: {error}"));
             }
         }
-        match problems.len() {
-            0 => Ok(Requirement { key, operator, values }),
-            1 => Err(SelectorError(problems.remove(0))),
-            _ => Err(SelectorError(format!("[{}]", problems.join(", ")))),
+        if messages.is_empty() {
+            Ok(Requirement { key, operator, values })
+        } else {
+            Err(SelectorError::Requirement(messages))
         }
     }
 
@@ -111,19 +145,19 @@ impl Requirement {
         &self.key
     }
 
-    /// The comparison.
+    /// The operator.
     #[must_use]
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// The values compared with.
+    /// The values of the operator.
     #[must_use]
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Whether a label with this value (or absent) satisfies the requirement.
+    /// Whether a label with this value (`None` when absent) satisfies the requirement.
     #[must_use]
     pub fn matches(&self, label: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|v| v == value);
@@ -164,20 +198,20 @@ impl fmt::Display for Requirement {
 }
 
 impl Selector {
-    /// A selector of these requirements; none of them means everything.
+    /// A selector with these requirements; without any it selects everything.
     #[must_use]
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Selector { requirements, nothing: false }
     }
 
-    /// Selects nothing.
+    /// A selector that selects nothing.
     #[must_use]
     pub fn nothing() -> Self {
         Selector { requirements: Vec::new(), nothing: true }
     }
 
-    /// The requirements, by key.
+    /// The requirements, sorted by key.
     #[must_use]
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
@@ -189,7 +223,7 @@ impl Selector {
         !self.nothing && self.requirements.is_empty()
     }
 
-    /// Whether an object is selected; `get` answers the value of one of its labels.
+    /// Whether an object is selected. `get` returns the value of one of its labels.
     pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
         !self.nothing && self.requirements.iter().all(|r| r.matches(get(&r.key)))
     }
@@ -220,7 +254,7 @@ impl fmt::Display for Selector {
 
 text_serde!(Selector, "a label selector such as \"app=web\"");
 
-/// The struct form of a label selector, as objects carry it.
+/// The struct form of a label selector, as in objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
@@ -238,7 +272,7 @@ pub struct LabelSelector {
 pub struct LabelSelectorRequirement {
     /// The label's key.
     pub key: String,
-    /// How its value relates to the listed ones.
+    /// Relation between the label's value and `values`.
     pub operator: LabelSelectorOperator,
     /// The values; needed for `In` and `NotIn`, forbidden otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,10 +293,10 @@ pub enum LabelSelectorOperator {
 }
 
 impl LabelSelector {
-    /// The selector to match with. An empty struct selects everything.
+    /// Converts to a [`Selector`]. An empty struct selects everything.
     ///
     /// # Errors
-    /// When a key or value is not a valid label, or the values do not fit the operator.
+    /// A key or value is not a valid label, or the values do not fit the operator.
     pub fn to_selector(&self) -> Result<Selector, SelectorError> {
         let mut requirements = Vec::new();
         for (key, value) in self.match_labels.iter().flatten() {
@@ -295,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_like_kubernetes() {
+    fn matching_follows_kubernetes() {
         let app = [("app", "web"), ("tier", "2")];
         for (selector, wanted) in [
             ("", true),
@@ -324,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn struct_form() {
+    fn struct_form_converts_to_a_selector() {
         let selector: LabelSelector = serde_json::from_str(
             r#"{"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"In","values":["2","1"]}]}"#,
         )

@@ -1,8 +1,8 @@
-//! Small value types of the Kubernetes world that parse on entry: Go durations, quantities, label and field
-//! selectors, digests, revisions, references.
+//! Value types of Kubernetes and Flux: Go durations, quantities, label and field selectors, digests,
+//! revisions, references.
 //!
-//! Each type reads its text form through serde, so a wrong value is refused when an object is read and never
-//! later. [`from_json`] and [`from_value`] add the path of the field to the error.
+//! Each type is parsed when it is deserialized, so an invalid value is rejected when an object is read.
+//! [`from_json`] and [`from_value`] add the path of the field to the error.
 
 mod calendar;
 mod duration;

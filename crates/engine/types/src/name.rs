@@ -1,12 +1,12 @@
-//! Names and label texts, checked as Kubernetes checks them, with its messages.
+//! Validation of names and labels, with Kubernetes' messages.
 
-/// Why a name is refused. The text is what the API server would say.
+/// Why a name is invalid, with the messages of the API server.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{}", .0.join("; "))]
 pub struct NameError(Vec<String>);
 
 impl NameError {
-    /// Each complaint on its own.
+    /// The single messages.
     #[must_use]
     pub fn messages(&self) -> &[String] {
         &self.0
@@ -30,7 +30,7 @@ fn result(messages: Vec<String>) -> Result<(), NameError> {
     if messages.is_empty() { Ok(()) } else { Err(NameError(messages)) }
 }
 
-/// Starts and ends with `edge`, holds `inner` between; never empty.
+/// Whether a text starts and ends with `edge` and has only `inner` in between; false for an empty text.
 fn bounded(text: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     match (bytes.first(), bytes.last()) {
@@ -57,10 +57,10 @@ fn is_qualified(text: &str) -> bool {
     bounded(text, |b| b.is_ascii_alphanumeric(), |b| matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// A lower-case label of at most 63 bytes: namespaces, container names.
+/// Checks a DNS-1123 label of at most 63 bytes: namespaces, container names.
 ///
 /// # Errors
-/// What is wrong, in the API server's words.
+/// The messages of the API server.
 pub fn check_dns1123_label(text: &str) -> Result<(), NameError> {
     let mut messages = Vec::new();
     if text.len() > 63 {
@@ -81,10 +81,10 @@ pub fn check_dns1123_label(text: &str) -> Result<(), NameError> {
     result(messages)
 }
 
-/// Labels joined by dots, at most 253 bytes: most object names.
+/// Checks a DNS-1123 subdomain of at most 253 bytes: most object names.
 ///
 /// # Errors
-/// What is wrong, in the API server's words.
+/// The messages of the API server.
 pub fn check_dns1123_subdomain(text: &str) -> Result<(), NameError> {
     let mut messages = Vec::new();
     if text.len() > 253 {
@@ -101,10 +101,10 @@ pub fn check_dns1123_subdomain(text: &str) -> Result<(), NameError> {
     result(messages)
 }
 
-/// A label that starts with a letter: Service names.
+/// Checks a DNS-1035 label, which starts with a letter: Service names.
 ///
 /// # Errors
-/// What is wrong, in the API server's words.
+/// The messages of the API server.
 pub fn check_dns1035_label(text: &str) -> Result<(), NameError> {
     let mut messages = Vec::new();
     if text.len() > 63 {
@@ -121,10 +121,10 @@ pub fn check_dns1035_label(text: &str) -> Result<(), NameError> {
     result(messages)
 }
 
-/// `[prefix/]name`: label and annotation keys.
+/// Checks `[prefix/]name`: label and annotation keys.
 ///
 /// # Errors
-/// What is wrong, in the API server's words.
+/// The messages of the API server.
 pub fn check_qualified_name(text: &str) -> Result<(), NameError> {
     let regex = || {
         regex_message(
@@ -162,10 +162,10 @@ pub fn check_qualified_name(text: &str) -> Result<(), NameError> {
     result(messages)
 }
 
-/// A label's value: empty, or up to 63 bytes.
+/// Checks a label value: empty, or up to 63 bytes.
 ///
 /// # Errors
-/// What is wrong, in the API server's words.
+/// The messages of the API server.
 pub fn check_label_value(text: &str) -> Result<(), NameError> {
     let mut messages = Vec::new();
     if text.len() > 63 {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names() {
+    fn names_are_validated() {
         for good in ["a", "a-b", "0a", "a--b"] {
             assert_eq!(check_dns1123_label(good), Ok(()), "{good}");
         }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values() {
+    fn label_keys_and_values_are_validated() {
         for good in ["a", "example.com/a", "A_b.c-d"] {
             assert_eq!(check_qualified_name(good), Ok(()), "{good}");
         }

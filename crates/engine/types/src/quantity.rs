@@ -12,7 +12,7 @@ use crate::text_serde::text_serde;
 /// An amount with the family of suffix it was written in.
 #[derive(Clone, Debug)]
 pub struct Quantity {
-    /// The value is `unscaled * 10^exponent`; the exponent is never below -9, so nothing finer than a nano is kept.
+    /// The value is `unscaled * 10^exponent`. The exponent is at least -9: Kubernetes has no unit below nano.
     unscaled: BigInt,
     exponent: i32,
     format: Format,
@@ -29,17 +29,17 @@ pub enum Format {
     DecimalSi,
 }
 
-/// Why a text is no quantity; the wording is Kubernetes'.
+/// Why a text is not a quantity, with Kubernetes' messages.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QuantityError {
-    /// The shape is wrong.
+    /// It does not match the grammar.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// The number part does not read as a number.
+    /// The numeric part is not a number.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// The suffix is not one of the three families.
+    /// The suffix is in none of the three families.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
@@ -48,9 +48,10 @@ const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
-/// An exponent beyond this only fills memory with zeros; Kubernetes has no bound, but no cluster has such a quantity.
+/// Limit on exponents: a larger one would only fill memory with zeros. Kubernetes has no limit, but no
+/// cluster has such a quantity.
 const MAX_EXPONENT: i64 = 1_000;
-/// For the same reason; reading digits costs the square of their number.
+/// Limit on digits: parsing is quadratic in their number.
 const MAX_DIGITS: usize = 1_000;
 
 fn pow10(n: u32) -> BigInt {
@@ -112,7 +113,7 @@ impl FromStr for Quantity {
             return Err(QuantityError::Numeric);
         }
         let suffix = suffix(suffix_text)?;
-        // The leading zero stands in for missing digits: Kubernetes reads `.` and `Ki` as zero.
+        // The leading zero replaces missing digits: Kubernetes reads `.` and `Ki` as zero.
         let mut unscaled =
             format!("0{whole}{decimals}").parse::<BigInt>().map_err(|_| QuantityError::Numeric)?;
         let places = i32::try_from(decimals.len()).map_err(|_| QuantityError::Numeric)?;
@@ -124,7 +125,7 @@ impl FromStr for Quantity {
             }
         };
         if exponent < -9 {
-            // Away from zero: who asks for a little gets a little.
+            // Rounded away from zero, so that a tiny amount does not become zero.
             let divisor = pow10(exponent.abs_diff(-9));
             unscaled = (&unscaled + (&divisor - 1u32)) / &divisor;
             exponent = -9;
@@ -160,7 +161,7 @@ impl Quantity {
         self.format
     }
 
-    /// Less, equal or greater than zero.
+    /// Comparison with zero.
     #[must_use]
     pub fn sign(&self) -> Ordering {
         match self.unscaled.sign() {
@@ -188,13 +189,13 @@ impl Quantity {
         format!("{}e{}", self.unscaled, self.exponent).parse().unwrap_or(f64::NAN)
     }
 
-    /// Whether the value is a whole number that fits 64 bits.
+    /// The value, if it is a whole number that fits 64 bits.
     #[must_use]
     pub fn as_i64_exact(&self) -> Option<i64> {
         self.is_whole().then(|| self.value()).flatten()
     }
 
-    /// Adds; the format stays unless this is zero, as Kubernetes does.
+    /// The sum. It keeps the format unless `self` is zero, as in Kubernetes.
     #[must_use]
     pub fn plus(&self, other: &Quantity) -> Quantity {
         let format = if self.sign() == Ordering::Equal { other.format } else { self.format };
@@ -202,7 +203,7 @@ impl Quantity {
         Quantity { unscaled: self.at(exponent) + other.at(exponent), exponent, format }
     }
 
-    /// Subtracts; the format stays unless this is zero.
+    /// The difference. It keeps the format unless `self` is zero.
     #[must_use]
     pub fn minus(&self, other: &Quantity) -> Quantity {
         let negated = Quantity { unscaled: -&other.unscaled, ..other.clone() };
@@ -246,7 +247,8 @@ impl fmt::Display for Quantity {
         }
         let small = self.is_below(1024) && *self > Quantity::new(-1024, self.format);
         let format = match self.format {
-            // Small or broken binary amounts would round: decimal instead.
+            // Amounts below 1024 and fractions are printed in decimal, because binary suffixes would round
+            // them.
             Format::BinarySi if small || !self.is_whole() => Format::DecimalSi,
             other => other,
         };
@@ -278,7 +280,8 @@ impl fmt::Display for Quantity {
         }
         match DECIMAL.iter().find(|(_, e)| *e == exponent) {
             Some((name, _)) if format == Format::DecimalSi => f.write_str(name),
-            // Beyond the letters Kubernetes prints no suffix at all and changes the value; the exponent keeps it.
+            // Beyond its suffixes Kubernetes prints none and thereby changes the value; an exponent preserves
+            // it.
             _ => write!(f, "e{exponent}"),
         }
     }
@@ -298,7 +301,7 @@ impl PartialOrd for Quantity {
 }
 
 impl PartialEq for Quantity {
-    /// Equal amounts are equal, whatever the suffix: `1` is `1000m`.
+    /// Compares amounts, regardless of the suffix: `1` equals `1000m`.
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
@@ -323,8 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn prints_the_canonical_form() {
-        // Recorded from k8s.io/apimachinery 0.34 (ParseQuantity, then String of a copy without the cached text).
+    fn canonical_form_matches_kubernetes() {
+        // Recorded from k8s.io/apimachinery 0.34 (ParseQuantity, then String of a copy without the cached
+        // text).
         let table = [
             ("0", "0"),
             ("0Ki", "0"),
@@ -377,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_the_words_of_kubernetes() {
+    fn error_messages_match_kubernetes() {
         let format = QuantityError::Format.to_string();
         let suffix = QuantityError::Suffix.to_string();
         for (text, error) in [
@@ -397,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_by_amount() {
+    fn quantities_compare_by_amount() {
         let q = |s: &str| s.parse::<Quantity>().expect("a quantity");
         assert_eq!(q("1"), q("1000m"));
         assert!(q("1Gi") > q("1G"));

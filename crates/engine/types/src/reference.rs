@@ -21,7 +21,7 @@ pub struct ObjectReference {
 }
 
 impl ObjectReference {
-    /// The namespace meant, given the one of the referring object.
+    /// The namespace of the referenced object; `own` is that of the referring one.
     #[must_use]
     pub fn namespace_or<'a>(&'a self, own: &'a str) -> &'a str {
         self.namespace.as_deref().filter(|n| !n.is_empty()).unwrap_or(own)
@@ -44,7 +44,7 @@ impl fmt::Display for ObjectReference {
     }
 }
 
-/// The group of an `apiVersion`: empty for the core group.
+/// The API group of an `apiVersion`; empty for the core group.
 #[must_use]
 pub fn api_group(api_version: &str) -> &str {
     split_api_version(api_version).0
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_reference() {
+    fn reference_has_namespace_and_group() {
         let reference = ObjectReference {
             api_version: Some("openfluxcd.ocm.software/v1alpha1".to_owned()),
             kind: "Artifact".to_owned(),

@@ -25,7 +25,7 @@ pub enum Algorithm {
     Sha512,
     /// BLAKE3.
     Blake3,
-    /// Any other registered name; the sum is not checked.
+    /// Any other registered name; the hash is not checked.
     Other(String),
 }
 
@@ -65,30 +65,30 @@ impl Algorithm {
     }
 }
 
-/// Why a text is no digest.
+/// Why a text is not a digest.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DigestError {
-    /// Not `algorithm:sum` in the grammar of OCI.
+    /// Not `algorithm:hash` by the grammar of OCI.
     #[error("digest {0:?}: expected <algorithm>:<hex>")]
     Shape(String),
-    /// A known algorithm with a sum of the wrong length or alphabet.
+    /// A known algorithm with a hash of the wrong length or alphabet.
     #[error("digest {text:?}: a {algorithm} digest has {digits} hex digits")]
     Sum {
         /// The whole text.
         text: String,
         /// The algorithm's name.
         algorithm: String,
-        /// How many digits its sums have.
+        /// Number of hex digits of its hashes.
         digits: usize,
     },
 }
 
 impl Digest {
-    /// From an algorithm and its lower-case hexadecimal sum.
+    /// A digest from an algorithm and its lower-case hexadecimal hash.
     ///
     /// # Errors
-    /// When the sum does not fit the algorithm.
+    /// The hash does not fit the algorithm.
     pub fn new(algorithm: Algorithm, encoded: impl Into<String>) -> Result<Self, DigestError> {
         let encoded = encoded.into();
         let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
@@ -107,14 +107,14 @@ impl Digest {
         &self.algorithm
     }
 
-    /// The sum without the algorithm.
+    /// The hash without the algorithm.
     #[must_use]
     pub fn encoded(&self) -> &str {
         &self.encoded
     }
 }
 
-/// `sha256`, `multihash+base58`: words joined by one separator each.
+/// Whether a text is an algorithm: words joined by single separators, such as `sha256`, `multihash+base58`.
 fn is_algorithm(text: &str) -> bool {
     text.split(['+', '.', '_', '-'])
         .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
@@ -143,10 +143,10 @@ impl fmt::Display for Digest {
 
 text_serde!(Digest, "a digest such as \"sha256:<hex>\"");
 
-/// What a source pointed at: a name, a digest, or both.
+/// A revision of a source: a name, a digest, or both.
 ///
-/// `main@sha1:…`, `latest@sha256:…`, `sha256:…`, or a plain name such as a chart version. The older forms
-/// `main/<hex>` and bare hex are read too and written in the new form.
+/// `main@sha1:…`, `latest@sha256:…`, `sha256:…`, or a plain name such as a chart version. The legacy forms
+/// `main/<hex>` and bare hex are parsed, too, and printed in the current form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision {
     name: Option<String>,
@@ -176,15 +176,15 @@ impl Revision {
         self.name.as_deref()
     }
 
-    /// The digest, when there is one.
+    /// The digest, if any.
     #[must_use]
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
     }
 }
 
-/// A bare sum as written by old versions: its length tells the algorithm.
-fn bare_sum(text: &str) -> Option<Digest> {
+/// A bare hash as older versions of Flux wrote it; its length determines the algorithm.
+fn bare_hash(text: &str) -> Option<Digest> {
     let algorithm = match text.len() {
         40 => Algorithm::Sha1,
         64 => Algorithm::Sha256,
@@ -197,7 +197,8 @@ impl FromStr for Revision {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // A digest of a known algorithm must be right; anything else after `@` or before `:` belongs to a name.
+        // A digest of a known algorithm must be valid; any other text after `@` or before `:` is part of the
+        // name.
         let known = |t: &str| {
             t.split_once(':')
                 .is_some_and(|(algorithm, _)| Algorithm::from_name(algorithm).hex_digits().is_some())
@@ -208,11 +209,11 @@ impl FromStr for Revision {
         if known(text) {
             return Ok(Revision::from_digest(text.parse()?));
         }
-        if let Some(digest) = bare_sum(text) {
+        if let Some(digest) = bare_hash(text) {
             return Ok(Revision::from_digest(digest));
         }
-        if let Some((name, digest)) = text.rsplit_once('/').and_then(|(n, d)| Some((n, bare_sum(d)?))) {
-            // The old spelling of a detached commit.
+        if let Some((name, digest)) = text.rsplit_once('/').and_then(|(n, d)| Some((n, bare_hash(d)?))) {
+            // The legacy form of a detached commit.
             return Ok(if name == "HEAD" {
                 Revision::from_digest(digest)
             } else {
@@ -243,7 +244,7 @@ mod tests {
     const COMMIT: &str = "5394cb7f48332b2de7c17dd8b8384bbc84b7e738";
 
     #[test]
-    fn revisions_old_and_new() {
+    fn legacy_and_current_revisions_are_parsed() {
         let sum = "a".repeat(64);
         let table = [
             (format!("main@sha1:{COMMIT}"), Some("main"), format!("main@sha1:{COMMIT}")),
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn digests() {
+    fn invalid_digests_are_rejected() {
         assert!(format!("sha256:{}", "a".repeat(64)).parse::<Digest>().is_ok());
         assert!(format!("sha256:{}", "A".repeat(64)).parse::<Digest>().is_err());
         assert!("multihash+base58:QmRZx".parse::<Digest>().is_ok());

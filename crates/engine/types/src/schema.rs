@@ -1,4 +1,4 @@
-//! JSON Schema of the types, as CRDs describe them. Patterns and bounds belong to the field that uses a type.
+//! JSON Schemas of the types for CRDs. Patterns and bounds are set by the field that uses a type.
 
 use std::borrow::Cow;
 

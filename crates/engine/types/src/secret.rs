@@ -1,27 +1,27 @@
-//! A value that must not be shown.
+//! A wrapper for secret values.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Wraps a password, token or key: `Debug` and `Display` print `***`. Serialising it writes the real value, since a
-/// Secret object would be useless otherwise; logging never serialises.
+/// Wraps a password, token or key: `Debug` and `Display` print `***`. Serialization writes the real value,
+/// which Secret objects need; logging never serializes.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Hides a value.
+    /// Wraps a value.
     pub const fn new(value: T) -> Self {
         Secret(value)
     }
 
-    /// The value itself, at the place where it is used.
+    /// The value.
     pub const fn expose(&self) -> &T {
         &self.0
     }
 
-    /// Takes the value out.
+    /// Unwraps the value.
     pub fn into_exposed(self) -> T {
         self.0
     }
@@ -50,15 +50,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_shows_its_value() {
+    fn debug_and_display_hide_the_value() {
         #[derive(Debug)]
         #[expect(dead_code, reason = "printed through Debug")]
-        struct Login {
+        struct Credentials {
             user: &'static str,
             password: Secret<String>,
         }
-        let login = Login { user: "ann", password: Secret::new("hunter2".to_owned()) };
-        assert_eq!(format!("{login:?}"), "Login { user: \"ann\", password: *** }");
+        let login = Credentials { user: "ann", password: Secret::new("hunter2".to_owned()) };
+        assert_eq!(format!("{login:?}"), "Credentials { user: \"ann\", password: *** }");
         assert_eq!(format!("{}", login.password), "***");
         assert_eq!(login.password.expose(), "hunter2");
     }

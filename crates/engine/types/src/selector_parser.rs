@@ -1,4 +1,5 @@
-//! The text form of label selectors, token by token as Kubernetes reads it, so that its error texts come out alike.
+//! Parser of label selectors. It follows Kubernetes' parser token by token to produce the same error
+//! messages.
 
 use std::collections::BTreeSet;
 
@@ -49,10 +50,10 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// The next token, its text and what follows it.
+/// The next token, its text and the rest.
 fn lex(text: &str) -> (Token, String, &str) {
     let text = text.trim_start_matches(is_blank);
-    // A NUL where a token starts ends the input, as in Go where reading past the end yields one.
+    // A NUL at the start of a token ends the input: Go's lexer returns one when it reads past the end.
     let Some(first) = text.chars().next().filter(|c| *c != '\0') else {
         return (Token::End, String::new(), "");
     };
@@ -62,7 +63,8 @@ fn lex(text: &str) -> (Token, String, &str) {
         let rest = rest.strip_prefix('\0').unwrap_or(rest);
         return (symbol(word).unwrap_or(Token::Identifier), word.to_owned(), rest);
     }
-    // The longest symbol wins; a run that stops being one gives back its last character.
+    // The longest symbol wins; a run of special characters that is not a symbol gives back its last
+    // character.
     let mut found = None;
     let run = text.find(|c| !is_special(c)).unwrap_or(text.len());
     for end in 1..=run {
@@ -78,13 +80,17 @@ fn lex(text: &str) -> (Token, String, &str) {
     }
 }
 
+fn unexpected(found: impl Into<String>, expected: &'static str) -> SelectorError {
+    SelectorError::Token { found: found.into(), expected }
+}
+
 struct Parser {
     tokens: Vec<(Token, String)>,
     at: usize,
 }
 
 impl Parser {
-    /// The current token where a value may stand: `in` and `notin` are plain words there.
+    /// The current token in a position where a value is expected: `in` and `notin` are identifiers there.
     fn peek(&self) -> Token {
         match self.tokens[self.at].0 {
             Token::In | Token::NotIn => Token::Identifier,
@@ -107,17 +113,17 @@ impl Parser {
         taken
     }
 
-    fn requirement(&mut self) -> Result<Requirement, String> {
+    fn requirement(&mut self) -> Result<Requirement, SelectorError> {
         let (mut token, mut key) = self.take();
         let negated = token == Token::Not;
         if negated {
             (token, key) = self.take();
         }
         if token != Token::Identifier {
-            return Err(format!("found '{key}', expected: identifier"));
+            return Err(unexpected(key, "identifier"));
         }
         if let Err(error) = check_qualified_name(&key) {
-            return Err(format!("<nil>: Invalid value: {key:?}: {error}"));
+            return Err(SelectorError::Key { key, error });
         }
         let alone = matches!(self.peek(), Token::End | Token::Comma);
         let (operator, values) = match (negated, alone) {
@@ -132,10 +138,10 @@ impl Parser {
                 (operator, values)
             }
         };
-        Requirement::new(key, operator, values.into_iter().collect()).map_err(|e| e.0)
+        Requirement::new(key, operator, values.into_iter().collect())
     }
 
-    fn operator(&mut self) -> Result<Operator, String> {
+    fn operator(&mut self) -> Result<Operator, SelectorError> {
         let (token, text) = self.take_raw();
         Ok(match token {
             Token::In => Operator::In,
@@ -145,31 +151,31 @@ impl Parser {
             Token::NotEquals => Operator::NotEquals,
             Token::Greater => Operator::GreaterThan,
             Token::Less => Operator::LessThan,
-            _ => return Err(format!("found '{text}', expected: in, notin, =, ==, !=, gt, lt")),
+            _ => return Err(unexpected(text, "in, notin, =, ==, !=, gt, lt")),
         })
     }
 
-    fn exact(&mut self) -> Result<String, String> {
+    fn exact(&mut self) -> Result<String, SelectorError> {
         if matches!(self.peek(), Token::End | Token::Comma) {
             return Ok(String::new());
         }
         match self.take() {
             (Token::Identifier, text) => Ok(text),
-            (_, text) => Err(format!("found '{text}', expected: identifier")),
+            (_, text) => Err(unexpected(text, "identifier")),
         }
     }
 
-    fn list(&mut self) -> Result<BTreeSet<String>, String> {
+    fn list(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         let (token, text) = self.take();
         if token != Token::Open {
-            return Err(format!("found '{text}' expected: '('"));
+            return Err(SelectorError::OpeningParenthesis(text));
         }
         let first = self.text().to_owned();
         match self.peek() {
             Token::Identifier | Token::Comma => {
                 let values = self.identifiers()?;
                 if self.take().0 != Token::Close {
-                    return Err(format!("found '{first}', expected: ')'"));
+                    return Err(unexpected(first, "')'"));
                 }
                 Ok(values)
             }
@@ -177,11 +183,11 @@ impl Parser {
                 self.take();
                 Ok(BTreeSet::from([String::new()]))
             }
-            _ => Err(format!("found '{first}', expected: ',', ')' or identifier")),
+            _ => Err(unexpected(first, "',', ')' or identifier")),
         }
     }
 
-    fn identifiers(&mut self) -> Result<BTreeSet<String>, String> {
+    fn identifiers(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         let mut values = BTreeSet::new();
         loop {
             match self.take() {
@@ -190,10 +196,10 @@ impl Parser {
                     match self.peek() {
                         Token::Comma => {}
                         Token::Close => return Ok(values),
-                        _ => return Err(format!("found '{}', expected: ',' or ')'", self.text())),
+                        _ => return Err(unexpected(self.text(), "',' or ')'")),
                     }
                 }
-                // An empty place between commas is the empty value.
+                // Nothing between two commas is the empty value.
                 (Token::Comma, _) => {
                     if values.is_empty() {
                         values.insert(String::new());
@@ -210,13 +216,13 @@ impl Parser {
                         _ => {}
                     }
                 }
-                (_, text) => return Err(format!("found '{text}', expected: ',', or identifier")),
+                (_, text) => return Err(unexpected(text, "',', or identifier")),
             }
         }
     }
 }
 
-/// All requirements of a selector text, in the order written.
+/// Parses a selector into its requirements, in the order of the text.
 pub(crate) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     loop {
@@ -232,33 +238,26 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
     loop {
         match parser.peek() {
             Token::Identifier | Token::Not => {
-                let requirement = parser
-                    .requirement()
-                    .map_err(|e| SelectorError(format!("unable to parse requirement: {e}")))?;
+                let requirement =
+                    parser.requirement().map_err(|error| SelectorError::ParseRequirement(Box::new(error)))?;
                 requirements.push(requirement);
                 match parser.take() {
                     (Token::End, _) => return Ok(requirements),
                     (Token::Comma, _) => {
                         if !matches!(parser.peek(), Token::Identifier | Token::Not) {
                             let found = parser.text();
-                            return Err(SelectorError(format!(
-                                "found '{found}', expected: identifier after ','"
-                            )));
+                            return Err(unexpected(found, "identifier after ','"));
                         }
                     }
                     (_, found) => {
-                        return Err(SelectorError(format!(
-                            "found '{found}', expected: ',' or 'end of string'"
-                        )));
+                        return Err(unexpected(found, "',' or 'end of string'"));
                     }
                 }
             }
             Token::End => return Ok(requirements),
             _ => {
                 let found = parser.text();
-                return Err(SelectorError(format!(
-                    "found '{found}', expected: !, identifier, or 'end of string'"
-                )));
+                return Err(unexpected(found, "!, identifier, or 'end of string'"));
             }
         }
     }
@@ -269,7 +268,7 @@ mod tests {
     use crate::Selector;
 
     #[test]
-    fn prints_what_it_read_by_key() {
+    fn prints_requirements_sorted_by_key() {
         for (text, printed) in [
             ("x in (foo,,baz),y,z notin ()", "x in (,baz,foo),y,z notin ()"),
             ("b=1, a == 2", "a==2,b=1"),
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_with_the_words_of_kubernetes() {
+    fn error_messages_match_kubernetes() {
         // Recorded from k8s.io/apimachinery 0.34 (labels.Parse).
         for (text, error) in [
             ("a=b=c", "found '=', expected: ',' or 'end of string'"),

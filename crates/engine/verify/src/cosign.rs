@@ -1,7 +1,8 @@
-//! Cosign: what was signed is a small document that names an image by its digest ("simple signing"), or a bundle with a statement
-//! about it.
+//! Cosign signatures: a small signed document that names an image by its digest ("simple signing"), or a
+//! bundle with a statement about it.
 //!
-//! With a key everything needed is here. Without one the key is in a certificate of an authority; see [`crate::keyless`].
+//! This module verifies signatures made with a key. Without a key, the public key comes from a certificate;
+//! see [`crate::keyless`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::PublicKey;
 
-/// Why a signature is refused.
+/// Error of verifying a signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CosignError {
@@ -25,7 +26,7 @@ pub enum CosignError {
     Bundle(&'static str),
 }
 
-/// A signature in the older form: a document and what signs it.
+/// A "simple signing" signature: the document and its annotations.
 #[derive(Clone, Debug)]
 pub struct SimpleSignature {
     pub payload: Vec<u8>,
@@ -33,11 +34,11 @@ pub struct SimpleSignature {
     pub signature: String,
     /// The annotation `dev.sigstore.cosign/certificate`.
     pub certificate: Option<String>,
-    /// The annotation `dev.sigstore.cosign/bundle`: the entry in a log.
+    /// The annotation `dev.sigstore.cosign/bundle`: the entry in a transparency log.
     pub bundle: Option<String>,
 }
 
-/// Checks an older signature over the image with this digest.
+/// Verifies a simple signing signature for the image with this digest.
 pub fn verify_simple(signed: &SimpleSignature, digest: &str, key: &PublicKey) -> Result<(), CosignError> {
     let signature = STANDARD.decode(signed.signature.trim()).map_err(|_| CosignError::Encoding)?;
     if !key.verify(&signed.payload, &signature) {
@@ -46,7 +47,7 @@ pub fn verify_simple(signed: &SimpleSignature, digest: &str, key: &PublicKey) ->
     names_image(&signed.payload, digest)
 }
 
-/// Whether a document is a signature over the image with this digest.
+/// Checks that a document names the image with this digest.
 pub(crate) fn names_image(payload: &[u8], digest: &str) -> Result<(), CosignError> {
     let document: Value =
         serde_json::from_slice(payload).map_err(|_| CosignError::Document("it is not JSON"))?;
@@ -65,7 +66,7 @@ fn same_image(found: &str, wanted: &str) -> Result<(), CosignError> {
     }
 }
 
-/// Checks a bundle (`application/vnd.dev.sigstore.bundle.v0.3+json`) that was made with a key.
+/// Verifies a bundle (`application/vnd.dev.sigstore.bundle.v0.3+json`) that was made with a key.
 pub fn verify_bundle(bundle: &[u8], digest: &str, key: &PublicKey) -> Result<(), CosignError> {
     let envelope = Envelope::read(&read_bundle(bundle)?["dsseEnvelope"])?;
     envelope.signed_by(key)?;
@@ -85,7 +86,7 @@ fn decode(value: &Value) -> Option<Vec<u8>> {
     STANDARD.decode(value.as_str()?).ok()
 }
 
-/// A statement in an envelope: type and content are signed together.
+/// A DSSE envelope: type and payload are signed together.
 pub(crate) struct Envelope {
     kind: String,
     pub(crate) payload: Vec<u8>,
@@ -95,7 +96,7 @@ pub(crate) struct Envelope {
 impl Envelope {
     pub(crate) fn read(envelope: &Value) -> Result<Self, CosignError> {
         if !envelope.is_object() {
-            // A bare signature is over the bytes of the manifest, which are not in the bundle.
+            // A bare signature covers the bytes of the manifest, which are not in the bundle.
             return Err(CosignError::Bundle("it has no statement about the image"));
         }
         let payload = decode(&envelope["payload"]).ok_or(CosignError::Bundle("its payload is not base64"))?;
@@ -107,7 +108,7 @@ impl Envelope {
         })
     }
 
-    /// The signature that this key made.
+    /// Returns the signature made by this key.
     pub(crate) fn signed_by(&self, key: &PublicKey) -> Result<Vec<u8>, CosignError> {
         let kind = &self.kind;
         let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), self.payload.len()).into_bytes();
@@ -116,7 +117,7 @@ impl Envelope {
         ours.cloned().ok_or(CosignError::WrongKey)
     }
 
-    /// Whether the statement is about the image with this digest.
+    /// Checks that the statement names the image with this digest.
     pub(crate) fn names_image(&self, digest: &str) -> Result<(), CosignError> {
         let statement: Value = serde_json::from_slice(&self.payload)
             .map_err(|_| CosignError::Document("the statement is not JSON"))?;

@@ -1,8 +1,8 @@
-//! Commits and tags: the kind of signature decides which keys are asked.
+//! Signatures of commits and tags; their type decides which keys are used.
 
 use crate::{pgp, ssh};
 
-/// What a signature looks like.
+/// Type of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureKind {
     Pgp,
@@ -30,7 +30,7 @@ impl SignatureKind {
         }
     }
 
-    /// As Flux names it.
+    /// Flux's name.
     pub fn name(self) -> &'static str {
         match self {
             SignatureKind::Pgp => "openpgp",
@@ -42,16 +42,16 @@ impl SignatureKind {
     }
 }
 
-/// Keys that may have signed.
+/// Trusted keys.
 #[derive(Clone, Debug, Default)]
 pub struct GitKeys {
     /// Armored PGP key rings.
     pub pgp: Vec<String>,
-    /// Files of `authorized_keys` lines.
+    /// `authorized_keys` files.
     pub ssh: Vec<String>,
 }
 
-/// Why a commit or tag is not taken as signed; the texts are Flux's.
+/// Error of verifying a commit or tag; the messages are Flux's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
@@ -67,7 +67,8 @@ pub enum GitError {
     Ssh { what: String, why: ssh::SshError },
 }
 
-/// Verifies a commit or tag (`what`); the answer names the key: PGP's long id, or SSH's fingerprint. `now` is in seconds since 1970.
+/// Verifies a commit or tag (`what`) and returns the key: PGP's long id, or SSH's fingerprint. `now` is the
+/// Unix time in seconds.
 pub fn verify_git(
     what: &str,
     signature: &str,

@@ -1,16 +1,16 @@
-//! Signatures of commits and artifacts, as pure functions: bytes and keys in, a verdict out. Who fetched the bytes, and what the
-//! time is, the caller says.
+//! Verification of signatures of commits and artifacts, as pure functions of bytes, keys and the current
+//! time.
 //!
-//! - [`verify_git`]: a commit or tag, signed with PGP ([`pgp`]) or SSH ([`ssh`]); which of the two the signature itself tells.
-//! - [`cosign`]: images and artifacts signed with a key; [`keyless`]: with an identity.
+//! - [`verify_git`]: a commit or tag, signed with PGP ([`pgp`]) or SSH ([`ssh`]), depending on the signature.
+//! - [`cosign`]: images and artifacts signed with a key; [`keyless`]: signed with an identity.
 //!
-//! Nothing here ever falls back to "good": a signature that cannot be read, an algorithm that is not known and a key that has
-//! expired or was revoked are all refusals.
+//! Verification fails closed: a malformed signature, an unknown algorithm and an expired or revoked key are
+//! all errors.
 
 pub mod cosign;
 mod git;
 pub mod keyless;
-pub mod packet;
+pub mod openpgp_packet;
 pub mod pgp;
 mod public_key;
 pub mod ssh;

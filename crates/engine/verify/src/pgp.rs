@@ -1,13 +1,14 @@
-//! PGP signatures (RFC 4880): detached signatures of version 4, with keys of version 4.
+//! PGP signatures (RFC 4880): detached signatures and keys of version 4.
 //!
-//! A signature counts when it was made by a key of the ring that may sign: the primary key, or a subkey that the primary key has
-//! bound and that has signed the binding back. Expired and revoked keys do not count. RSA, ECDSA and Ed25519 are known; DSA
-//! and MD5 are not, and SHA-1 only where old keys have signed themselves with it.
+//! A signature is valid if it was made by a signing key of the ring: the primary key, or a subkey that the
+//! primary key has bound and that has signed the binding back. Expired and revoked keys are rejected. RSA,
+//! ECDSA and Ed25519 are supported; DSA and MD5 are not, and SHA-1 is accepted only in self-signatures of old
+//! keys.
 
-use crate::packet::{Packet, big_endian, mpi, packets, subpackets, unarmor};
+use crate::openpgp_packet::{Packet, big_endian, mpi, packets, subpackets, unarmor};
 use crate::public_key::{EcSignature, Hash, PublicKey};
 
-/// Why a signature is refused; the texts are Flux's.
+/// Error of verifying a signature; the messages are Flux's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PgpError {
@@ -25,7 +26,7 @@ const USER_ID: u8 = 13;
 const SUBKEY: u8 = 14;
 const USER_ATTRIBUTE: u8 = 17;
 
-/// The long id of the primary key whose ring made the signature. `now` is in seconds since 1970.
+/// Verifies a signature and returns the long id of the primary key. `now` is the Unix time in seconds.
 pub fn verify(signature: &str, payload: &[u8], rings: &[String], now: u64) -> Result<String, PgpError> {
     if payload.is_empty() {
         return Err(PgpError::EmptyPayload);
@@ -60,7 +61,7 @@ pub fn verify(signature: &str, payload: &[u8], rings: &[String], now: u64) -> Re
     }
 }
 
-/// A public key and when it was made.
+/// A public key and its creation time.
 struct Key<'a> {
     body: &'a [u8],
     created: u64,
@@ -69,7 +70,7 @@ struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Keys of other versions and algorithms are passed over: they cannot have made a signature we could check.
+    /// Keys of other versions and algorithms are skipped: their signatures cannot be verified anyway.
     fn parse(body: &'a [u8]) -> Option<Self> {
         let (head, mut rest) = body.split_at_checked(6)?;
         if head[0] != 4 {
@@ -119,7 +120,7 @@ fn ed25519(bytes: &[u8]) -> Option<PublicKey> {
     ed25519_dalek::VerifyingKey::from_bytes(&bytes).ok().map(|k| PublicKey::Ed25519(Box::new(k)))
 }
 
-/// A key as it goes into hashes.
+/// A key as it is hashed.
 fn framed(body: &[u8]) -> Vec<u8> {
     let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
     [&[0x99], length.as_slice(), body].concat()
@@ -130,7 +131,7 @@ struct Signature<'a> {
     kind: u8,
     algorithm: u8,
     hash: Hash,
-    /// What of the packet itself is signed.
+    /// The signed part of the packet itself.
     signed: &'a [u8],
     hashed: Vec<(u8, &'a [u8])>,
     unhashed: Vec<(u8, &'a [u8])>,
@@ -153,7 +154,7 @@ impl<'a> Signature<'a> {
             _ => return None,
         };
         let hashed_parts = subpackets(hashed)?;
-        // What is marked critical and not understood makes the signature worthless to us.
+        // An unknown critical subpacket makes the signature invalid.
         let understood = |kind: u8| matches!(kind & 0x7f, 2 | 3 | 4 | 5 | 7 | 9 | 11 | 16 | 20..=34);
         if head[0] != 4 || hashed_parts.iter().any(|(kind, _)| kind & 0x80 != 0 && !understood(*kind)) {
             return None;
@@ -190,8 +191,8 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Whether it says which key made it, and that is another one.
-    fn names_another(&self, key: &Key<'_>) -> bool {
+    /// Whether it names another issuer key.
+    fn has_other_issuer(&self, key: &Key<'_>) -> bool {
         let mut parts = self.hashed.iter().chain(&self.unhashed);
         let by_id = parts.clone().find(|(k, _)| k & 0x7f == 16).map(|(_, id)| *id != key.id());
         let by_print =
@@ -200,7 +201,7 @@ impl<'a> Signature<'a> {
     }
 
     fn made_by(&self, key: &Key<'_>, subject: &[u8]) -> bool {
-        if self.names_another(key) {
+        if self.has_other_issuer(key) {
             return false;
         }
         let length = u32::try_from(self.signed.len()).unwrap_or(u32::MAX).to_be_bytes();
@@ -227,8 +228,8 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Whether the key it is about may sign data; nothing said means it may.
-    fn lets_sign(&self) -> bool {
+    /// Whether its key flags allow signing; without flags it is allowed.
+    fn allows_signing(&self) -> bool {
         self.part(27).is_none_or(|flags| flags.first().is_some_and(|f| f & 2 != 0))
     }
 
@@ -237,10 +238,10 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// Somebody's keys, as a ring holds them.
+/// A primary key with its subkeys.
 struct Owner<'a> {
     primary: Key<'a>,
-    /// What the primary key says about itself, the newest last.
+    /// Self-signatures of the primary key, the newest last.
     own: Vec<Signature<'a>>,
     revoked: bool,
     subkeys: Vec<Subkey<'a>>,
@@ -255,7 +256,7 @@ struct Subkey<'a> {
 impl<'a> Owner<'a> {
     fn all(all: &[Packet<'a>]) -> Option<Vec<Self>> {
         let mut owners: Vec<Option<Owner<'a>>> = Vec::new();
-        // What the next signature is about.
+        // The key that the next signature is about.
         enum Subject {
             Key,
             User(Vec<u8>),
@@ -338,7 +339,7 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// What counts of the primary key's words about itself: the newest.
+    /// The newest self-signature, which is the effective one.
     fn newest(list: &[Signature<'a>]) -> Option<usize> {
         (0..list.len()).max_by_key(|i| list[*i].created())
     }
@@ -348,18 +349,18 @@ impl<'a> Owner<'a> {
         if self.revoked || own.has_expired(now) || own.key_has_expired(&self.primary, now) {
             return false;
         }
-        // Data is signed as it is, or as text with its line ends made uniform. SHA-1 is broken for this.
+        // Binary documents, or text with normalized line ends. SHA-1 is broken for this purpose.
         if !matches!(signature.kind, 0 | 1) || signature.hash == Hash::Sha1 || signature.has_expired(now) {
             return false;
         }
         let text;
         let subject = if signature.kind == 1 {
-            text = uniform(payload);
+            text = normalize_line_ends(payload);
             text.as_slice()
         } else {
             payload
         };
-        if own.lets_sign() && signature.made_by(&self.primary, subject) {
+        if own.allows_signing() && signature.made_by(&self.primary, subject) {
             return true;
         }
         self.subkeys
@@ -369,7 +370,7 @@ impl<'a> Owner<'a> {
 }
 
 impl Subkey<'_> {
-    /// A signing subkey must have agreed to its binding, or anybody could claim another's key.
+    /// A signing subkey must have signed its binding back, or a key could be claimed by another owner.
     fn may_sign(&self, owner: &Owner<'_>, now: u64) -> bool {
         let Some(binding) = Owner::newest(&self.bindings).map(|i| &self.bindings[i]) else { return false };
         let flags = binding.part(27).and_then(|f| f.first());
@@ -387,8 +388,8 @@ impl Subkey<'_> {
     }
 }
 
-/// Every line ends in CR LF.
-fn uniform(payload: &[u8]) -> Vec<u8> {
+/// Converts line ends to CR LF.
+fn normalize_line_ends(payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 64);
     for (at, byte) in payload.iter().enumerate() {
         if *byte == b'\n' && (at == 0 || payload[at - 1] != b'\r') {

@@ -1,4 +1,4 @@
-//! Public keys of the usual kinds, and whether they made a signature.
+//! Public keys and signature verification.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use rsa::{Pkcs1v15Sign, RsaPublicKey};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-/// Hashes that count.
+/// Accepted hash algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hash {
     Sha1,
@@ -27,7 +27,7 @@ impl Hash {
         }
     }
 
-    /// What stands before the hash in an RSA signature: its name in ASN.1.
+    /// ASN.1 prefix of the hash in an RSA signature.
     fn prefix(self) -> Box<[u8]> {
         let sha2 = |last: u8, length: u8| {
             vec![
@@ -73,7 +73,7 @@ pub enum PublicKey {
     Ed25519(Box<ed25519_dalek::VerifyingKey>),
 }
 
-/// A text that is no key.
+/// Error of parsing a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -85,7 +85,7 @@ pub enum KeyError {
     Weak,
 }
 
-/// A signature over an elliptic curve: the two numbers, or their DER form.
+/// An ECDSA signature: the two numbers, or their DER form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EcSignature<'a> {
     Der(&'a [u8]),
@@ -93,7 +93,7 @@ pub(crate) enum EcSignature<'a> {
 }
 
 impl PublicKey {
-    /// Reads a PEM text with `PUBLIC KEY` or `RSA PUBLIC KEY`.
+    /// Parses PEM with `PUBLIC KEY` or `RSA PUBLIC KEY`.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let inside = |label: &str| {
             let begin = format!("-----BEGIN {label}-----");
@@ -111,7 +111,7 @@ impl PublicKey {
         Err(KeyError::Pem)
     }
 
-    /// Reads a `SubjectPublicKeyInfo`, as certificates have it.
+    /// Parses a `SubjectPublicKeyInfo`.
     pub fn from_spki(der: &[u8]) -> Result<Self, KeyError> {
         let (algorithm, key) = read_spki(der).ok_or(KeyError::Pem)?;
         const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
@@ -135,7 +135,7 @@ impl PublicKey {
         }
     }
 
-    /// A point on a curve, by the curve's object identifier.
+    /// A point on a curve, by the OID of the curve.
     pub(crate) fn from_curve(curve: &[u8], point: &[u8]) -> Result<Self, KeyError> {
         let bad = |_| KeyError::Unsupported;
         match curve {
@@ -153,7 +153,7 @@ impl PublicKey {
     }
 
     pub(crate) fn from_rsa_numbers(n: &[u8], e: &[u8]) -> Result<Self, KeyError> {
-        // The sign byte of ASN.1 would make the number, and every signature expected of it, wider than the key.
+        // ASN.1's sign byte would make the modulus, and the expected signature length, one byte too long.
         let number = |bytes: &[u8]| {
             let digits = bytes.iter().position(|b| *b != 0).unwrap_or(bytes.len());
             rsa::BoxedUint::from_be_slice_vartime(&bytes[digits..])
@@ -166,7 +166,7 @@ impl PublicKey {
         Ok(PublicKey::Rsa(Box::new(key)))
     }
 
-    /// Whether this key signed a message whose hash this is.
+    /// Verifies an RSA signature of a message with this hash.
     pub(crate) fn made_rsa(&self, hash: Hash, digest: &[u8], signature: &[u8]) -> bool {
         let PublicKey::Rsa(key) = self else { return false };
         let scheme = Pkcs1v15Sign { hash_len: Some(digest.len()), prefix: hash.prefix() };
@@ -214,7 +214,7 @@ impl PublicKey {
         key.verify_strict(message, &signature).is_ok()
     }
 
-    /// Whether this key signed a message, the way its kind usually does: RSA and curves over SHA-256, Ed25519 over the whole.
+    /// Verifies a signature with the key's default algorithm: RSA and ECDSA with SHA-256, or Ed25519.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
         let digest = || Sha256::digest(message).to_vec();
         match self {
@@ -241,12 +241,12 @@ fn read_spki(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut inside = element(&mut input, 0x30)?;
     let algorithm = element(&mut inside, 0x30)?;
     let bits = element(&mut inside, 3)?;
-    // The first byte counts unused bits.
+    // The first byte is the number of unused bits.
     let (&0, key) = bits.split_first()? else { return None };
     Some((algorithm, key))
 }
 
-/// The content of the next DER element, which must be of this kind.
+/// The content of the next DER element, which must have this type.
 pub(crate) fn element<'a>(input: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
     let (&found, rest) = input.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -261,7 +261,7 @@ pub(crate) fn element<'a>(input: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
             return None;
         }
         let (number, rest) = rest.split_at_checked(count)?;
-        (crate::packet::big_endian(number), rest)
+        (crate::openpgp_packet::big_endian(number), rest)
     };
     let (content, rest) = rest.split_at_checked(length)?;
     *input = rest;

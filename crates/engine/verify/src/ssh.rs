@@ -1,11 +1,11 @@
-//! SSH signatures, as `ssh-keygen -Y sign -n git` makes them.
+//! SSH signatures, as made by `ssh-keygen -Y sign -n git`.
 
 use ssh_key::{HashAlg, PublicKey, SshSig};
 
-/// The namespace Git signs in.
+/// Namespace of Git signatures.
 const NAMESPACE: &str = "git";
 
-/// Why a signature is refused; the texts are Flux's.
+/// Error of verifying a signature; the messages are Flux's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SshError {
@@ -19,7 +19,7 @@ pub enum SshError {
     NoMatch(String),
 }
 
-/// The fingerprint of the key that made the signature.
+/// Verifies a signature and returns the fingerprint of its key.
 pub fn verify(signature: &str, payload: &[u8], authorized_keys: &[String]) -> Result<String, SshError> {
     if payload.is_empty() {
         return Err(SshError::EmptyPayload);
@@ -34,7 +34,7 @@ pub fn verify(signature: &str, payload: &[u8], authorized_keys: &[String]) -> Re
                 "namespace does not match"
             } else if signature.public_key() != key.key_data() {
                 "public key does not match"
-            } else if weak(&key) {
+            } else if is_weak(&key) {
                 "the key is too short"
             } else {
                 match key.verify(NAMESPACE, payload, &signature) {
@@ -53,15 +53,15 @@ pub fn verify(signature: &str, payload: &[u8], authorized_keys: &[String]) -> Re
     Err(SshError::NoMatch(reasons.iter().map(|r| format!("\n{r}")).collect()))
 }
 
-/// A key that can be guessed proves nothing.
-fn weak(key: &PublicKey) -> bool {
+/// Whether the key is too weak to be trusted.
+fn is_weak(key: &PublicKey) -> bool {
     key.key_data().rsa().is_some_and(|rsa| {
         let significant = rsa.n().as_bytes().iter().skip_while(|b| **b == 0).count();
         significant < 256
     })
 }
 
-/// Lines of `authorized_keys`: options may stand before the key, a comment behind it.
+/// Parses `authorized_keys`: a key may have options before it and a comment after it.
 fn read_keys(text: &str) -> Result<Vec<PublicKey>, ()> {
     let mut keys = Vec::new();
     for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {

@@ -1,4 +1,4 @@
-//! Signatures without keys, against a small Sigstore of our own (see `record_keyless.py`).
+//! Keyless signatures of a small test Sigstore (see `record_keyless.py`).
 
 use std::collections::BTreeSet;
 
@@ -39,9 +39,9 @@ fn check(world: &Value, case: &Value) -> Result<(), KeylessError> {
     }
 }
 
-/// Threat E08: unsigned, another identity, expired or missing proof: refused, and for the right reason.
+/// Threat E08: unsigned, another identity, expired or missing proof: rejected with the right error.
 #[test]
-fn every_case() {
+fn every_case_gives_its_error() {
     let world = world();
     let cases = world["cases"].as_array().expect("cases");
     let (mut good, mut names) = (0, BTreeSet::new());
@@ -62,9 +62,9 @@ fn every_case() {
     assert!(good >= 10 && cases.len() - good >= 30, "{good} of {}", cases.len());
 }
 
-/// One who may sign may be named among others; nobody named means everybody of the root.
+/// One of several identities must match; without identities every signer of the root is accepted.
 #[test]
-fn identities_are_alternatives() {
+fn one_of_several_identities_must_match() {
     let world = world();
     let case = &world["cases"][0];
     let (root, digest) = (root(&world, "good"), text(&case["digest"]));
@@ -79,9 +79,9 @@ fn identities_are_alternatives() {
     assert!(Identities::new([("(", "x")]).is_err());
 }
 
-/// Nothing in a signature can be changed, whatever it is: every change is refused.
+/// Every change of a signature is rejected.
 #[test]
-fn no_bit_can_be_changed() {
+fn every_changed_bit_is_rejected() {
     let world = world();
     let case = &world["cases"][0];
     let (root, digest) = (root(&world, "good"), text(&case["digest"]));
@@ -108,7 +108,7 @@ fn no_bit_can_be_changed() {
 }
 
 #[test]
-fn roots_that_are_none() {
+fn invalid_trust_roots_are_rejected() {
     let parse = |text: &str| TrustRoot::from_json(text.as_bytes()).map(|_| ());
     assert_eq!(parse("nonsense"), Err(TrustRootError::Json));
     assert!(matches!(parse("{}"), Err(TrustRootError::MediaType(_))));

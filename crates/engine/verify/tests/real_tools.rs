@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fl_verify::cosign::{CosignError, SimpleSignature, verify_bundle, verify_simple};
 use fl_verify::{GitKeys, KeyError, PublicKey, verify_git};
 
-/// 2033; the keys do not expire.
+/// In the year 2033; the keys do not expire.
 const NOW: u64 = 2_000_000_000;
 
 fn file(name: &str) -> String {
@@ -21,7 +21,7 @@ fn pgp(kind: &str, ring: &str, payload: &str, now: u64) -> Result<String, String
 }
 
 #[test]
-fn gpg_signatures_of_every_kind() {
+fn gpg_signatures_are_verified() {
     let payload = file("payload.txt");
     for kind in ["rsa2048", "ed25519", "nistp256", "subkey"] {
         assert_eq!(
@@ -42,7 +42,7 @@ fn gpg_signatures_of_every_kind() {
 }
 
 #[test]
-fn a_ring_that_cannot_be_read() {
+fn invalid_key_ring_is_rejected() {
     let keys = GitKeys { pgp: vec!["nonsense".to_owned()], ssh: Vec::new() };
     let error = verify_git("tag", &file("pgp-ed25519.sig"), b"x", &keys, NOW).unwrap_err();
     assert_eq!(error.to_string(), "unable to verify Git tag: unable to read armored key ring: EOF");
@@ -58,7 +58,7 @@ fn a_ring_that_cannot_be_read() {
 }
 
 #[test]
-fn ssh_signatures_of_every_kind() {
+fn ssh_signatures_are_verified() {
     let payload = file("payload.txt");
     let verify = |signature: &str, keys: &str, payload: &str| {
         let keys = GitKeys { pgp: Vec::new(), ssh: vec![format!("# keys\n\n{keys}")] };
@@ -87,7 +87,7 @@ fn ssh_signatures_of_every_kind() {
 }
 
 #[test]
-fn cosign_with_a_key() {
+fn cosign_signatures_with_a_key_are_verified() {
     let (digest, key) = (file("image.digest"), PublicKey::from_pem(&file("cosign.pub")).unwrap());
     let digest = digest.trim();
     let signed = SimpleSignature {
@@ -114,9 +114,9 @@ fn cosign_with_a_key() {
     assert_eq!(verify_simple(&changed, digest, &key), Err(CosignError::WrongKey));
 }
 
-/// E05: a key that can be computed by others proves nothing.
+/// E05: a weak key is rejected.
 #[test]
-fn weak_keys_are_refused() {
+fn weak_keys_are_rejected() {
     assert!(matches!(PublicKey::from_pem(&file("weak-rsa.pub")), Err(KeyError::Weak)));
     assert!(PublicKey::from_pem(&file("cosign-rsa.pub")).is_ok());
 }

@@ -1,4 +1,5 @@
-//! Answers the cases of the Go comparison (see `tests/golden/README.md`): one `mode base64` line in, one line out.
+//! Runs the cases of the comparison with Go (see `tests/golden/README.md`): one `mode base64` line in, one
+//! line out.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, Write};
@@ -65,7 +66,7 @@ fn dump(node: &Node, out: &mut String) {
                 Style::Folded => 16,
                 _ => 0,
             };
-            let _ = write!(out, "{tag} {place} {style} {}", fl_golang::quote(text));
+            let _ = write!(out, "{tag} {place} {style} {}", fl_go::quote(text));
         }
         Value::Seq(items) => {
             let _ = write!(out, "{place} [");

@@ -1,4 +1,5 @@
-//! Prints how fast manifests are read and written: `cargo run --release --example throughput -p fl-yaml`.
+//! Measures the throughput of parsing and printing manifests: `cargo run --release --example throughput -p
+//! fl-yaml`.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -6,7 +7,7 @@ use std::time::Instant;
 
 use fl_yaml::{Dialect, JsonStyle, Options};
 
-/// Ordinary manifests: mostly short plain scalars, some quoted ones, a literal block now and then.
+/// Ordinary manifests: mostly short plain scalars, some quoted ones and literal blocks.
 fn manifests(count: usize) -> String {
     let mut text = String::new();
     for i in 0..count {

@@ -1,8 +1,8 @@
-//! Standard base64 with padding, for `!!binary`. Too small to be worth a dependency at this layer.
+//! Standard base64 with padding, for `!!binary`. Too small to justify a dependency.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Decodes; line breaks do not count, as in Go.
+/// Decodes base64. Like in Go, line breaks are ignored.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let symbols: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\n' | b'\r')).collect();
     if !symbols.len().is_multiple_of(4) {

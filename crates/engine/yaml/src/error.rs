@@ -1,6 +1,6 @@
-//! What can be wrong with a YAML text, and where.
+//! Errors with their position.
 
-/// Which stage of reading or writing refused the text.
+/// The stage that reported an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Bytes to characters: encoding, control characters.
@@ -9,29 +9,29 @@ pub enum Stage {
     Scanner,
     /// Tokens to nodes.
     Parser,
-    /// Nodes to values: aliases, merge keys, tags that do not fit.
+    /// Nodes to values: aliases, merge keys, tags that do not match.
     Decoder,
-    /// A key that is there twice.
+    /// A duplicate key.
     Duplicate,
-    /// Values to what JSON can hold, once the whole text was read.
+    /// Values to JSON, after the whole text was parsed.
     Converter,
     /// Values to text.
     Emitter,
 }
 
-/// A refusal. Lines and columns count from 1; the column counts characters.
+/// An error. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct Error {
-    /// The line of the problem, from 1.
+    /// The line, from 1.
     pub line: u32,
-    /// The column of the problem in characters, from 1.
+    /// The column in characters, from 1.
     pub column: u32,
-    /// What is wrong, in the words of Go's libraries where they have any.
+    /// The message; that of Go's libraries where they have one.
     pub message: String,
-    /// The stage that refused.
+    /// The stage that reported the error.
     pub stage: Stage,
-    /// Where the construct began that could not be finished (zero-based line), when the stage tells.
+    /// Zero-based line where the unfinished construct began, if known.
     context_line: Option<u32>,
 }
 
@@ -46,10 +46,10 @@ impl Error {
         self
     }
 
-    /// The text that Go's library of `dialect` prints for this problem, with its own way to count lines.
+    /// The message of Go's library of `dialect`, with its line numbers.
     ///
-    /// Go reports the zero-based line for parser problems (so one less than an editor shows), and `yaml.v3` prefers
-    /// the line where the unfinished construct began. Line zero is left out.
+    /// Go reports the zero-based line for errors of the parser (one less than an editor shows), and `yaml.v3`
+    /// prefers the line where the unfinished construct began. Line zero is omitted.
     #[must_use]
     pub fn go_text(&self, dialect: crate::Dialect) -> String {
         let problem = self.line - 1;

@@ -1,4 +1,5 @@
-//! Values as Go's `%#v` shows them: errors about keys quote what they refuse.
+//! Nodes as Go's `%#v` prints them, for errors about keys. Here and not in `fl-go`, because it needs the
+//! tree.
 
 use std::fmt::Write;
 
@@ -6,10 +7,10 @@ use crate::node::{Node, Value};
 use crate::number;
 use crate::resolve::{Dialect, Scalar, resolve_node};
 
-/// How much of a refused value is shown; Go shows all of it.
-const MOST: usize = 64 << 10;
+/// Maximum length of a printed value; Go has no limit.
+const MAX_PRINTED_BYTES: usize = 64 << 10;
 
-/// A value by itself: nothing is `<nil>`.
+/// A value at the top level, where null is `<nil>`.
 pub(crate) fn go_syntax(node: &Node) -> String {
     if node.is_scalar() && matches!(resolve_node(node, Dialect::Sigs), Ok(Scalar::Null)) {
         return "<nil>".to_owned();
@@ -20,7 +21,7 @@ pub(crate) fn go_syntax(node: &Node) -> String {
 }
 
 fn write(out: &mut String, node: &Node) {
-    if out.len() > MOST {
+    if out.len() > MAX_PRINTED_BYTES {
         return;
     }
     match &node.value {
@@ -34,7 +35,7 @@ fn write(out: &mut String, node: &Node) {
         }
         Value::Map(map) => {
             out.push_str("map[interface {}]interface {}{");
-            // The keys are strings already, and Go sorts what it prints.
+            // Keys are strings already, and Go prints maps sorted.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_by(|a, b| a.name().cmp(&b.name()));
             for (i, entry) in entries.into_iter().enumerate() {
@@ -54,9 +55,9 @@ fn write(out: &mut String, node: &Node) {
             Ok(Scalar::Float(value)) if value.is_infinite() => {
                 out.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
             }
-            Ok(Scalar::Float(value)) => number::push_g_float(out, value),
-            Ok(Scalar::Binary(bytes)) => out.push_str(&fl_golang::quote(&String::from_utf8_lossy(&bytes))),
-            Ok(Scalar::Str(_) | Scalar::Timestamp(_)) | Err(_) => out.push_str(&fl_golang::quote(text)),
+            Ok(Scalar::Float(value)) => number::push_float(out, value),
+            Ok(Scalar::Binary(bytes)) => out.push_str(&fl_go::quote(&String::from_utf8_lossy(&bytes))),
+            Ok(Scalar::Str(_) | Scalar::Timestamp(_)) | Err(_) => out.push_str(&fl_go::quote(text)),
         },
     }
 }

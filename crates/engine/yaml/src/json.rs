@@ -1,4 +1,4 @@
-//! JSON as Go's encoding/json writes it, and JSON texts as trees.
+//! Conversion to JSON as Go's encoding/json writes it, and from JSON.
 
 mod parse;
 
@@ -6,37 +6,36 @@ pub use parse::from_json;
 
 use crate::error::{Error, Stage};
 use crate::node::{Node, Value};
-use crate::number;
 use crate::resolve::{Dialect, Scalar, resolve_node};
 
-/// How to write JSON.
+/// Options for writing JSON.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonStyle {
-    /// Write `<`, `>` and `&` as escapes, as Go's `json.Marshal` does unless told otherwise.
+    /// Escape `<`, `>` and `&`, as Go's `json.Marshal` does by default.
     pub escape_html: bool,
-    /// Keep the order of keys; Go sorts them.
+    /// Keep the order of keys instead of sorting them like Go.
     pub keep_order: bool,
 }
 
 impl JsonStyle {
-    /// As `json.Marshal`: sorted keys, HTML escaped.
+    /// The style of `json.Marshal`: sorted keys, HTML escaped.
     pub const GO: Self = Self { escape_html: true, keep_order: false };
 }
 
-/// Compact JSON of a tree as Go's `json.Marshal` would print the decoded values.
+/// Compact JSON of a tree, as Go's `json.Marshal` prints the decoded values.
 ///
 /// # Errors
-/// A value that JSON cannot hold (`.inf`, a key that is no string in [`Dialect::V3`]).
+/// A value that JSON cannot represent (`.inf`, a key that is not a string in [`Dialect::V3`]).
 pub fn to_json(node: &Node, dialect: Dialect, style: JsonStyle) -> Result<String, Error> {
     let mut out = String::new();
     write_json(&mut out, node, dialect, style)?;
     Ok(out)
 }
 
-/// As [`to_json`], behind what is already in `out`.
+/// Appends [`to_json`] to `out`.
 ///
 /// # Errors
-/// As [`to_json`].
+/// See [`to_json`].
 pub fn write_json(out: &mut String, node: &Node, dialect: Dialect, style: JsonStyle) -> Result<(), Error> {
     write_node(out, node, dialect, style, true)
 }
@@ -84,7 +83,7 @@ fn write_node(
     }
 }
 
-/// The name of a key. `yaml.v3` takes any scalar for the keys of an object, but inside it only strings.
+/// The name of a key. `yaml.v3` accepts any scalar for keys of the root, but only strings below.
 pub(crate) fn key_text(key: &Node, dialect: Dialect, root: bool) -> Result<&str, Error> {
     let refuse = |message| Err(at(key, message));
     match key.as_text() {
@@ -120,12 +119,12 @@ fn write_scalar(out: &mut String, node: &Node, dialect: Dialect, style: JsonStyl
         Scalar::Bool(b) => out.push_str(if b { "true" } else { "false" }),
         Scalar::Int(i) => drop(write!(out, "{i}")),
         Scalar::Uint(u) => drop(write!(out, "{u}")),
-        Scalar::Float(f) if f.is_finite() => number::push_json_float(out, f),
+        Scalar::Float(f) if f.is_finite() => fl_go::float::push_json(out, f),
         Scalar::Float(f) => return Err(unsupported_float(node, f)),
         Scalar::Str(s) => push_json_string(out, s, style.escape_html),
         Scalar::Timestamp(t) => push_json_string(out, &t, style.escape_html),
         Scalar::Binary(bytes) => {
-            // Go writes what is no UTF-8 as an escaped replacement character.
+            // Go writes invalid UTF-8 as an escaped replacement character.
             out.push('"');
             for chunk in bytes.utf8_chunks() {
                 push_escaped(out, chunk.valid(), style.escape_html);
@@ -186,7 +185,7 @@ fn push_escaped(out: &mut String, text: &str, escape_html: bool) {
     out.push_str(&text[clean..]);
 }
 
-/// The bytes that may need an escape; all others are copied in runs.
+/// Bytes that may need an escape; all others are copied in runs.
 static MAY_ESCAPE: [bool; 256] = {
     let mut table = [false; 256];
     let mut b = 0;

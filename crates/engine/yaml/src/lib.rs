@@ -1,14 +1,15 @@
-//! YAML as Go reads and writes it: parser, resolver, tree with positions, emitters.
+//! YAML as Go's libraries parse and print it: parser, resolver, tree with positions, emitters.
 //!
-//! Two Go libraries decide what Kubernetes tools make of a text, and they disagree ([`Dialect`]). This crate reads
-//! what both read, refuses what both refuse, with line and column, and writes the same bytes.
+//! Kubernetes tools use two Go libraries, which differ ([`Dialect`]). This crate accepts and rejects the same
+//! texts as they do, with line and column in errors, and prints the same bytes.
 //!
-//! - Read: [`parse_all`] (every document of a stream), [`parse_first`] (only the first one, as Go's `Unmarshal`).
-//!   [`Options`] says for whom: `Options::v3()` for kustomize, `Options::sigs()` for Helm values and manifests.
-//! - The tree: [`Node`] with [`Value`], [`Map`] (order kept), [`Style`], [`Tag`], `line()` and `column()`.
-//!   A node has 40 bytes, short texts live inside it, long ones are shared: clones are cheap.
-//! - Types: [`Node::scalar`] and [`resolve`] give a [`Scalar`]. Nothing is resolved before it is asked for.
-//! - Write YAML: [`to_sigs_yaml`] (sorted keys, as `kustomize build`, Helm's `toYaml` and kubectl print).
+//! - Parse: [`parse_all`] (every document of a stream), [`parse_first`] (the first one, as Go's `Unmarshal`).
+//!   [`Options`] select the library: `Options::v3()` for kustomize, `Options::sigs()` for Helm values and
+//!   manifests.
+//! - The tree: [`Node`] with [`Value`], [`Map`] (in order), [`Style`], [`Tag`], `line()` and `column()`. A node
+//!   has 40 bytes; short texts are inline and long ones shared, so clones are cheap.
+//! - Types: [`Node::scalar`] and [`resolve`] return a [`Scalar`]. Scalars are resolved on demand.
+//! - Print YAML: [`to_sigs_yaml`] (sorted keys, as `kustomize build`, Helm's `toYaml` and kubectl).
 //! - JSON: [`to_json`] as Go's encoding/json prints it, [`from_json`].
 //!
 //! ```
@@ -21,7 +22,7 @@
 //! ```
 
 mod base64;
-mod chars;
+mod character_class;
 mod emit;
 mod error;
 mod go_syntax;

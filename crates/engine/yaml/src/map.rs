@@ -1,4 +1,4 @@
-//! Mappings: pairs in the order of the text, found by the text of their key.
+//! Mappings: entries in the order of the text, looked up by the text of their key.
 
 use smol_str::SmolStr;
 use thin_vec::ThinVec;
@@ -8,7 +8,7 @@ use crate::node::Node;
 /// One key and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key: nearly always a scalar.
+    /// The key, nearly always a scalar.
     pub key: Node,
     /// The value.
     pub value: Node,
@@ -22,16 +22,17 @@ impl Entry {
     }
 }
 
-/// A mapping. Lookups compare the text of scalar keys; mappings of manifests are small, so a scan beats a table.
+/// A mapping. Lookups compare the text of scalar keys; mappings of manifests are small, so a linear search is
+/// fastest.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     entries: ThinVec<Entry>,
 }
 
-/// Equal when both have the same keys with equal values; the order does not count.
+/// Equal if both have the same keys with equal values, in any order.
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
-        // Most comparisons are between maps in the same order: then one pass is enough.
+        // Fast path for maps in the same order.
         self.len() == other.len()
             && (self.entries == other.entries
                 || self.entries.iter().all(|e| match e.name() {
@@ -48,19 +49,19 @@ impl Map {
         Self { entries: ThinVec::with_capacity(n) }
     }
 
-    /// How many entries it has.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Where the key is.
+    /// Position of a key.
     #[must_use]
     pub fn position(&self, key: &str) -> Option<usize> {
         crate::merge::find(&self.entries, key)
@@ -72,18 +73,18 @@ impl Map {
         self.position(key).map(|i| &self.entries[i].value)
     }
 
-    /// The value of a key, to change it.
+    /// Mutable access to the value of a key.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.position(key).map(|i| &mut self.entries[i].value)
     }
 
-    /// Whether it has the key.
+    /// Whether the key exists.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
 
-    /// The value of a key, made by `make` at the end of the mapping when it is not there yet.
+    /// The value of a key; if absent, that of `make` is appended.
     pub fn get_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Node) -> &mut Node {
         let at = self.position(key).unwrap_or_else(|| {
             self.entries.push(Entry { key: Node::string(SmolStr::new(key)), value: make() });
@@ -92,7 +93,7 @@ impl Map {
         &mut self.entries[at].value
     }
 
-    /// Sets a key: in place when it is there, else at the end. Returns the former value.
+    /// Sets the value of a key, in place or at the end. Returns the former value.
     pub fn insert(&mut self, key: impl Into<SmolStr> + AsRef<str>, value: Node) -> Option<Node> {
         if let Some(old) = self.get_mut(key.as_ref()) {
             return Some(std::mem::replace(old, value));
@@ -101,17 +102,17 @@ impl Map {
         None
     }
 
-    /// Adds an entry at the end without looking for the key.
+    /// Appends an entry without looking for the key.
     pub fn push(&mut self, key: Node, value: Node) {
         self.entries.push(Entry { key, value });
     }
 
-    /// Takes a key out; the others keep their order.
+    /// Removes a key; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         self.position(key).map(|i| self.entries.remove(i).value)
     }
 
-    /// Keeps only the entries that `keep` wants.
+    /// Keeps only the entries for which `keep` returns true.
     pub fn retain(&mut self, keep: impl FnMut(&mut Entry) -> bool) {
         self.entries.retain_mut(keep);
     }
@@ -122,7 +123,7 @@ impl Map {
         &self.entries
     }
 
-    /// The entries in order, to change, sort, insert or drop them.
+    /// The entries in order, mutable.
     pub fn entries_mut(&mut self) -> &mut ThinVec<Entry> {
         &mut self.entries
     }
@@ -132,7 +133,7 @@ impl Map {
         self.entries.iter()
     }
 
-    /// The entries in order, to change them.
+    /// The entries in order, mutable.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Entry> {
         self.entries.iter_mut()
     }

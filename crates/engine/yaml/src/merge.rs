@@ -1,4 +1,4 @@
-//! Merge keys (`<<`), keys that are no strings, keys that are there twice.
+//! Merge keys (`<<`), keys that are not strings, duplicate keys.
 
 use smol_str::SmolStr;
 use thin_vec::ThinVec;
@@ -21,7 +21,7 @@ pub(crate) fn is_merge_key(key: &Node, dialect: Dialect) -> bool {
         }
 }
 
-fn wants_maps(key: &Node) -> Error {
+fn merge_needs_maps(key: &Node) -> Error {
     at(key, "map merge requires map or sequence of maps as the value")
 }
 
@@ -29,26 +29,26 @@ fn at(node: &Node, message: impl Into<String>) -> Error {
     Error::at(Stage::Decoder, node.line().saturating_sub(1), node.column().saturating_sub(1), message)
 }
 
-/// The mappings that a merge key brings, the most important one first.
+/// The mappings of a merge key, in order of precedence.
 fn sources(key: &Node, value: Node) -> Result<Vec<Map>, Error> {
     match value.value {
         Value::Map(map) => Ok(vec![map]),
         Value::Seq(items) => items
             .into_iter()
-            .map(|item| if let Value::Map(map) = item.value { Ok(map) } else { Err(wants_maps(key)) })
+            .map(|item| if let Value::Map(map) = item.value { Ok(map) } else { Err(merge_needs_maps(key)) })
             .collect(),
-        Value::Scalar(_) => Err(wants_maps(key)),
+        Value::Scalar(_) => Err(merge_needs_maps(key)),
     }
 }
 
-/// Where a key is among entries.
+/// Position of a key among entries.
 pub(crate) fn find(entries: &[Entry], name: &str) -> Option<usize> {
     entries
         .iter()
         .position(|e| matches!(&e.key.value, Value::Scalar(t) if t.len() == name.len() && t.as_str() == name))
 }
 
-/// Merges into a mapping that is still being read (the entries from `start` on): later ones win.
+/// Merges into a mapping that is still being parsed (the entries from `start` on): later entries win.
 pub(crate) fn merge_now(
     entries: &mut Vec<Entry>,
     start: usize,
@@ -72,8 +72,8 @@ pub(crate) fn merge_now(
     Ok(())
 }
 
-/// Merges as kustomize does once a mapping is complete: its own keys win and stay where they are, what is merged in
-/// comes behind them.
+/// Merges like kustomize, after a mapping is complete: its own keys win and keep their position, merged ones
+/// follow.
 pub(crate) fn merge_finished(map: Map) -> Result<Map, Error> {
     let mut merge = None;
     let mut own: ThinVec<Entry> = ThinVec::with_capacity(map.len());
@@ -103,7 +103,7 @@ pub(crate) fn merge_finished(map: Map) -> Result<Map, Error> {
     Ok(result)
 }
 
-/// Makes a key the string that `sigs.k8s.io/yaml` would make of it. The value of the key is for the error.
+/// Converts a key to a string like `sigs.k8s.io/yaml`. Its value is for the error message.
 pub(crate) fn make_string_key(key: &mut Node, value: &Node) -> Result<(), Error> {
     if !key.is_scalar() {
         return Err(at(key, format!("invalid map key: {}", go_syntax(key))));
@@ -121,7 +121,7 @@ pub(crate) fn make_string_key(key: &mut Node, value: &Node) -> Result<(), Error>
         Scalar::Int(i) => Some(smol_str::format_smolstr!("{i}")),
         Scalar::Float(f) => {
             let mut text = String::new();
-            number::push_g_float32(&mut text, f);
+            number::push_float32(&mut text, f);
             Some(SmolStr::from(text))
         }
         Scalar::Binary(bytes) => Some(SmolStr::from(String::from_utf8_lossy(&bytes))),

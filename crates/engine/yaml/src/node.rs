@@ -1,4 +1,4 @@
-//! The tree: 40 bytes a node, cheap to clone, positions kept.
+//! The tree: 40 bytes per node, cheap to clone, with positions.
 
 use smol_str::SmolStr;
 use thin_vec::ThinVec;
@@ -6,7 +6,7 @@ use thin_vec::ThinVec;
 use crate::map::Map;
 use crate::resolve::{Dialect, Scalar};
 
-/// How a node was (or shall be) written.
+/// The style a node was or will be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// Plain scalar, block collection: no quotes, no brackets.
@@ -22,14 +22,14 @@ pub enum Style {
     Folded,
     /// `[…]` and `{…}`
     Flow,
-    /// `*name`: the node is an alias whose text is the name. Only kept with [`crate::Aliases::Keep`].
+    /// `*name`: an alias whose text is the name. Only with [`crate::Aliases::Keep`].
     Alias,
 }
 
-/// The tag of a node. `Auto` means none was written: the text and style decide.
+/// The tag of a node. `Auto` means none: text and style decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tag {
-    /// No tag: resolved from text and style when asked.
+    /// No tag: resolved from text and style on demand.
     #[default]
     Auto,
     /// `!!str`
@@ -52,13 +52,13 @@ pub enum Tag {
     Map,
     /// `!!seq`
     Seq,
-    /// `!`: non-specific; a scalar is then plain whatever its quotes.
+    /// `!`: non-specific; a scalar is plain then, even if it is quoted.
     NonSpecific,
     /// Any other tag; its text is in [`Node::custom_tag`].
     Custom,
 }
 
-/// What few nodes have: kept aside so that the others stay small.
+/// Rare attributes, kept apart so that nodes stay small.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extra {
     /// The text of a tag that is not one of the core ones (`!custom`, `tag:example.com,2000:x`).
@@ -69,14 +69,14 @@ pub struct Extra {
     pub head_comment: SmolStr,
     /// The comment at the end of the node's line, with its `#`.
     pub line_comment: SmolStr,
-    /// Comment lines below the node that belong to it, with their `#`.
+    /// Comment lines below the node, with their `#`.
     pub foot_comment: SmolStr,
 }
 
 /// The content of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A scalar: its text with quotes, escapes and folding undone.
+    /// A scalar: its text without quotes, escapes and folding.
     Scalar(SmolStr),
     /// A sequence.
     Seq(ThinVec<Node>),
@@ -91,14 +91,15 @@ pub struct Node {
     pub value: Value,
     line: u32,
     column: u16,
-    /// How it was written.
+    /// The style it was written in.
     pub style: Style,
-    /// The written tag, or [`Tag::Auto`].
+    /// The explicit tag, or [`Tag::Auto`].
     pub tag: Tag,
     extra: Option<Box<Extra>>,
 }
 
-/// Equal content: positions and comments do not count, styles and tags do only as far as they change the meaning.
+/// Compares contents. Positions and comments are ignored; styles and tags count only if they change the
+/// meaning.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         let meaning = |n: &Node| (n.tag, n.is_quoted());
@@ -122,7 +123,7 @@ impl Default for Node {
 }
 
 impl Node {
-    /// A plain scalar whose type follows from its text, as if it had been read.
+    /// A plain scalar whose type follows from its text, as if it was parsed.
     #[must_use]
     pub fn plain(text: impl Into<SmolStr>) -> Self {
         Self::from(Value::Scalar(text.into()))
@@ -152,11 +153,11 @@ impl Node {
         Self { tag: Tag::Int, ..Self::plain(smol_str::format_smolstr!("{value}")) }
     }
 
-    /// A floating point number, written as Go's encoding/json writes it.
+    /// A float, printed as by Go's encoding/json.
     #[must_use]
     pub fn float(value: f64) -> Self {
         let mut text = String::new();
-        crate::number::push_json_float(&mut text, value);
+        fl_go::float::push_json(&mut text, value);
         Self { tag: Tag::Float, ..Self::plain(text) }
     }
 
@@ -176,19 +177,19 @@ impl Node {
         Self { value, line, column: u16::try_from(column).unwrap_or(u16::MAX), style, tag, extra: None }
     }
 
-    /// The line of its first character in the text it was read from, from 1; 0 when it was made by a program.
+    /// The line of its first character, from 1; 0 if it was created by a program.
     #[must_use]
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// The column of its first character, from 1 (at most 65535); 0 when it was made by a program.
+    /// The column of its first character, from 1 (at most 65535); 0 if it was created by a program.
     #[must_use]
     pub fn column(&self) -> u32 {
         u32::from(self.column)
     }
 
-    /// Takes over the position of `other`, for nodes made by a program in place of one that was read.
+    /// Takes over the position of `other`, for nodes that replace a parsed one.
     pub fn set_position_of(&mut self, other: &Node) {
         (self.line, self.column) = (other.line, other.column);
     }
@@ -208,7 +209,7 @@ impl Node {
         if let Value::Map(map) = &self.value { Some(map) } else { None }
     }
 
-    /// The mapping, if it is one, to change it.
+    /// The mapping, if it is one, mutable.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Value::Map(map) = &mut self.value { Some(map) } else { None }
     }
@@ -219,7 +220,7 @@ impl Node {
         if let Value::Seq(items) = &self.value { Some(items) } else { None }
     }
 
-    /// The items, if it is a sequence, to change them.
+    /// The items, if it is a sequence, mutable.
     pub fn as_seq_mut(&mut self) -> Option<&mut ThinVec<Node>> {
         if let Value::Seq(items) = &mut self.value { Some(items) } else { None }
     }
@@ -230,7 +231,7 @@ impl Node {
         self.as_map()?.get(key)
     }
 
-    /// The value of a key, if it is a mapping that has it, to change it.
+    /// The value of a key, if it is a mapping that has it, mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.as_map_mut()?.get_mut(key)
     }
@@ -253,13 +254,14 @@ impl Node {
         matches!(self.style, Style::SingleQuoted | Style::DoubleQuoted | Style::Literal | Style::Folded)
     }
 
-    /// The typed value of a scalar in `dialect`; `None` for collections and for tags that do not fit their text.
+    /// The typed value of a scalar in `dialect`; `None` for collections and for tags that do not match their
+    /// text.
     #[must_use]
     pub fn scalar(&self, dialect: Dialect) -> Option<Scalar<'_>> {
         crate::resolve::resolve_node(self, dialect).ok()
     }
 
-    /// Whether it is a scalar that is a string in `dialect`; its text.
+    /// The text, if it is a scalar that is a string in `dialect`.
     #[must_use]
     pub fn as_str(&self, dialect: Dialect) -> Option<&str> {
         let text = self.as_text()?;
@@ -272,7 +274,7 @@ impl Node {
         self.is_scalar() && self.short_tag(dialect) == Tag::Null
     }
 
-    /// The tag it has after resolution: never `Auto` or `NonSpecific`.
+    /// The resolved tag: never `Auto` or `NonSpecific`.
     #[must_use]
     pub fn short_tag(&self, dialect: Dialect) -> Tag {
         match (&self.value, self.tag) {
@@ -287,7 +289,7 @@ impl Node {
         }
     }
 
-    /// The text of a tag outside the core ones.
+    /// The text of a tag that is not a core one.
     #[must_use]
     pub fn custom_tag(&self) -> Option<&str> {
         self.extra.as_deref().filter(|_| self.tag == Tag::Custom).map(|e| e.tag.as_str())
@@ -299,12 +301,12 @@ impl Node {
         self.extra.as_deref()
     }
 
-    /// Anchor, comments and custom tag, to set them.
+    /// Anchor, comments and custom tag, mutable.
     pub fn extra_mut(&mut self) -> &mut Extra {
         self.extra.get_or_insert_default()
     }
 
-    /// How many nodes it is made of, itself and keys included.
+    /// Number of nodes, including itself and keys.
     #[must_use]
     pub fn count(&self) -> usize {
         1 + match &self.value {

@@ -1,9 +1,9 @@
-//! Numbers as Go reads and prints them.
+//! Numbers as Go's libraries parse and print them.
 
 use crate::resolve::{Dialect, Scalar};
 
-/// A scalar that starts with a digit or a sign: the integers Go's `ParseInt` takes with base 0 (`0x1F`, `0b1`, `0o7`,
-/// `017`), 64 bits without sign, then floats. Underscores do not count anywhere.
+/// Parses a scalar that starts with a digit or sign: integers of Go's `ParseInt` with base 0 (`0x1F`, `0b1`,
+/// `0o7`, `017`), unsigned 64-bit integers, then floats. Underscores are ignored.
 pub(crate) fn parse(text: &str, dialect: Dialect) -> Option<Scalar<'static>> {
     let without;
     let plain = if text.contains('_') {
@@ -16,12 +16,12 @@ pub(crate) fn parse(text: &str, dialect: Dialect) -> Option<Scalar<'static>> {
         return Some(int);
     }
     if is_yaml_float(plain) {
-        // Go calls a number out of range an error and goes on as a string.
+        // In Go a number out of range is an error, and the scalar remains a string.
         if let Some(float) = plain.parse::<f64>().ok().filter(|f| f.is_finite()) {
             return Some(Scalar::Float(float));
         }
     }
-    // A sign behind the prefix is read by these two forms only.
+    // Only these two forms allow a sign after the prefix.
     signed_behind_prefix(plain, "0b", 2)
         .or_else(|| if dialect == Dialect::V3 { signed_behind_prefix(plain, "0o", 8) } else { None })
 }
@@ -99,107 +99,36 @@ fn is_yaml_float(s: &str) -> bool {
     }
 }
 
-/// A scalar that starts with a dot.
+/// Parses a scalar that starts with a dot.
 pub(crate) fn parse_dotted(text: &str) -> Option<f64> {
     is_yaml_float(text).then(|| text.parse().ok()).flatten().filter(|f: &f64| f.is_finite())
 }
 
-/// The shortest decimal digits that read back as `value` (not zero, finite), and the exponent of the first one.
-fn shortest(value: f64) -> (String, i32) {
-    let text = format!("{:e}", value.abs());
-    let (mantissa, exponent) = text.split_once('e').expect("{:e} always prints an exponent");
-    (mantissa.replace('.', ""), exponent.parse().expect("{:e} prints a decimal exponent"))
-}
-
-fn push_fixed(out: &mut String, digits: &str, exponent: i32) {
-    let point = exponent + 1;
-    if point <= 0 {
-        out.push_str("0.");
-        out.extend(std::iter::repeat_n('0', point.unsigned_abs() as usize));
-        out.push_str(digits);
+/// Writes a float as Go's YAML libraries do.
+pub(crate) fn push_float(out: &mut String, value: f64) {
+    if value.is_finite() {
+        fl_go::float::push_g(out, value);
     } else {
-        let point = point as usize;
-        if digits.len() <= point {
-            out.push_str(digits);
-            out.extend(std::iter::repeat_n('0', point - digits.len()));
-        } else {
-            out.push_str(&digits[..point]);
-            out.push('.');
-            out.push_str(&digits[point..]);
-        }
+        push_non_finite(out, value);
     }
 }
 
-fn push_exponent(out: &mut String, digits: &str, exponent: i32, least_width: usize) {
-    out.push_str(&digits[..1]);
-    if digits.len() > 1 {
-        out.push('.');
-        out.push_str(&digits[1..]);
-    }
-    out.push('e');
-    out.push(if exponent < 0 { '-' } else { '+' });
-    let exponent = exponent.unsigned_abs().to_string();
-    out.extend(std::iter::repeat_n('0', least_width.saturating_sub(exponent.len())));
-    out.push_str(&exponent);
-}
-
-/// Go's `FormatFloat(value, 'g', -1, 64)`: how its YAML library prints floats.
-pub(crate) fn push_g_float(out: &mut String, value: f64) {
-    if value.is_nan() {
-        return out.push_str(".nan");
-    }
-    if value.is_sign_negative() {
-        out.push('-');
-    }
-    if value.is_infinite() {
-        return out.push_str(".inf");
-    }
-    if value == 0.0 {
-        return out.push('0');
-    }
-    let (digits, exponent) = shortest(value);
-    // With the shortest digits Go decides as if the precision were 6, however many digits there are.
-    if (-4..6).contains(&exponent) {
-        push_fixed(out, &digits, exponent);
-    } else {
-        push_exponent(out, &digits, exponent, 2);
-    }
-}
-
-/// Go's `FormatFloat(value, 'g', -1, 32)`: how `sigs.k8s.io/yaml` prints a float that is a key.
-pub(crate) fn push_g_float32(out: &mut String, value: f64) {
+/// Writes a float that is a key as `sigs.k8s.io/yaml` does: with 32 bits.
+pub(crate) fn push_float32(out: &mut String, value: f64) {
     let short = value as f32;
-    if !short.is_finite() || short == 0.0 {
-        // Keys keep the plus sign away too: `+Inf` becomes `.inf`.
-        return push_g_float(out, f64::from(short));
-    }
-    if short < 0.0 {
-        out.push('-');
-    }
-    let text = format!("{:e}", short.abs());
-    let (mantissa, exponent) = text.split_once('e').expect("{:e} always prints an exponent");
-    let (digits, exponent) = (mantissa.replace('.', ""), exponent.parse().expect("a decimal exponent"));
-    if (-4..6).contains(&exponent) {
-        push_fixed(out, &digits, exponent);
+    if short.is_finite() {
+        fl_go::float::push_g32(out, short);
     } else {
-        push_exponent(out, &digits, exponent, 2);
+        push_non_finite(out, f64::from(short));
     }
 }
 
-/// How Go's encoding/json prints a float64.
-pub(crate) fn push_json_float(out: &mut String, value: f64) {
-    if value == 0.0 {
-        return out.push_str(if value.is_sign_negative() { "-0" } else { "0" });
-    }
-    if value.is_sign_negative() {
-        out.push('-');
-    }
-    let (digits, exponent) = shortest(value);
-    let magnitude = value.abs();
-    if (1e-6..1e21).contains(&magnitude) {
-        push_fixed(out, &digits, exponent);
+fn push_non_finite(out: &mut String, value: f64) {
+    out.push_str(if value.is_nan() {
+        ".nan"
+    } else if value > 0.0 {
+        ".inf"
     } else {
-        // JSON drops the zero that pads a negative one-digit exponent; positive ones are never below 21.
-        push_exponent(out, &digits, exponent, 1);
-    }
+        "-.inf"
+    });
 }

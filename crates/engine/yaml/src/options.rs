@@ -1,49 +1,49 @@
-//! How to read.
+//! Options for parsing.
 
 use crate::resolve::Dialect;
 
-/// What to do with a key that is there twice.
+/// Handling of duplicate keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates {
-    /// An error that names both places.
+    /// An error that names both positions.
     Refuse,
-    /// The last value counts, at the place of the first.
+    /// The last value wins, at the position of the first.
     LastWins,
-    /// Both entries stay.
+    /// Both entries are kept.
     Keep,
 }
 
-/// What to do with anchors and aliases.
+/// Handling of anchors and aliases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aliases {
-    /// Every alias becomes a copy of what it stands for; too many of them are refused.
+    /// Every alias becomes a copy of its anchor; too many of them are an error.
     Expand,
-    /// Anchors and aliases stay in the tree (for editing files).
+    /// Anchors and aliases are kept in the tree, for editing files.
     Keep,
 }
 
-/// How to read; start from one of the constructors.
+/// Options for parsing; start from one of the constructors.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Whose rules apply to keys and tags.
+    /// The library whose rules apply to keys and tags.
     pub dialect: Dialect,
-    /// Keys that are there twice.
+    /// Handling of duplicate keys.
     pub duplicates: Duplicates,
     /// Anchors and aliases.
     pub aliases: Aliases,
     /// Whether `<<` merges; otherwise it is an ordinary key.
     pub merge_keys: bool,
-    /// Whether a core tag that does not fit its text (`!!int x`) is an error at once.
+    /// Whether a core tag that does not match its text (`!!int x`) is an error immediately.
     pub check_tags: bool,
-    /// How deep collections may nest.
+    /// Maximum nesting of collections.
     pub max_depth: usize,
 }
 
-/// Go stops at 10,000 levels. Code that walks our trees recurses, so the limit leaves room on a small stack.
+/// Go's limit is 10,000 levels. Code that walks the tree recurses, so this one suits a small stack.
 const MAX_DEPTH: usize = 1000;
 
 impl Options {
-    /// As kustomize reads resources: `yaml.v3` rules, aliases and merge keys resolved, duplicates refused.
+    /// kustomize's resources: rules of `yaml.v3`, aliases and merge keys resolved, duplicates rejected.
     #[must_use]
     pub const fn v3() -> Self {
         Self {
@@ -56,19 +56,20 @@ impl Options {
         }
     }
 
-    /// As `sigs.k8s.io/yaml` reads (Helm values, manifests, kubectl): all keys become strings, the last duplicate wins.
+    /// `sigs.k8s.io/yaml` (Helm values, manifests, kubectl): all keys become strings, the last duplicate
+    /// wins.
     #[must_use]
     pub const fn sigs() -> Self {
         Self { dialect: Dialect::Sigs, duplicates: Duplicates::LastWins, ..Self::v3() }
     }
 
-    /// As `sigs.k8s.io/yaml` reads in strict mode: duplicates are refused.
+    /// `sigs.k8s.io/yaml` in strict mode: duplicates are rejected.
     #[must_use]
     pub const fn sigs_strict() -> Self {
         Self { duplicates: Duplicates::Refuse, ..Self::sigs() }
     }
 
-    /// For files that are changed and written back: anchors, aliases and merge keys stay.
+    /// For files that are edited: anchors, aliases and merge keys are kept.
     #[must_use]
     pub const fn editing() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The entry points for reading.
+//! The entry points of the parser.
 
 use crate::error::Error;
 use crate::node::Node;
@@ -6,10 +6,10 @@ use crate::options::Options;
 use crate::parser::Parser;
 use crate::reader;
 
-/// Reads every document of a stream. A document without content is a null scalar.
+/// Parses all documents of a stream. An empty document is a null scalar.
 ///
 /// # Errors
-/// The text is not what Go's libraries take, or it asks for more than the limits of `options`.
+/// Go's libraries reject the text, or it exceeds the limits of `options`.
 pub fn parse_all(bytes: &[u8], options: &Options) -> Result<Vec<Node>, Error> {
     let text = reader::text(bytes)?;
     let mut parser = Parser::new(&text, *options);
@@ -20,30 +20,30 @@ pub fn parse_all(bytes: &[u8], options: &Options) -> Result<Vec<Node>, Error> {
     Ok(documents)
 }
 
-/// Reads the first document and does not look at what follows, as Go's `Unmarshal`. `None` when there is none.
+/// Parses the first document and ignores the rest, like Go's `Unmarshal`. `None` if there is none.
 ///
 /// # Errors
-/// As [`parse_all`], but only for the first document.
+/// See [`parse_all`], for the first document only.
 pub fn parse_first(bytes: &[u8], options: &Options) -> Result<Option<Node>, Error> {
     let text = reader::text(bytes)?;
     Parser::new(&text, *options).next_document()
 }
 
-/// Reads the first document as [`parse_first`] does with [`Options::sigs`], with the same errors, but builds only what
-/// is wanted: lists and mappings inside entries of the root whose keys `wanted` refuses come out empty.
+/// Parses the first document like [`parse_first`] with [`Options::sigs`], with the same errors, but builds
+/// only a part: collections inside of entries of the root that `wanted` does not select are empty.
 ///
 /// # Errors
-/// As [`parse_first`].
+/// See [`parse_first`].
 pub fn parse_outline(bytes: &[u8], wanted: fn(&str) -> bool) -> Result<Option<Node>, Error> {
     let text = reader::text(bytes)?;
     let mut parser = Parser::new(&text, Options::sigs());
-    // What is not wanted in its place may be wanted through an anchor or a merge key. Few texts have either.
+    // Unselected content may be needed by an anchor or a merge key, which few texts have.
     let elsewhere = memchr::memchr(b'&', text.as_bytes()).is_some()
         || memchr::memmem::find(text.as_bytes(), b"<<").is_some();
     if !elsewhere {
         parser.outline(wanted);
     }
-    // What an outline leaves out may be what an error speaks of.
+    // The error may be about unselected content.
     parser.next_document().or_else(|_| Parser::new(&text, Options::sigs()).next_document())
 }
 
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_has_what_is_wanted() {
+    fn outline_has_selected_entries() {
         let text = "spec:\n  a:\n  - b: 1\n    c: |\n      x\nmeta:\n  list: [1, {a: b}]\n  map:\n    k: v\nend: 1\n";
         let whole = parse_first(text.as_bytes(), &Options::sigs()).unwrap().unwrap();
         let outline = outline(text).unwrap().unwrap();
@@ -66,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_has_what_anchors_bring() {
+    fn outline_resolves_anchors() {
         let text = "spec: &a\n  k: v\nmeta: *a\n";
         let outline = outline(text).unwrap().unwrap();
         assert_eq!(outline.at(&["meta", "k"]).and_then(Node::as_text), Some("v"));
     }
 
     #[test]
-    fn an_outline_has_the_same_errors() {
+    fn outline_has_the_same_errors() {
         for bad in [
             "spec:\n  a: b\n c: d\n",
             "spec:\n  ~: a\n",

@@ -1,10 +1,10 @@
-//! Bytes to text: encodings, byte order marks, forbidden characters.
+//! Decodes bytes to text: encodings, byte order marks, control characters.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Stage};
 
-/// The text of `bytes` without byte order mark: UTF-8, or UTF-16 when a mark says so.
+/// The text of `bytes` without byte order mark: UTF-8, or UTF-16 if the mark says so.
 pub(crate) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
     let text = match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => Cow::Borrowed(utf8(rest)?),
@@ -12,7 +12,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
         [0xFE, 0xFF, rest @ ..] => Cow::Owned(utf16(rest, u16::from_be_bytes)?),
         _ => Cow::Borrowed(utf8(bytes)?),
     };
-    refuse_control_characters(&text)?;
+    reject_control_characters(&text)?;
     Ok(text)
 }
 
@@ -29,7 +29,7 @@ fn clamp(n: usize) -> u32 {
 fn utf8(bytes: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(bytes).map_err(|e| {
         let valid = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
-        if let Err(earlier) = refuse_control_characters(valid) {
+        if let Err(earlier) = reject_control_characters(valid) {
             return earlier;
         }
         let rest = &bytes[e.valid_up_to()..];
@@ -72,9 +72,9 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Error> {
     Ok(text)
 }
 
-fn refuse_control_characters(text: &str) -> Result<(), Error> {
+fn reject_control_characters(text: &str) -> Result<(), Error> {
     let allowed = |b: u8| b >= 0x20 && b != 0x7F || matches!(b, b'\t' | b'\n' | b'\r');
-    // Without early exit the compiler turns this into wide instructions; the slow search runs only for bad texts.
+    // Without early exit the compiler vectorizes this; the slow search runs only for invalid texts.
     let clean = |chunk: &[u8]| chunk.iter().fold(true, |ok, b| ok & allowed(*b));
     let wide = !text.is_ascii();
     if !wide && text.as_bytes().chunks(4096).all(clean) {

@@ -1,4 +1,4 @@
-//! From the text of a scalar to its type, as Go's two libraries decide it.
+//! Resolves the type of scalars as Go's two libraries do.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,20 @@ use crate::error::{Error, Stage};
 use crate::node::{Node, Tag, Value};
 use crate::{base64, number, timestamp};
 
-/// Whose rules decide what a plain scalar is.
+/// The library whose rules decide the type of plain scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// `yaml.v3`, as kustomize reads: `yes` is a string, dates are times.
+    /// `yaml.v3`, used by kustomize: `yes` is a string, dates are timestamps.
     V3,
-    /// `sigs.k8s.io/yaml` (on `yaml.v2`), as Helm, kubectl and the API server read: `yes`, `on`, `n` are booleans,
-    /// dates are strings.
+    /// `sigs.k8s.io/yaml` (on `yaml.v2`), used by Helm, kubectl and the API server: `yes`, `on`, `n` are
+    /// booleans, dates are strings.
     Sigs,
 }
 
 /// A typed scalar.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar<'a> {
-    /// `null`, `~`, nothing
+    /// `null`, `~` or empty.
     Null,
     /// A boolean.
     Bool(bool),
@@ -31,7 +31,7 @@ pub enum Scalar<'a> {
     Float(f64),
     /// A string.
     Str(&'a str),
-    /// A time in RFC 3339, as Go prints it ([`Dialect::V3`] only).
+    /// A timestamp in RFC 3339, as Go prints it ([`Dialect::V3`] only).
     Timestamp(String),
     /// The bytes of a `!!binary`.
     Binary(Vec<u8>),
@@ -53,7 +53,7 @@ impl Scalar<'_> {
     }
 }
 
-/// What a plain scalar without tag is.
+/// Resolves a plain scalar without tag.
 #[must_use]
 pub fn resolve_plain(text: &str, dialect: Dialect) -> Scalar<'_> {
     let Some(&first) = text.as_bytes().first() else { return Scalar::Null };
@@ -63,7 +63,7 @@ pub fn resolve_plain(text: &str, dialect: Dialect) -> Scalar<'_> {
                 return special;
             }
             if let Some(time) = timestamp::parse(text) {
-                // The v2 library sees the time too, but hands out its text to stay compatible with its past.
+                // `yaml.v2` recognises the timestamp, too, but returns its text for compatibility.
                 return if dialect == Dialect::V3 { Scalar::Timestamp(time) } else { Scalar::Str(text) };
             }
             number::parse(text, dialect).unwrap_or(Scalar::Str(text))
@@ -103,7 +103,7 @@ fn special_float(text: &str) -> Option<Scalar<'static>> {
     }))
 }
 
-/// The tag of a plain scalar without tag. Unlike [`resolve_plain`] it says `Timestamp` in both dialects.
+/// The tag of a plain scalar without tag. Unlike [`resolve_plain`], returns `Timestamp` in both dialects.
 pub(crate) fn tag_of(text: &str, dialect: Dialect) -> Tag {
     match resolve_plain(text, dialect) {
         Scalar::Str(_) if dialect == Dialect::Sigs && looks_like_time(text) => Tag::Timestamp,
@@ -115,10 +115,10 @@ fn looks_like_time(text: &str) -> bool {
     text.as_bytes().first().is_some_and(u8::is_ascii_digit) && timestamp::parse(text).is_some()
 }
 
-/// Resolves a text that was written with or without quotes and with `tag`; see [`Node::scalar`] for nodes.
+/// Resolves a text with `tag`, which was quoted or not; see [`Node::scalar`] for nodes.
 ///
 /// # Errors
-/// The tag does not fit the text (`!!int x`).
+/// The tag does not match the text (`!!int x`).
 pub fn resolve(text: &str, quoted: bool, tag: Tag, dialect: Dialect) -> Result<Scalar<'_>, Error> {
     let (string, plain) = (Ok(Scalar::Str(text)), || resolve_plain(text, dialect));
     let wanted = match tag {
@@ -130,12 +130,12 @@ pub fn resolve(text: &str, quoted: bool, tag: Tag, dialect: Dialect) -> Result<S
         Tag::Binary => {
             return base64::decode(text)
                 .map(Scalar::Binary)
-                .ok_or_else(|| misfit("!!binary value contains invalid base64 data".to_owned()));
+                .ok_or_else(|| mismatch("!!binary value contains invalid base64 data".to_owned()));
         }
         tag => tag,
     };
     let found = match plain() {
-        // Only an untagged or `!!timestamp` scalar is tried as a time.
+        // Only untagged and `!!timestamp` scalars are parsed as timestamps.
         Scalar::Timestamp(_) if wanted != Tag::Timestamp => Scalar::Str(text),
         found => found,
     };
@@ -144,16 +144,16 @@ pub fn resolve(text: &str, quoted: bool, tag: Tag, dialect: Dialect) -> Result<S
         (Tag::Timestamp, Scalar::Str(_)) if looks_like_time(text) => string,
         (_, found) if found.tag() == wanted => Ok(found),
         (_, found) => {
-            Err(misfit(format!("cannot decode {} `{text}` as a {}", found.tag().as_str(), wanted.as_str())))
+            Err(mismatch(format!("cannot decode {} `{text}` as a {}", found.tag().as_str(), wanted.as_str())))
         }
     }
 }
 
-fn misfit(message: String) -> Error {
+fn mismatch(message: String) -> Error {
     Error::at(Stage::Decoder, 0, 0, message)
 }
 
-/// The typed value of a scalar node; the error names its position.
+/// The typed value of a scalar node; the error has its position.
 pub(crate) fn resolve_node(node: &Node, dialect: Dialect) -> Result<Scalar<'_>, Error> {
     let place = |mut e: Error| {
         (e.line, e.column) = (node.line().max(1), node.column().max(1));
@@ -161,12 +161,12 @@ pub(crate) fn resolve_node(node: &Node, dialect: Dialect) -> Result<Scalar<'_>, 
     };
     match &node.value {
         Value::Scalar(text) => resolve(text, node.is_quoted(), node.tag, dialect).map_err(place),
-        _ => Err(place(misfit("a collection is not a scalar".to_owned()))),
+        _ => Err(place(mismatch("a collection is not a scalar".to_owned()))),
     }
 }
 
 impl Tag {
-    /// The short form (`!!int`); empty for tags that are none of the core ones.
+    /// The short form (`!!int`); empty for tags that are not core ones.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl Tag {
         }
     }
 
-    /// From a full or short tag text.
+    /// Parses a full or short tag.
     #[must_use]
     pub fn from_text(text: &str) -> Tag {
         let short = text

@@ -1,4 +1,4 @@
-//! The order of keys in Go's YAML output: letters after other characters, runs of digits by their number.
+//! The order of keys in Go's YAML output: letters after other characters, runs of digits by number.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ pub fn compare_keys(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Compares two keys as version 3 of the library does: behind a digit, letters come first.
+/// Compares two keys as `yaml.v3` does: after a digit, letters come first.
 #[must_use]
 pub fn compare_keys_v3(a: &str, b: &str) -> Ordering {
     let mut before = None;
@@ -42,7 +42,7 @@ pub(crate) fn less(a: &str, b: &str) -> bool {
         let (xl, yl) = (x.is_ascii_alphabetic(), y.is_ascii_alphabetic());
         return if xl || yl { yl } else { x < y };
     }
-    // The first differing byte may be inside a character: step back to where it begins.
+    // The first differing byte may be inside of a character: move back to its start.
     let at = (0..=at).rev().find(|i| a.is_char_boundary(*i)).unwrap_or(0);
     less_from(a, b, at)
 }
@@ -58,7 +58,7 @@ fn less_from(a: &str, b: &str, at: usize) -> bool {
     if xl || yl {
         return yl;
     }
-    // Digits before this place count only as "not leading zeros": they are equal on both sides.
+    // Equal digits before this position matter only because they are not leading zeros.
     let mut lead = 0;
     if x == '0' || y == '0' {
         let before = a[..at].chars().rev().take_while(|c| is_digit(*c));
@@ -83,8 +83,8 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric())
 }
 
-/// Sorts indexes by key. Go's order is not a total one for every set of keys, which the standard sort may answer
-/// with a panic; a plain merge sort takes any order.
+/// Sorts indexes by key. Go's order is not total for every set of keys, for which the standard sort may
+/// panic; a merge sort accepts any order.
 pub(crate) fn sorted_indexes(keys: &[&str]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..keys.len() as u32).collect();
     let before = |x: u32, y: u32| less(keys[x as usize], keys[y as usize]);

@@ -1,7 +1,7 @@
-//! Times as `yaml.v3` finds them in plain scalars.
+//! Timestamps in plain scalars, as `yaml.v3` recognises them.
 
-/// Reads one of the four forms Go tries (`2001-12-14`, with `T` or `t` and a zone, with a space and no zone) and
-/// prints it in RFC 3339 as Go's JSON does.
+/// Parses one of Go's four formats (`2001-12-14`, with `T` or `t` and a zone, with a space and no zone) and
+/// prints it in RFC 3339 like Go's JSON.
 pub(crate) fn parse(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let year_digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -54,7 +54,7 @@ fn days_in(month: u32, year: u32) -> u32 {
     }
 }
 
-/// `15:4:5.999999999`; returns the printed clock and what follows.
+/// Parses `15:4:5.999999999`; returns the formatted time and the rest.
 fn time_of_day(mut rest: &[u8]) -> Option<(String, &[u8])> {
     let hour = number(&mut rest)?;
     expect(&mut rest, b':')?;
@@ -91,7 +91,7 @@ fn offset(zone: &[u8]) -> Option<String> {
     if hours > 24 || minutes > 60 {
         return None;
     }
-    // Go adds both up and prints the sum, so `+00:60` becomes `+01:00`.
+    // Go prints the sum, so `+00:60` becomes `+01:00`.
     let total = hours * 60 + minutes;
     Some(if total == 0 {
         "Z".to_owned()

@@ -1,4 +1,5 @@
-//! What Go's libraries made of thousands of texts, recorded in `tests/golden/*.jsonl`; see the README there.
+//! Results of Go's libraries for thousands of texts, recorded in `tests/golden/*.jsonl`; see the README
+//! there.
 
 #![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
@@ -28,22 +29,22 @@ fn check(name: &str, cases: &str) {
 }
 
 #[test]
-fn strings_are_written_as_go_writes_them() {
+fn strings_are_printed_as_go_does() {
     check("emit", include_str!("golden/emit.jsonl"));
 }
 
-// B03, with the next one: odd scalars, merge keys and doubles read as the reference reads them.
+// B03, together with the next test: unusual scalars, merge keys and duplicates.
 #[test]
-fn texts_become_the_same_json_as_through_sigs_yaml() {
+fn json_matches_sigs_yaml() {
     check("json", include_str!("golden/json.jsonl"));
 }
 
 #[test]
-fn texts_become_the_same_nodes_as_through_yaml_v3() {
+fn nodes_match_yaml_v3() {
     check("tree", include_str!("golden/tree.jsonl"));
 }
 
 #[test]
-fn resources_are_printed_as_kustomize_prints_them() {
+fn resources_are_printed_as_kustomize_does() {
     check("kust", include_str!("golden/kust.jsonl"));
 }

@@ -1,4 +1,4 @@
-//! Hostile and broken texts (threats B01 to B04): refused quickly, always with a place, never by a crash.
+//! Malicious and invalid texts (threats B01 to B04): rejected quickly, with a position, without a crash.
 
 #![expect(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fl_yaml::{Dialect, Error, Options, parse_all, parse_first, to_sigs_yaml};
 
-fn refused(bytes: &[u8]) -> Error {
+fn rejected(bytes: &[u8]) -> Error {
     let mut last = None;
     for options in [Options::v3(), Options::sigs(), Options::sigs_strict()] {
         let error = parse_all(bytes, &options).unwrap_err();
@@ -18,7 +18,7 @@ fn refused(bytes: &[u8]) -> Error {
 }
 
 #[test]
-fn an_alias_bomb_is_refused_before_it_grows() {
+fn alias_bomb_is_rejected_early() {
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for i in 1..30 {
         let _ = write!(bomb, "a{i}: &a{i} [");
@@ -26,28 +26,28 @@ fn an_alias_bomb_is_refused_before_it_grows() {
         bomb.push_str("]\n");
     }
     let start = Instant::now();
-    let error = refused(bomb.as_bytes());
+    let error = rejected(bomb.as_bytes());
     assert_eq!(error.message, "document contains excessive aliasing");
     assert!(start.elapsed().as_millis() < 1000, "took {:?}", start.elapsed());
-    // A few aliases are what anchors are for.
+    // Some aliases are allowed.
     let fine = format!("a: &a {{k: v}}\nb: [{}]\n", vec!["*a"; 30].join(", "));
     assert!(parse_all(fine.as_bytes(), &Options::v3()).is_ok());
-    assert_eq!(refused(b"a: &a [b, *a]\n").message, "anchor 'a' value contains itself");
-    assert_eq!(refused(b"a: *b\n").message, "unknown anchor 'b' referenced");
+    assert_eq!(rejected(b"a: &a [b, *a]\n").message, "anchor 'a' value contains itself");
+    assert_eq!(rejected(b"a: *b\n").message, "unknown anchor 'b' referenced");
 }
 
 #[test]
-fn deep_nesting_is_refused_in_every_notation() {
+fn deep_nesting_is_rejected() {
     let n = 100_000;
     let deep_block: String = (0..2000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
     for text in ["[".repeat(n), "{a: ".repeat(n), "- ".repeat(n), "? ".repeat(n), deep_block] {
-        assert!(refused(text.as_bytes()).message.contains("max depth"), "{}", &text[..20]);
+        assert!(rejected(text.as_bytes()).message.contains("max depth"), "{}", &text[..20]);
     }
     assert!(fl_yaml::from_json(&"[".repeat(n)).unwrap_err().message.contains("max depth"));
 }
 
 #[test]
-fn the_deepest_accepted_tree_can_be_used_on_a_small_stack() {
+fn deepest_tree_fits_a_small_stack() {
     let work = || {
         for text in [format!("{}{}", "[".repeat(900), "]".repeat(900)), "- ".repeat(900) + "x"] {
             let node = parse_first(text.as_bytes(), &Options::v3()).unwrap().unwrap();
@@ -60,7 +60,7 @@ fn the_deepest_accepted_tree_can_be_used_on_a_small_stack() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused_where_they_are() {
+fn invalid_bytes_are_rejected_with_their_position() {
     for (bytes, line, column, message) in [
         (&b"a: b\nc: \xff\n"[..], 2, 4, "invalid leading UTF-8 octet"),
         (b"a: \xc3(", 1, 4, "invalid trailing UTF-8 octet"),
@@ -69,13 +69,13 @@ fn bytes_that_are_no_text_are_refused_where_they_are() {
         (b"a: b\n\n  \x07\n", 3, 3, "control characters are not allowed"),
         (b"a: \xed\xa0\x80\n", 1, 4, "invalid Unicode character"),
     ] {
-        let error = refused(bytes);
+        let error = rejected(bytes);
         assert_eq!((error.line, error.column, error.message.as_str()), (line, column, message), "{bytes:?}");
     }
 }
 
 #[test]
-fn encodings_and_line_ends_read_alike() {
+fn encodings_and_line_ends_are_equivalent() {
     let text = "a: 1\nb: [x, 'y']\nc: |\n  d\n  e\n";
     let want = parse_all(text.as_bytes(), &Options::v3()).unwrap();
     let utf16 = |unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
@@ -94,14 +94,14 @@ fn encodings_and_line_ends_read_alike() {
 }
 
 #[test]
-fn tabs_cannot_indent() {
-    let error = refused(b"a:\n\tb: c\n");
+fn indentation_with_tabs_is_rejected() {
+    let error = rejected(b"a:\n\tb: c\n");
     assert_eq!((error.line, error.column), (2, 1), "{error}");
     assert!(parse_all(b"a:\t1\nb: [1,\t2]\n", &Options::v3()).is_ok());
 }
 
 #[test]
-fn size_alone_is_no_problem() {
+fn large_documents_are_accepted() {
     let many = "a: 1\n---\n".repeat(100_000);
     assert_eq!(parse_all(many.as_bytes(), &Options::v3()).unwrap().len(), 100_001);
     let large = format!("a: \"{}\"\nb: c\n", "x".repeat(50 << 20));
@@ -119,7 +119,7 @@ fn size_alone_is_no_problem() {
 }
 
 #[test]
-fn duplicates_are_refused_or_the_last_one_wins() {
+fn duplicates_are_rejected_or_the_last_one_wins() {
     let text = b"a: 1\nb: {c: 1, d: 2, c: 3}\n";
     let error = parse_all(text, &Options::v3()).unwrap_err();
     assert_eq!(

@@ -23,7 +23,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.path)
             .with_context(|| format!("cannot make the folder {}", self.path.display()))?;
-        for (name, text) in pages(&crate::named("fluorite", &fl_cli::Wanted::All)) {
+        for (name, text) in pages(&crate::named("fluorite", &fl_flux_cli::Wanted::All)) {
             let file = self.path.join(name);
             std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         }
@@ -42,7 +42,7 @@ fn pages(program: &Command) -> BTreeMap<String, String> {
     commands.sort_by_key(|c| c.get_name().to_owned());
     for command in commands {
         let name = command.get_name();
-        let star = if fl_cli::Flux::knows(name) { " *" } else { "" };
+        let star = if fl_flux_cli::Flux::knows(name) { " *" } else { "" };
         let _ = writeln!(index, "| [`{name}`]({name}.md){star} | {} |", about(command));
         let mut page = format!("{NOTE}\n");
         section(&mut page, command, &format!("{} {name}", program.get_name()), 1);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_and_every_flag_a_meaning() {
-        let program = crate::named("fluorite", &fl_cli::Wanted::All);
+        let program = crate::named("fluorite", &fl_flux_cli::Wanted::All);
         let pages = pages(&program);
         for command in visible(&program) {
             let page = &pages[&format!("{}.md", command.get_name())];

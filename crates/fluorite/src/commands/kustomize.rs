@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use fl_bases::{Limits, RemoteBases};
 use fl_kustomize::{Disk, LoadRestrictor, Options, Reorder};
+use fl_remote_bases::{Limits, RemoteBases};
 
 use super::helm::Inflator;
 
@@ -125,7 +125,7 @@ impl Build {
         for warning in &output.warnings {
             anstream::eprintln!("warning: {warning}");
         }
-        let text = output.to_yaml().map_err(anyhow::Error::msg)?;
+        let text = output.to_yaml()?;
         match &self.output {
             None => crate::output::data(text.as_bytes()),
             Some(path) if path.is_dir() => write_each(path, &output.objects),

@@ -1,4 +1,4 @@
-//! The commands, one file each: arguments and a thin `run`. The work is done by the library crates.
+//! The commands, one module each: arguments and dispatch. `helm`, `kustomize` and `run` also put the library crates together.
 
 mod apiserver;
 mod docgen;
@@ -8,7 +8,7 @@ mod kustomize;
 mod run;
 mod up;
 
-/// Every command of the binary that is not flux's; those are mounted from `fl_cli` by `main`.
+/// The commands of the binary; `main` adds those of `flux` from `fl_flux_cli`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Run a Kubernetes API server
@@ -16,7 +16,7 @@ pub(crate) enum Command {
     /// Write the reference of commands and flags
     #[command(hide = true)]
     Docgen(docgen::Args),
-    /// End what `up` runs
+    /// Stop `fluorite up`
     Down(down::Args),
     /// Work with Helm charts
     Helm(helm::Args),
@@ -24,11 +24,11 @@ pub(crate) enum Command {
     Kustomize(kustomize::Args),
     /// Run the controllers
     Run(Box<run::Args>),
-    /// Deliver a repository, with no cluster needed
+    /// Deliver a repository without a cluster
     Up(Box<up::Args>),
 }
 
-/// What the derived definition cannot say.
+/// Adjusts what the derive macro cannot express.
 pub(crate) fn refined(program: clap::Command) -> clap::Command {
     program.mut_subcommand("helm", |helm| helm.mut_subcommand("template", helm::like_pflag))
 }
@@ -47,7 +47,7 @@ impl Command {
     }
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves on SIGINT or SIGTERM.
 pub(crate) async fn interrupted() {
     let terminate = async {
         match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

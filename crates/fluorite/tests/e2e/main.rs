@@ -7,8 +7,8 @@
 mod cluster;
 mod helm_release;
 mod kustomization;
-#[path = "../../../io/gitfetch/tests/peer/mod.rs"]
-mod peer;
+#[path = "../../../io/git-client/tests/server/mod.rs"]
+mod server;
 
 use std::path::PathBuf;
 
@@ -19,16 +19,16 @@ use serde_json::json;
 #[must_use]
 pub(crate) struct Source {
     tree: PathBuf,
-    _repositories: peer::Repositories,
+    _repositories: server::Repositories,
 }
 
 impl Source {
     /// Commits the files and creates the GitRepository `source`.
     pub(crate) async fn create(tenant: &Tenant, files: &[(&str, &str)]) -> (Source, String) {
-        let repositories = peer::Repositories::new();
+        let repositories = server::Repositories::new();
         let tree = repositories.make("repository");
-        let commit = peer::commit(&tree, files, "first");
-        let web = peer::Web::serve(repositories.root.path(), None, true).await;
+        let commit = server::commit(&tree, files, "first");
+        let web = server::Web::serve(repositories.root.path(), None, true).await;
         let url = format!("{}/repository.git", web.address);
         let spec = json!({"interval": "1h", "url": url, "ref": {"branch": "main"}});
         tenant.apply("gitrepositories/source", spec).await;
@@ -40,7 +40,7 @@ impl Source {
         for path in removed {
             std::fs::remove_file(self.tree.join(path)).expect("a file to remove");
         }
-        let revision = revision(&peer::commit(&self.tree, files, "next"));
+        let revision = revision(&server::commit(&self.tree, files, "next"));
         tenant.fluorite(&["reconcile", "source", "git", "source"]).await;
         let fetched =
             |object: &serde_json::Value| object["status"]["artifact"]["revision"] == revision.as_str();

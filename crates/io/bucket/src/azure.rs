@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use fl_cloud::{Call, Token, access_token, json_answer, percent};
+use fl_cloud::{CloudRequest, Token, access_token, json_response, percent};
 use fl_types::Secret;
 use url::Url;
 
@@ -10,9 +10,9 @@ use crate::Error;
 use crate::bucket::{Ask, Bucket, BucketOptions, Login, answer, now};
 
 const VERSION: &str = "2021-12-02";
-/// What tokens are asked for.
+/// The resource of tokens.
 const RESOURCE: &str = "https://storage.azure.com";
-/// Where a managed identity asks for its token.
+/// The address of the token service of managed identities.
 const METADATA: &str = "http://169.254.169.254";
 const WHO: &str = "Azure's token service";
 const IDENTITY: &str = "the Azure identity";
@@ -58,7 +58,7 @@ impl Azure {
         Ok(Self { options, base, query, token: Mutex::default() })
     }
 
-    pub(crate) async fn call(&self, bucket: &Bucket, ask: Ask<'_>) -> Result<Call, Error> {
+    pub(crate) async fn call(&self, bucket: &Bucket, ask: Ask<'_>) -> Result<CloudRequest, Error> {
         let mut query: Vec<(&str, &str)> =
             self.query.iter().map(|(k, v)| (k.as_str(), v.expose().as_str())).collect();
         let mut base = self.base.clone();
@@ -79,30 +79,35 @@ impl Azure {
         let pairs: Vec<String> =
             query.iter().map(|(k, v)| format!("{}={}", percent(k), percent(v))).collect();
         let url = if pairs.is_empty() { base.clone() } else { format!("{base}?{}", pairs.join("&")) };
-        let mut call = Call::get(url);
+        let mut call = CloudRequest::get(url);
         let date = jiff::Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
         call.headers.push(("x-ms-date", Secret::new(date)));
         call.headers.push(("x-ms-version", Secret::new(VERSION.to_owned())));
         match &self.options.login {
             Login::AzureKey(key) => {
                 let path = Url::parse(&base).map(|u| u.path().to_owned()).unwrap_or_default();
-                key.sign(&mut call, &path, &query).map_err(Error::Login)?;
+                key.sign(&mut call, &path, &query).map_err(|e| Error::Login(e.to_string()))?;
                 Ok(call)
             }
             Login::Azure(identity) => {
                 // Before a token is asked for: no request is made that could not be used.
-                identity.destinations().check(IDENTITY, &call.url).map_err(Error::Login)?;
+                identity
+                    .destinations()
+                    .check(IDENTITY, &call.url)
+                    .map_err(|e| Error::Login(e.to_string()))?;
                 let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if let Some(token) = known {
-                    return call.bearer(IDENTITY, &token).map_err(Error::Login);
+                    return call.bearer(IDENTITY, &token).map_err(|e| Error::Login(e.to_string()));
                 }
-                let ask = identity.token_call(RESOURCE, METADATA, now()).map_err(Error::Login)?;
+                let ask = identity
+                    .token_request(RESOURCE, METADATA, now())
+                    .map_err(|e| Error::Login(e.to_string()))?;
                 let (status, body) = answer(bucket.client(), &ask).await?;
-                let token = json_answer(status, &body, WHO)
+                let token = json_response(status, &body, WHO)
                     .and_then(|a| access_token(&a, WHO, identity.destinations()))
-                    .map_err(Error::Login)?;
+                    .map_err(|e| Error::Login(e.to_string()))?;
                 *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-                call.bearer(IDENTITY, &token).map_err(Error::Login)
+                call.bearer(IDENTITY, &token).map_err(|e| Error::Login(e.to_string()))
             }
             _ => Ok(call),
         }

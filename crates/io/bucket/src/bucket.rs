@@ -1,34 +1,34 @@
-//! One bucket, whoever keeps it.
+//! A bucket of any provider.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fl_cloud::Call;
+use fl_bucket_index::{IndexError, Key, Page};
+use fl_cloud::CloudRequest;
 use fl_cloud::aws::AwsKeys;
 use fl_cloud::azure::{AzureIdentity, SharedKey};
 use fl_cloud::google::GoogleCredentials;
 use fl_http::{Client, ClientCertificate, HeaderName, Method, Owner, Proxy, Request, Response, Settings};
-use fl_objects::{IndexError, Key, Page};
 use fl_types::Secret;
 
 use crate::Error;
 use crate::azure::Azure;
+use crate::download::{self, Budget, Object};
 use crate::google::Google;
-use crate::object::{self, Budget, Object};
 use crate::s3::S3;
 
-/// Bytes of an answer that says why something is refused.
-const REFUSAL: u64 = 64 << 10;
+/// Bytes of an error response.
+const MAX_ERROR_BYTES: u64 = 64 << 10;
 /// Pages of a listing; stores put a thousand objects on one.
-const MOST_PAGES: usize = 100_000;
+const MAX_PAGES: usize = 100_000;
 /// Pages in a row without an object.
-const MOST_EMPTY: usize = 1000;
+const MAX_EMPTY_PAGES: usize = 1000;
 /// Bytes of a listing that are read at once.
-const PIECE: usize = 16 << 10;
-/// Tries of a request that fails in passing, and the pause after the first.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(200);
+const CHUNK_BYTES: usize = 16 << 10;
+/// Attempts of a request with a transient error, and the delay after the first.
+const MAX_ATTEMPTS: u32 = 4;
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Whose store it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Provider {
     Azure,
 }
 
-/// Who we are.
+/// Credentials for a bucket.
 #[derive(Clone, Debug)]
 pub enum Login {
     Anonymous,
@@ -97,7 +97,7 @@ impl BucketOptions {
     }
 }
 
-/// What is asked for.
+/// A request to a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ask<'a> {
     Exists,
@@ -158,10 +158,10 @@ impl Bucket {
         }
     }
 
-    /// Shows all keys that begin with `prefix`, with their etags.
+    /// Visits all keys that begin with `prefix`, with their etags.
     ///
     /// # Errors
-    /// No answer, a refusal, an answer that is no listing or does not end, or what `visit` says.
+    /// No answer, a refusal, a response that is not a listing or does not end, or an error of `visit`.
     pub async fn list(
         &self,
         prefix: &str,
@@ -170,7 +170,7 @@ impl Bucket {
         let mut after: Option<String> = None;
         // Only sums of the tokens are kept.
         let (mut seen, mut empty) = (HashSet::new(), 0);
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let response = self.ask(Ask::List { prefix, after: after.as_deref() }).await?;
             let (objects, next) = self.page(response).await?;
             empty = if objects.is_empty() { empty + 1 } else { 0 };
@@ -178,25 +178,28 @@ impl Bucket {
                 visit(&object.key, &object.etag)?;
             }
             let Some(next) = next else { return Ok(()) };
-            if !seen.insert(sum(&next)) || empty > MOST_EMPTY {
+            if !seen.insert(sum(&next)) || empty > MAX_EMPTY_PAGES {
                 return Err(Error::Loop);
             }
             after = Some(next);
         }
-        Err(Error::Pages(MOST_PAGES))
+        Err(Error::Pages(MAX_PAGES))
     }
 
-    async fn page(&self, mut response: Response) -> Result<(Vec<fl_objects::Listed>, Option<String>), Error> {
+    async fn page(
+        &self,
+        mut response: Response,
+    ) -> Result<(Vec<fl_bucket_index::Listed>, Option<String>), Error> {
         let mut page = Page::new(match &self.store {
             Store::S3(s3) => s3.dialect(),
-            Store::Google(_) => fl_objects::Dialect::Google,
-            Store::Azure(_) => fl_objects::Dialect::Azure,
+            Store::Google(_) => fl_bucket_index::Dialect::Google,
+            Store::Azure(_) => fl_bucket_index::Dialect::Azure,
         });
         // A server may send byte by byte; the parser gets more at once.
-        let mut piece = Vec::with_capacity(PIECE);
+        let mut piece = Vec::with_capacity(CHUNK_BYTES);
         while let Some(bytes) = response.piece().await? {
             piece.extend_from_slice(&bytes);
-            if piece.len() >= PIECE {
+            if piece.len() >= CHUNK_BYTES {
                 page.feed(&piece)?;
                 piece.clear();
             }
@@ -211,8 +214,8 @@ impl Bucket {
     /// No answer, a refusal, or too many bytes.
     pub async fn get(&self, key: &Key, budget: &Arc<Budget>) -> Result<Option<Object>, Error> {
         let mut result = self.get_once(key, budget).await;
-        // A body that breaks off is asked for once more; what was read of it stays taken.
-        if matches!(&result, Err(error) if error.passing()) {
+        // A body that breaks off is requested once more; the bytes that were read stay counted.
+        if matches!(&result, Err(error) if error.is_transient()) {
             result = self.get_once(key, budget).await;
         }
         match result {
@@ -245,13 +248,13 @@ impl Bucket {
             }
         };
         let etag = etag.to_owned();
-        object::read(response, etag, budget).await
+        download::read(response, etag, budget).await
     }
 
-    /// Sends a question; passing trouble is waited out.
+    /// Sends a request; transient errors are retried.
     async fn ask(&self, ask: Ask<'_>) -> Result<Response, Error> {
         let mut moved = false;
-        let mut pause = PAUSE;
+        let mut delay = RETRY_INTERVAL;
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -269,15 +272,15 @@ impl Bucket {
             {
                 continue;
             }
-            if !error.passing() || attempt >= TRIES {
+            if !error.is_transient() || attempt >= MAX_ATTEMPTS {
                 return Err(error);
             }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+            tokio::time::sleep(delay).await;
+            delay *= 2;
         }
     }
 
-    async fn call(&self, ask: Ask<'_>) -> Result<Call, Error> {
+    async fn call(&self, ask: Ask<'_>) -> Result<CloudRequest, Error> {
         match &self.store {
             Store::S3(s3) => s3.call(self, ask).await,
             Store::Google(google) => google.call(self, ask).await,
@@ -286,12 +289,12 @@ impl Bucket {
     }
 
     /// Sends a request once; any status but a good one is a refusal.
-    pub(crate) async fn send(&self, call: &Call, object: bool) -> Result<Response, Error> {
+    pub(crate) async fn send(&self, call: &CloudRequest, object: bool) -> Result<Response, Error> {
         send(&self.client, call, object).await
     }
 }
 
-pub(crate) async fn send(client: &Client, call: &Call, object: bool) -> Result<Response, Error> {
+pub(crate) async fn send(client: &Client, call: &CloudRequest, object: bool) -> Result<Response, Error> {
     let method = match call.method {
         "HEAD" => Method::HEAD,
         "POST" => Method::POST,
@@ -301,7 +304,7 @@ pub(crate) async fn send(client: &Client, call: &Call, object: bool) -> Result<R
     for (name, value) in &call.headers {
         request = request.header(HeaderName::from_static(name), value.expose())?;
     }
-    // A redirect would carry a signature to a host nobody named.
+    // A redirect would send the signature to another host.
     let response = client.send_direct(request).await?;
     let status = response.status();
     if status.is_success() {
@@ -312,7 +315,7 @@ pub(crate) async fn send(client: &Client, call: &Call, object: bool) -> Result<R
     // Answers to HEAD have no body; Azure and MinIO say it in a header then.
     let code = header("x-ms-error-code").or_else(|| header("x-minio-error-code"));
     let text = header("x-minio-error-desc").map(|t| t.trim_matches('"').to_owned());
-    let body = response.bytes(REFUSAL).await.unwrap_or_default();
+    let body = response.bytes(MAX_ERROR_BYTES).await.unwrap_or_default();
     let mut error = Error::refused(status, &body, object);
     if let Error::Refused { region, code: known, message, .. } = &mut error {
         if region.is_empty() {
@@ -329,7 +332,7 @@ pub(crate) async fn send(client: &Client, call: &Call, object: bool) -> Result<R
 }
 
 /// The body of an answer to a small question.
-pub(crate) async fn answer(client: &Client, call: &Call) -> Result<(u16, Secret<Vec<u8>>), Error> {
+pub(crate) async fn answer(client: &Client, call: &CloudRequest) -> Result<(u16, Secret<Vec<u8>>), Error> {
     match send(client, call, false).await {
         Ok(response) => {
             let status = response.status().as_u16();

@@ -1,14 +1,14 @@
-//! What can go wrong with a store.
+//! Errors of a bucket.
 
-use fl_objects::{IndexError, KeyError, ListError, Refusal};
+use fl_bucket_index::{IndexError, KeyError, ListError, Refusal};
 
-/// Why a store gave no answer that can be used. The words are those that users of Flux know, where there are any.
+/// Why a bucket gave no usable response, with Flux's messages where there are any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("{0}")]
     Http(#[from] fl_http::Error),
-    /// The store's own words; ours where it has none.
+    /// The provider's own message, if it has one.
     #[error("{message}")]
     Refused { status: u16, code: String, message: String, region: String },
     #[error("{0}")]
@@ -33,10 +33,12 @@ pub enum Error {
     Login(String),
     #[error("cannot keep the object: {0}")]
     Spool(#[source] std::io::Error),
+    #[error("{0}")]
+    Budget(#[from] fl_http::BudgetError),
 }
 
 impl Error {
-    /// What a status and a body mean. `object`: whether one was asked for, rather than the bucket.
+    /// The error of a response. `object`: whether an object was requested, rather than the bucket.
     pub(crate) fn refused(status: fl_http::StatusCode, body: &[u8], object: bool) -> Self {
         let number = status.as_u16();
         if let Some(Refusal { code, message, region }) = Refusal::read(body) {
@@ -65,8 +67,8 @@ impl Error {
         }
     }
 
-    /// Whether the same request may do better in a moment.
-    pub(crate) fn passing(&self) -> bool {
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Error::Http(fl_http::Error::Request { problem, .. }) => {
                 !problem.contains("certificate") && !problem.contains("deadline")
@@ -84,7 +86,7 @@ impl Error {
     }
 }
 
-/// What a code means, when the store says no more.
+/// The message for a code without one.
 fn known(code: &str) -> String {
     match code {
         "AccessDenied" => "Access Denied.".to_owned(),

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fl_cloud::{Call, Destinations, Token, access_token, json_answer, percent};
-use fl_objects::Key;
+use fl_bucket_index::Key;
+use fl_cloud::{CloudRequest, Destinations, Token, access_token, json_response, percent};
 
 use crate::Error;
 use crate::bucket::{Ask, Bucket, BucketOptions, Login, answer, now};
-use crate::object::{self, Budget, Object};
+use crate::download::{self, Budget, Object};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 const WHO: &str = "Google's token service";
@@ -32,7 +32,7 @@ impl Google {
         format!("{scheme}://{}/storage/v1/b/{}", host.trim_end_matches('/'), percent(&self.options.bucket))
     }
 
-    pub(crate) async fn call(&self, bucket: &Bucket, ask: Ask<'_>) -> Result<Call, Error> {
+    pub(crate) async fn call(&self, bucket: &Bucket, ask: Ask<'_>) -> Result<CloudRequest, Error> {
         let base = self.base();
         let url = match ask {
             Ask::Exists => format!("{base}?fields=name"),
@@ -43,23 +43,23 @@ impl Google {
                 format!("{base}/o?fields={fields}&maxResults=1000{token}&prefix={}", percent(prefix))
             }
         };
-        self.with_token(bucket, Call::get(url)).await
+        self.with_token(bucket, CloudRequest::get(url)).await
     }
 
-    async fn with_token(&self, bucket: &Bucket, call: Call) -> Result<Call, Error> {
+    async fn with_token(&self, bucket: &Bucket, call: CloudRequest) -> Result<CloudRequest, Error> {
         let Login::Google(credentials) = &self.options.login else { return Ok(call) };
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(token) = known {
-            return call.bearer(IDENTITY, &token).map_err(Error::Login);
+            return call.bearer(IDENTITY, &token).map_err(|e| Error::Login(e.to_string()));
         }
-        let ask = credentials.token_call(SCOPE, now()).map_err(Error::Login)?;
+        let ask = credentials.token_request(SCOPE, now()).map_err(|e| Error::Login(e.to_string()))?;
         let (status, body) = answer(bucket.client(), &ask).await?;
         // Google's credentials always come from a Secret of the object.
-        let token = json_answer(status, &body, WHO)
+        let token = json_response(status, &body, WHO)
             .and_then(|a| access_token(&a, WHO, Destinations::Any))
-            .map_err(Error::Login)?;
+            .map_err(|e| Error::Login(e.to_string()))?;
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-        call.bearer(IDENTITY, &token).map_err(Error::Login)
+        call.bearer(IDENTITY, &token).map_err(|e| Error::Login(e.to_string()))
     }
 
     /// First what the object is, then exactly that: its content has another etag than the object.
@@ -78,7 +78,7 @@ impl Google {
         let generation = text("generation").ok_or(Error::Incomplete("generation"))?;
         let url =
             format!("{}/o/{}?alt=media&generation={}", self.base(), percent(key.key()), percent(&generation));
-        let call = self.with_token(bucket, Call::get(url)).await?;
-        object::read(bucket.send(&call, true).await?, etag, budget).await
+        let call = self.with_token(bucket, CloudRequest::get(url)).await?;
+        download::read(bucket.send(&call, true).await?, etag, budget).await
     }
 }

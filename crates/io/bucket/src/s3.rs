@@ -2,15 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use fl_bucket_index::{Dialect, Refusal, S3Credentials};
 use fl_cloud::aws::{AwsKeys, Scope};
-use fl_cloud::{Call, Destinations, percent};
+use fl_cloud::{CloudRequest, Destinations, percent};
 use fl_http::{Client, Settings};
-use fl_objects::{Dialect, Refusal, S3Credentials};
 
 use crate::Error;
 use crate::bucket::{Ask, Bucket, BucketOptions, Login, now, send};
 
-/// Where buckets are when nobody says otherwise.
+/// The default region.
 const USUAL_REGION: &str = "us-east-1";
 
 #[derive(Debug)]
@@ -70,14 +70,14 @@ impl S3 {
         true
     }
 
-    pub(crate) async fn call(&self, bucket: &Bucket, ask: Ask<'_>) -> Result<Call, Error> {
+    pub(crate) async fn call(&self, bucket: &Bucket, ask: Ask<'_>) -> Result<CloudRequest, Error> {
         check_name(&self.options.bucket)?;
         let keys = self.keys().await?;
         let region = self.region(bucket, keys.as_ref()).await?;
         let base = self.base(&region);
         let mut call = match ask {
-            Ask::Exists => Call { method: "HEAD", ..Call::get(base) },
-            Ask::Object(key) => Call::get(format!("{base}{}", key.encoded())),
+            Ask::Exists => CloudRequest { method: "HEAD", ..CloudRequest::get(base) },
+            Ask::Object(key) => CloudRequest::get(format!("{base}{}", key.encoded())),
             Ask::List { prefix, after } => {
                 let prefix = percent(prefix);
                 // In the order that signatures want.
@@ -91,7 +91,7 @@ impl S3 {
                         "{token}delimiter=&encoding-type=url&fetch-owner=true&list-type=2&prefix={prefix}"
                     )
                 };
-                Call::get(format!("{base}?{query}"))
+                CloudRequest::get(format!("{base}?{query}"))
             }
         };
         sign(keys.as_ref(), &mut call, &region)?;
@@ -124,7 +124,7 @@ impl S3 {
         }
         // Asked for without keys too: its answer tells more of what is wrong than that to a question about the bucket's existence,
         // which has no body.
-        let mut call = Call::get(format!("{}?location=", self.base(USUAL_REGION)));
+        let mut call = CloudRequest::get(format!("{}?location=", self.base(USUAL_REGION)));
         sign(keys, &mut call, USUAL_REGION)?;
         let region = match bucket.send(&call, false).await {
             Ok(answer) => {
@@ -170,7 +170,7 @@ impl S3 {
                     timeout: self.options.timeout,
                     ..Settings::new(self.options.owner.clone())
                 })?;
-                let call = Call::form(
+                let call = CloudRequest::form(
                     endpoint.clone(),
                     &[
                         ("Action", "AssumeRoleWithLDAPIdentity"),
@@ -203,9 +203,11 @@ fn unfit_for_a_host(address: &str) -> Option<char> {
     host.chars().find(|c| matches!(c, ' ' | '\\' | '^' | '`' | '{' | '|' | '}'))
 }
 
-fn sign(keys: Option<&AwsKeys>, call: &mut Call, region: &str) -> Result<(), Error> {
+fn sign(keys: Option<&AwsKeys>, call: &mut CloudRequest, region: &str) -> Result<(), Error> {
     match keys {
-        Some(keys) => keys.sign(call, Scope { region, service: "s3", now: now() }).map_err(Error::Login),
+        Some(keys) => keys
+            .sign(call, Scope { region, service: "s3", now: now() })
+            .map_err(|e| Error::Login(e.to_string())),
         None => Ok(()),
     }
 }
@@ -316,7 +318,7 @@ mod tests {
         for bad in ["http://x", "x/y", "", "a b", "user@host", "host?x", "host#x", ":9000", "h%2e"] {
             assert!(s3(bad, "apps", true).is_err(), "{bad}");
         }
-        // As minio's client says it, which has Go read the address first.
+        // The message of minio's client, which lets Go parse the address first.
         assert_eq!(
             s3("a b", "apps", true).err().map(|e| e.to_string()).as_deref(),
             Some("parse \"http://a b\": invalid character \" \" in host name")

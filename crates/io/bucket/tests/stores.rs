@@ -1,8 +1,8 @@
-//! Stores on loopback: what is asked, and what is made of the answers.
+//! Requests and responses of buckets on loopback.
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
-mod peer;
+mod server;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use fl_bucket::{
     Key, Login, Provider, SharedKey,
 };
 use fl_types::Secret;
-use peer::{Answer, Asked, refusal, start, xml};
 use rsa::pkcs8::EncodePrivateKey as _;
+use server::{Answer, Asked, refusal, start, xml};
 
 fn options(provider: Provider, host: &str, login: Login) -> BucketOptions {
     BucketOptions {
@@ -34,7 +34,7 @@ fn keys() -> Login {
 }
 
 fn budget() -> Arc<Budget> {
-    Arc::new(Budget::new(1 << 20))
+    Arc::new(Budget::new(1 << 20, lease()))
 }
 
 async fn listed(bucket: &Bucket, prefix: &str) -> Result<Vec<(String, String)>, Error> {
@@ -128,7 +128,7 @@ async fn s3_without_keys_signs_nothing() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_the_words_of_the_store() {
+async fn error_messages_match_the_store() {
     let told = |answer: Answer| async move {
         let peer = start(false, move |_| answer.clone()).await;
         let bucket = Bucket::new(options(Provider::S3, &peer.host, Login::Anonymous)).unwrap();
@@ -151,7 +151,7 @@ async fn refusals_are_told_in_the_words_of_the_store() {
     assert_eq!(list, Err("expected element type <ListBucketResult> but have <html>".to_owned()));
 }
 
-/// A server that is not well for a moment is asked again; one that says when is left alone until then.
+/// Transient errors are retried; a `Retry-After` is honoured.
 #[tokio::test]
 async fn passing_trouble_is_waited_out() {
     let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
@@ -330,4 +330,8 @@ async fn keys_of_the_engine_are_not_sent_to_an_endpoint_of_the_bucket() {
     let bucket = Bucket::new(options(Provider::S3, &peer.host, login)).unwrap();
     assert!(bucket.exists().await.unwrap());
     assert_eq!(peer.seen.lock().unwrap()[0].headers["x-amz-security-token"], "canary");
+}
+
+fn lease() -> fl_http::Lease {
+    fl_http::ByteBudget::shared().lease(fl_http::Owner::engine(), std::time::Duration::from_secs(10))
 }

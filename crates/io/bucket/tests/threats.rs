@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test an unwrap is an assertion")]
 
-mod peer;
+mod server;
 
 use fl_bucket::Error;
-use peer::{Asked, memory, open, page, start, xml};
+use server::{Asked, memory, open, page, start, xml};
 
 /// E07: pages that lead back, lead nowhere, or never end.
 #[tokio::test]

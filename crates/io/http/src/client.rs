@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use tokio::sync::mpsc;
 use url::Url;
 
-use crate::addresses::{self, Guard, Lookup};
+use crate::address_policy::{self, Guard, Lookup};
 use crate::error::{cause, problem, shown, verb};
 use crate::{
-    AddressPolicy, BodyReader, Credentials, Error, PeerKey, Route, Settings, retry_after, shared, tls,
+    AddressPolicy, BodyReader, Credentials, Error, HeldBytes, PeerKey, Route, Settings, connection_pool,
+    retry_after, tls,
 };
 
 const USER_AGENT: &str = concat!("fluorite/", env!("CARGO_PKG_VERSION"));
@@ -83,7 +84,9 @@ impl Client {
     /// Clients with the same owner, certificates and proxy share their connections, whatever their credentials.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let route = Route::of(&settings);
-        let inner = shared::pool(&route, &settings, |settings| Self::build(settings, addresses::system))?;
+        let inner = connection_pool::pool(&route, &settings, |settings| {
+            Self::build(settings, address_policy::system)
+        })?;
         Ok(Self::over(inner, settings))
     }
 
@@ -147,8 +150,8 @@ impl Client {
         Err(Error::Redirect { url: shown(&origin), problem: format!("more than {REDIRECTS} times") })
     }
 
-    /// Sends a request to its host and to nobody a redirect names; a redirect is an answer like any other. For requests whose
-    /// headers or body are secrets.
+    /// Sends a request without following redirects, which are returned as responses. For requests whose headers or body are
+    /// secrets.
     pub async fn send_direct(&self, request: Request) -> Result<Response, Error> {
         if let Some(wait) = retry_after::wait(&self.route, &request.url) {
             return Err(Error::RetryAfter { url: shown(&request.url), wait });
@@ -256,6 +259,15 @@ impl Response {
 
     /// The whole body, at most `limit` bytes.
     pub async fn bytes(self, limit: u64) -> Result<Bytes, Error> {
+        self.read_all(limit, None).await
+    }
+
+    /// The whole body, at most `limit` bytes, which `held` counts.
+    pub async fn bytes_held(self, limit: u64, held: &mut HeldBytes) -> Result<Bytes, Error> {
+        self.read_all(limit, Some(held)).await
+    }
+
+    async fn read_all(self, limit: u64, mut held: Option<&mut HeldBytes>) -> Result<Bytes, Error> {
         let url = shown(&self.url);
         let mut pieces = self.inner.bytes_stream();
         let mut all = Vec::new();
@@ -267,6 +279,9 @@ impl Response {
             })?;
             if (all.len() + piece.len()) as u64 > limit {
                 return Err(Error::TooLarge { url, limit });
+            }
+            if let Some(held) = &mut held {
+                held.add(piece.len() as u64).await?;
             }
             all.extend_from_slice(&piece);
         }
@@ -335,7 +350,7 @@ mod tests {
         format!("HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
     }
 
-    /// The first answer is the allowed server, all further ones are this machine: a name that was bound anew.
+    /// The first answer is the allowed server, all further ones are this machine: DNS rebinding.
     fn rebinding(
         _name: String,
     ) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
-/// Why a request gave no answer that can be used.
+/// Why a request gave no usable response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,19 +12,21 @@ pub enum Error {
     Address { url: String, problem: String },
     #[error("the {what} cannot be used: {problem}")]
     Settings { what: &'static str, problem: String },
-    /// The words are those of Go's client, which users of Flux know: `Get "https://…": dial tcp …`.
+    /// With the message of Go's client: `Get "https://…": dial tcp …`.
     #[error("{method} \"{url}\": {problem}")]
     Request { method: String, url: String, problem: String },
     /// The host answered an earlier request with `Retry-After`; nothing was sent.
     #[error("{url} is throttled: its Retry-After ends in {wait:?}")]
     RetryAfter { url: String, wait: Duration },
+    #[error("{0}")]
+    Budget(#[from] crate::BudgetError),
     #[error("the answer of {url} is larger than {limit} bytes")]
     TooLarge { url: String, limit: u64 },
     #[error("{url} redirects {problem}")]
     Redirect { url: String, problem: String },
 }
 
-/// A query that says nothing but which service of a Git server is meant.
+/// The query of a Git server, which has no secrets.
 const GIT_SERVICE: &str = "service=git-upload-pack";
 
 /// An address as it may be shown: no user, no password, no query that could hold a secret.
@@ -39,7 +41,7 @@ pub(crate) fn shown(url: &Url) -> String {
     url.into()
 }
 
-/// What a failed request is called, in the words of Go's client. `proxy` is whom the connection was to be made through.
+/// The message of Go's client for a failed request. `proxy` is the address of the proxy.
 pub(crate) fn problem(error: &reqwest::Error, proxy: Option<&str>) -> String {
     let cause = cause(error);
     if error.is_timeout() {
@@ -68,7 +70,7 @@ pub(crate) fn problem(error: &reqwest::Error, proxy: Option<&str>) -> String {
     }
 }
 
-/// What the system said of a connection, without its number.
+/// The system's error of a connection, without its number.
 fn dial(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(at) = next {

@@ -21,7 +21,7 @@ impl Owner {
         Self(None)
     }
 
-    /// Requests that an object of this namespace asks for.
+    /// Requests of an object of this namespace.
     #[must_use]
     pub fn namespace(name: &str) -> Self {
         Self(Some(name.into()))
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_decides_who_answers_makes_another_route() {
+    fn every_setting_that_selects_the_server_is_part_of_the_route() {
         let pair = |key: &str| {
             Some(ClientCertificate { chain: b"c".to_vec(), key: Secret::new(key.as_bytes().to_vec()) })
         };

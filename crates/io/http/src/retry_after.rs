@@ -1,7 +1,7 @@
-//! Hosts that answered `Retry-After`: ten objects of a tenant on one registry must not each be told again.
+//! Hosts that answered with `Retry-After`, so that not each object of a tenant has to find out.
 //!
-//! The memory is per [`Route`], owner included, and not for the whole process. A response says how busy a host is for whoever
-//! asked, over the way it was asked; a tenant can forge one with a proxy, on a path that it controls, or by using up the
+//! They are kept by [`Route`], which includes the owner, and not for the whole process. A response is about the requests of one
+//! owner over one route; a tenant can forge one with a proxy, on a path that it controls, or by using up the
 //! budget of its own login, and could silence a host for all others if it counted for them.
 
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use url::Url;
 
 use crate::Route;
 
-/// No host can stop requests for longer than this; the budgets of the large Git hosts start anew every hour.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// No host can stop requests for longer than this; the rate limits of the large Git hosts are reset every hour.
+const MAX_WINDOW: Duration = Duration::from_secs(60 * 60);
 /// Hosts that are kept; the one whose window ends first makes room.
-const HOSTS: usize = 10_000;
+const MAX_HOSTS: usize = 10_000;
 
 static NEXT_REQUEST: LazyLock<Mutex<HashMap<(Route, String), Instant>>> = LazyLock::new(Mutex::default);
 
@@ -37,15 +37,15 @@ pub(crate) fn wait(route: &Route, url: &Url) -> Option<Duration> {
     all.get(&(route.clone(), host(url))).map(|at| *at - now)
 }
 
-/// Keeps what a response says about the next request.
+/// Records the `Retry-After` of a response.
 pub(crate) fn note(route: &Route, url: &Url, status: StatusCode, headers: &HeaderMap) {
     if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
         return;
     }
     let Some(window) = window(headers).filter(|w| !w.is_zero()) else { return };
-    let at = Instant::now() + window.min(LONGEST);
+    let at = Instant::now() + window.min(MAX_WINDOW);
     let mut all = NEXT_REQUEST.lock().unwrap_or_else(PoisonError::into_inner);
-    if all.len() >= HOSTS
+    if all.len() >= MAX_HOSTS
         && let Some(first) = all.iter().min_by_key(|(_, at)| **at).map(|(key, _)| key.clone())
     {
         all.remove(&first);
@@ -55,7 +55,7 @@ pub(crate) fn note(route: &Route, url: &Url, status: StatusCode, headers: &Heade
     *known = at.max(*known);
 }
 
-/// The window a response asks for: seconds, or a time on the clock of the host.
+/// The window of a response: seconds, or a time on the clock of the host.
 fn window(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     let value = text(RETRY_AFTER)?;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_window_counts_until_it_ends() {
+    async fn longest_retry_after_wins_and_expires() {
         let url: Url = "https://registry.example/v2/".parse().expect("an address");
         let route = Route::of(&crate::Settings::new(crate::Owner::namespace("a")));
         let other = Route::of(&crate::Settings::new(crate::Owner::namespace("b")));
@@ -107,6 +107,6 @@ mod tests {
         tokio::time::advance(Duration::from_secs(60)).await;
         assert_eq!(wait(&route, &url), None);
         note(&route, &url, busy, &headers(&[(RETRY_AFTER, "999999999")]));
-        assert_eq!(wait(&route, &url), Some(LONGEST));
+        assert_eq!(wait(&route, &url), Some(MAX_WINDOW));
     }
 }

@@ -69,30 +69,41 @@ pub(crate) fn config(settings: &Settings) -> Result<ClientConfig, Error> {
     }
 }
 
-/// Whether certificates can be used at all; if not, why, in Go's words. A bundle may hold some that cannot.
+/// Why certificates cannot be used, with Go's messages.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CertificateError {
+    #[error("failed to parse TLS certificate and key: tls: failed to find any PEM data in certificate input")]
+    NoCertificate,
+    #[error("failed to parse TLS certificate and key: tls: failed to find any PEM data in key input")]
+    NoKey,
+    #[error("failed to parse CA certificate")]
+    NoAuthority,
+}
+
+/// Checks that certificates can be parsed. A bundle may contain some that cannot.
 ///
 /// # Errors
-/// A pair that is no PEM, or a bundle without a usable certificate.
-pub fn check_certificates(ca: Option<&[u8]>, pair: Option<&ClientCertificate>) -> Result<(), String> {
+/// A pair that is not PEM, or a bundle without a usable certificate.
+pub fn check_certificates(
+    ca: Option<&[u8]>,
+    pair: Option<&ClientCertificate>,
+) -> Result<(), CertificateError> {
     if let Some(pair) = pair {
-        let missing = |what: &str| {
-            let why = format!("tls: failed to find any PEM data in {what} input");
-            Err(format!("failed to parse TLS certificate and key: {why}"))
-        };
         if !CertificateDer::pem_slice_iter(&pair.chain).any(|found| found.is_ok()) {
-            return missing("certificate");
+            return Err(CertificateError::NoCertificate);
         }
         if !holds_key(pair.key.expose()) {
-            return missing("key");
+            return Err(CertificateError::NoKey);
         }
     }
     if ca.is_some_and(|pem| !holds_certificate(pem)) {
-        return Err("failed to parse CA certificate".to_owned());
+        return Err(CertificateError::NoAuthority);
     }
     Ok(())
 }
 
-/// For `insecureSkipVerify`: the certificate is not judged, its signature still is.
+/// For `insecureSkipVerify`: accepts any certificate, but checks the signature of the handshake.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -68,7 +68,7 @@ async fn credentials_are_not_carried_to_another_host() {
 
 /// E06: headers and bodies that are secrets go to one host only.
 #[tokio::test]
-async fn a_direct_request_follows_nobody() {
+async fn direct_requests_follow_no_redirects() {
     let (elsewhere, seen_elsewhere) = server(|_| ok("there")).await;
     let (home, seen_home) = server(move |_| to(&format!("http://{elsewhere}/c"))).await;
     let request = Request::new(fl_http::Method::POST, &format!("http://{home}/a")).unwrap();

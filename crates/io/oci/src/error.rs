@@ -1,12 +1,12 @@
-//! Errors in the words of the registry client that Flux uses: `GET https://…: CODE: message`.
+//! Errors with the messages of Flux's registry client: `GET https://…: CODE: message`.
 
-/// Why a registry gave no answer that can be used.
+/// Why a registry gave no usable response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("{0}")]
     Http(#[from] fl_http::Error),
-    /// An answer that is no success, with the registry's own words.
+    /// A response that is not a success, with the registry's own message.
     #[error("{method} {url}: {text}")]
     Refused { method: String, url: String, status: u16, text: String },
     #[error("{0}")]
@@ -28,13 +28,13 @@ pub enum Error {
     #[error("semver '{range}' parse error: {problem}")]
     Range { range: String, problem: String },
     #[error(transparent)]
-    Filter(#[from] fl_goregex::PatternError),
+    Filter(#[from] fl_go::regexp::PatternError),
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
 
 impl Error {
-    /// Whether the registry says that what was asked for is not there.
+    /// Whether the registry does not have what was requested.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Error::Refused { status: 404, .. })
     }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_without_showing_it() {
+    fn unusable_configs_are_rejected_without_showing_them() {
         let refuse = |json: &str| Keychain::from_docker_config(json.as_bytes()).unwrap_err();
         assert_eq!(refuse("[]"), KeychainError::Malformed);
         assert_eq!(

@@ -5,7 +5,7 @@ use fl_http::{BodyReader, HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde::Deserialize;
 use url::Url;
 
-use crate::registry::ANSWER;
+use crate::registry::MAX_RESPONSE_BYTES;
 use crate::{
     Descriptor, Error, Index, Manifest, Reference, Registry, Repository, VerifiedBlob, digest_of, media_type,
 };
@@ -41,7 +41,7 @@ const MANIFESTS: &[&str] =
     &[media_type::DOCKER_MANIFEST, media_type::OCI_MANIFEST, media_type::DOCKER_LIST, media_type::OCI_INDEX];
 
 impl Registry {
-    /// The digest of a tag. Usually the registry says it in a header; if not, the manifest is read.
+    /// The digest of a tag, from a header of the response; without the header, the manifest is read.
     pub async fn resolve(&self, reference: &Reference) -> Result<String, Error> {
         if let Reference::Digest { digest, .. } = reference {
             return Ok(digest.clone());
@@ -66,7 +66,7 @@ impl Registry {
         let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
         let media_type =
             content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_owned();
-        let bytes = response.bytes(ANSWER).await?;
+        let bytes = response.bytes(MAX_RESPONSE_BYTES).await?;
         let digest = match reference {
             Reference::Digest { digest, .. } if digest.starts_with("sha512:") => {
                 // Checked by reading it through the verifying stream, which knows both kinds.
@@ -118,7 +118,7 @@ impl Registry {
             let here = response.url().clone();
             let next = next_page(&here, response.headers())?;
             let url = here.to_string();
-            let page: TagList = serde_json::from_slice(&response.bytes(ANSWER).await?)
+            let page: TagList = serde_json::from_slice(&response.bytes(MAX_RESPONSE_BYTES).await?)
                 .map_err(|e| Error::Malformed { url: url.clone(), problem: e.to_string() })?;
             let page = page.tags.unwrap_or_default();
             let empty = page.is_empty();
@@ -140,7 +140,7 @@ impl Registry {
         Err(Error::TooLarge { what: "the list of tags", url: repository.to_string(), limit: PAGES as u64 })
     }
 
-    /// A blob as a stream for the blocking pool; at most the size its descriptor says, which must be within `limit`.
+    /// A blob as a stream for the blocking pool; at most the size of its descriptor, which must be within `limit`.
     pub async fn blob(
         &self,
         repository: &Repository,
@@ -186,7 +186,7 @@ impl Registry {
         let answer =
             self.call(repository, Method::GET, &path, accepts(&[media_type::OCI_INDEX]), Bytes::new()).await;
         let index: Option<Index> = match answer {
-            Ok(response) => serde_json::from_slice(&response.bytes(ANSWER).await?).ok(),
+            Ok(response) => serde_json::from_slice(&response.bytes(MAX_RESPONSE_BYTES).await?).ok(),
             Err(error) if error.is_not_found() => None,
             Err(error) => return Err(error),
         };

@@ -73,7 +73,7 @@ impl Registry {
     }
 }
 
-/// Where the bytes go. It must be on the registry's own host: our token goes along.
+/// The address of an upload. It must be on the registry's own host, because the token is sent to it.
 fn upload_target(here: &Url, headers: &HeaderMap, digest: &str) -> Result<Url, Error> {
     let bad = |problem: &str| Error::Malformed { url: here.to_string(), problem: problem.to_owned() };
     let location = headers.get(header::LOCATION).and_then(|v| v.to_str().ok());

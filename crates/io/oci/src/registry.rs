@@ -17,8 +17,8 @@ use url::Url;
 
 use crate::{Challenge, Error, Keychain, Repository, parse_challenges};
 
-/// Bytes of an answer that is not a blob.
-pub(crate) const ANSWER: u64 = 8 << 20;
+/// Bytes of a response that is not a blob.
+pub(crate) const MAX_RESPONSE_BYTES: u64 = 8 << 20;
 const ERROR_PAGE: u64 = 16 << 10;
 
 /// How registries are reached.
@@ -81,7 +81,7 @@ impl Registry {
         })
     }
 
-    /// Sends a request for a path below `/v2/<repository>/`, with a token when one is asked for.
+    /// Sends a request for a path below `/v2/<repository>/`, with a token when the registry requires one.
     pub(crate) async fn call(
         &self,
         repository: &Repository,
@@ -138,7 +138,7 @@ impl Registry {
         Ok(self.client.send(request).await?)
     }
 
-    /// The value of the header that the registry's challenge asks for; `None` when we have nothing to show.
+    /// The value of the `Authorization` header for a challenge; `None` without credentials.
     async fn log_in(
         &self,
         repository: &Repository,
@@ -202,7 +202,7 @@ impl Registry {
             request = request.header(header::AUTHORIZATION, &format!("Basic {pair}"))?;
         }
         let response = accepted(Method::GET, self.client.send(request).await?).await?;
-        let answer: Value = serde_json::from_slice(&response.bytes(ANSWER).await?)
+        let answer: Value = serde_json::from_slice(&response.bytes(MAX_RESPONSE_BYTES).await?)
             .map_err(|_| bad("the token service did not answer with JSON"))?;
         let token = answer["token"].as_str().or_else(|| answer["access_token"].as_str());
         match token.filter(|t| !t.is_empty()) {
@@ -211,7 +211,7 @@ impl Registry {
         }
     }
 
-    /// A host that may be without TLS is asked which it is, TLS first.
+    /// The scheme of a host that may be without TLS: HTTPS is tried first.
     async fn scheme(&self, repository: &Repository) -> Result<&'static str, Error> {
         if self.insecure {
             return Ok("http");
@@ -245,7 +245,7 @@ fn host(repository: &Repository) -> &str {
     }
 }
 
-/// An answer that is a success, or the registry's words as an error.
+/// The response if it is a success, or the registry's message as an error.
 async fn accepted(method: Method, response: Response) -> Result<Response, Error> {
     let status = response.status();
     if status.is_success() {
@@ -257,11 +257,11 @@ async fn accepted(method: Method, response: Response) -> Result<Response, Error>
         method: method.to_string(),
         url,
         status: status.as_u16(),
-        text: words(status, &body),
+        text: error_text(status, &body),
     })
 }
 
-/// Uploads carry a state in their query that is nobody's business.
+/// A URL without query and credentials; the query of an upload contains its state.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
@@ -271,7 +271,7 @@ fn shown(url: &Url) -> String {
 }
 
 /// `CODE: message; detail` of each error the registry lists.
-fn words(status: StatusCode, body: &[u8]) -> String {
+fn error_text(status: StatusCode, body: &[u8]) -> String {
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
     let errors = parsed["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |error: &Value| {
@@ -279,7 +279,7 @@ fn words(status: StatusCode, body: &[u8]) -> String {
         let message = error["message"].as_str().unwrap_or_default();
         match &error["detail"] {
             Value::Null => format!("{code}: {message}"),
-            detail => format!("{code}: {message}; {}", fl_golang::plain(detail)),
+            detail => format!("{code}: {message}; {}", fl_go::plain(detail)),
         }
     };
     let listed: Vec<String> = errors.iter().take(10).map(word).collect();

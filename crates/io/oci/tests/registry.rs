@@ -1,4 +1,4 @@
-//! Against a small registry in this process that can be told to lie.
+//! Against a small registry in this process that can send wrong content.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -183,7 +183,7 @@ fn manifest(layer: &[u8]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// E07: a layer over its budget, content and manifests with another digest than asked for.
+/// E07: a layer over its budget, content and manifests with another digest than requested.
 #[tokio::test(flavor = "multi_thread")]
 async fn resolves_pulls_and_checks() {
     let fake = Fake::start().await;
@@ -268,7 +268,7 @@ async fn a_token_is_asked_for_once_and_only_with_our_login() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_pushed_can_be_pulled() {
+async fn pushed_artifacts_can_be_pulled() {
     let fake = Fake::start().await;
     let (registry, repository) = (fake.registry(Keychain::anonymous()), fake.repository());
     let layer =
@@ -284,7 +284,7 @@ async fn what_is_pushed_can_be_pulled() {
     assert_eq!(registry.blob_bytes(&repository, &layer, 10).await.unwrap(), b"new");
 }
 
-/// E08: signatures without keys, found beside the manifest (older form) or as its referrer (newer form), against a trusted root
+/// E08: signatures without keys, found under a tag (older format) or as referrer (newer format), against a trusted root
 /// of the test's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn signatures_without_keys() {
@@ -302,7 +302,7 @@ async fn signatures_without_keys() {
         let (registry, repository) = (fake.registry(Keychain::anonymous()), fake.repository());
         let digest = fake.put("manifests/v1", media_type::OCI_MANIFEST, b"the manifest");
         let none = registry.signatures(&repository, &digest).await.unwrap().by_identities(&root, &ann);
-        assert_eq!(none, Err("no signatures found".to_owned()));
+        assert_eq!(none.unwrap_err().to_string(), "no signatures found");
         let (kind, content, annotations) = if newer {
             let bundle = case("bundle, entry 3 of 7")["bundle"].to_string().into_bytes();
             ("application/vnd.dev.sigstore.bundle.v0.3+json", bundle, serde_json::json!({}))
@@ -333,10 +333,13 @@ async fn signatures_without_keys() {
             fake.put(&format!("referrers/{digest}"), media_type::OCI_INDEX, index.to_string().as_bytes());
         }
         let verdict = registry.signatures(&repository, &digest).await.unwrap().by_identities(&root, &ann);
-        assert_eq!(verdict, Ok(()), "newer: {newer}");
+        assert!(verdict.is_ok(), "newer: {newer}");
         let verdict =
             registry.signatures(&repository, &digest).await.unwrap().by_identities(&root, &bob).unwrap_err();
-        assert!(verdict.starts_with("no matching signatures: none of the expected identities"), "{verdict}");
+        assert!(
+            verdict.to_string().starts_with("no matching signatures: none of the expected identities"),
+            "{verdict}"
+        );
         let other = digest_of(b"another manifest");
         assert!(registry.signatures(&repository, &other).await.unwrap().by_identities(&root, &ann).is_err());
     }

@@ -1,8 +1,8 @@
-//! What one server-side apply costs without a socket, for work on that path:
-//! `cargo run --release -p fl-apiserver --example apply_cost -- DIR [COUNT]`.
+//! Measures the cost of one server-side apply without a socket: `cargo run --release -p fl-apiserver
+//! --example apply_cost -- DIR [COUNT]`.
 
 use fl_apiserver::store::{Store, Sync};
-use fl_apiserver::{ApiServer, Options, Peer, User};
+use fl_apiserver::{ApiServer, ConnectionInfo, Options, User};
 use http_body_util::{BodyExt as _, Full};
 
 #[tokio::main]
@@ -25,7 +25,7 @@ async fn main() -> anyhow::Result<()> {
                 .header("accept", "application/json")
                 .header("content-type", "application/apply-patch+yaml")
                 .body(Full::new(bytes::Bytes::from(body.to_string())))?;
-        let response = server.handle(request, Peer::default()).await;
+        let response = server.handle(request, ConnectionInfo::default()).await;
         let status = response.status();
         let answer = response.into_body().collect().await?.to_bytes();
         anyhow::ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&answer));

@@ -1,5 +1,5 @@
-//! A load generator that is not the bottleneck: the requests of the benchmark's client, from as many connections as
-//! asked, in one process without a lock around it. Prints one JSON line.
+//! Load generator: sends the requests of the benchmark from several connections in one process, so that the
+//! client is not the bottleneck. Prints one JSON line.
 //!
 //! `load URL TOKEN [REQUESTS] [CONNECTIONS]`
 
@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 use serde_json::{Value, json};
 
-/// Both servers of a comparison sign their own certificates.
+/// Accepts any server certificate: both servers of a comparison use self-signed ones.
 #[derive(Debug)]
 struct AnyCertificate;
 
@@ -96,7 +96,7 @@ impl Connection {
         Ok(())
     }
 
-    /// One apply; how long it took in milliseconds.
+    /// Sends one apply; returns its duration in milliseconds.
     async fn apply(&mut self, namespace: &str, name: &str, i: usize) -> anyhow::Result<f64> {
         let data: serde_json::Map<String, Value> =
             (0..5).map(|j| (format!("k{j}"), json!(format!("value-{i}-{j}")))).collect();

@@ -1,4 +1,5 @@
-//! The server alone, for work on the server: `cargo run -p fl-apiserver --example serve -- PORT DIR TOKEN [simulate] [relaxed] [tls]`.
+//! Runs the API server alone: `cargo run -p fl-apiserver --example serve -- PORT DIR TOKEN [simulate]
+//! [relaxed] [tls]`.
 
 use fl_apiserver::store::{Store, Sync};
 use fl_apiserver::{ApiServer, Listener, Options, Pki, SimulateOptions, User};

@@ -1,4 +1,4 @@
-//! Response bodies that are sent piece by piece, so that a slow client does not hold a copy of what it was promised.
+//! Response bodies sent in frames, so that a slow client does not hold a copy of a large response.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,30 +12,30 @@ use http_body_util::{BodyExt as _, Full};
 /// The body of every response: bytes, a list or the events of a watch.
 pub type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
 
-/// Bytes that are handed to the connection at a time.
-pub(crate) const PIECE: usize = 64 << 10;
+/// Maximum bytes of one frame.
+pub(crate) const MAX_FRAME_BYTES: usize = 64 << 10;
 
-/// Some bytes as a body.
+/// A body from bytes.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     let bytes = bytes.into();
-    if bytes.len() <= PIECE { Full::new(bytes).boxed_unsync() } else { segments(vec![bytes]) }
+    if bytes.len() <= MAX_FRAME_BYTES { Full::new(bytes).boxed_unsync() } else { segments(vec![bytes]) }
 }
 
-/// Parts, one after the other, as a body of known length.
+/// A body of known length from segments.
 pub(crate) fn segments(parts: Vec<Bytes>) -> Body {
-    let mut queue = Parts::default();
+    let mut queue = ByteQueue::default();
     parts.into_iter().for_each(|part| queue.push(part));
-    Segments(queue).boxed_unsync()
+    SegmentedBody(queue).boxed_unsync()
 }
 
-/// Bytes in the order they are sent. Large parts are shared with the store, not copied.
+/// A queue of bytes to send. Large segments are shared with the store, not copied.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct ByteQueue {
     queue: VecDeque<Bytes>,
     length: usize,
 }
 
-impl Parts {
+impl ByteQueue {
     pub(crate) fn push(&mut self, part: impl Into<Bytes>) {
         let part = part.into();
         if !part.is_empty() {
@@ -44,16 +44,17 @@ impl Parts {
         }
     }
 
-    /// How many bytes are waiting.
+    /// Number of queued bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// The next piece, at most [`PIECE`] bytes: of one part without a copy, or several small parts joined.
-    pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
+    /// The next frame of at most [`MAX_FRAME_BYTES`]: a part of one segment without a copy, or several small
+    /// segments joined.
+    pub(crate) fn next_frame(&mut self) -> Option<Bytes> {
         let first = self.queue.front_mut()?;
-        if first.len() >= PIECE {
-            let piece = first.split_to(PIECE);
+        if first.len() >= MAX_FRAME_BYTES {
+            let piece = first.split_to(MAX_FRAME_BYTES);
             self.length -= piece.len();
             if first.is_empty() {
                 self.queue.pop_front();
@@ -64,9 +65,9 @@ impl Parts {
             self.length = 0;
             return self.queue.pop_front();
         }
-        let mut piece = BytesMut::with_capacity(self.length.min(PIECE));
+        let mut piece = BytesMut::with_capacity(self.length.min(MAX_FRAME_BYTES));
         while let Some(part) = self.queue.front_mut() {
-            let room = PIECE - piece.len();
+            let room = MAX_FRAME_BYTES - piece.len();
             if room == 0 {
                 break;
             }
@@ -81,9 +82,9 @@ impl Parts {
     }
 }
 
-struct Segments(Parts);
+struct SegmentedBody(ByteQueue);
 
-impl http_body::Body for Segments {
+impl http_body::Body for SegmentedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -91,7 +92,7 @@ impl http_body::Body for Segments {
         mut self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.next_piece().map(|piece| Ok(Frame::data(piece))))
+        Poll::Ready(self.0.next_frame().map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -103,17 +104,17 @@ impl http_body::Body for Segments {
     }
 }
 
-/// A body with something that must live until it was sent or dropped.
-pub(crate) fn hold<G: Send + Unpin + 'static>(body: Body, guard: G) -> Body {
-    Held { body, _guard: guard }.boxed_unsync()
+/// Attaches a guard to a body; it is dropped when the body was sent or dropped.
+pub(crate) fn with_guard<G: Send + Unpin + 'static>(body: Body, guard: G) -> Body {
+    GuardedBody { body, _guard: guard }.boxed_unsync()
 }
 
-struct Held<G> {
+struct GuardedBody<G> {
     body: Body,
     _guard: G,
 }
 
-impl<G: Unpin> http_body::Body for Held<G> {
+impl<G: Unpin> http_body::Body for GuardedBody<G> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn pieces_are_bounded_and_add_up() {
+    async fn frames_are_bounded_and_complete() {
         let large: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
         let parts: Vec<Bytes> = vec![
             Bytes::from_static(b"head"),
@@ -156,7 +157,7 @@ mod tests {
         let mut read = Vec::new();
         while let Some(frame) = body.frame().await {
             let piece = frame.expect("never fails").into_data().expect("data");
-            assert!(!piece.is_empty() && piece.len() <= PIECE);
+            assert!(!piece.is_empty() && piece.len() <= MAX_FRAME_BYTES);
             read.extend_from_slice(&piece);
         }
         assert_eq!(read, whole);

@@ -1,16 +1,17 @@
-//! `/api`, `/apis` and below: what is served, plain and aggregated.
+//! Discovery: `/api`, `/apis` and below, plain and aggregated.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, respond, to_bytes};
 use crate::negotiate::Accept;
 use crate::registry::Registry;
-use crate::resource::ResourceType;
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::response::{ApiResponse, respond, to_bytes};
+use crate::status::{ApiError, ApiResult};
 
-/// Order of versions: stable before beta before alpha, larger numbers first, anything else last by name.
+/// Kubernetes' order of versions: stable before beta before alpha, larger numbers first, all others last by
+/// name.
 pub(crate) fn version_rank(version: &str) -> (u8, i64, i64, String) {
     let parse = || -> Option<(u8, i64, i64)> {
         let rest = version.strip_prefix('v')?;
@@ -38,7 +39,7 @@ struct Group {
     versions: Vec<String>,
 }
 
-/// Built-in groups in their own order, then those of definitions by name.
+/// Built-in groups in their own order, then groups of CRDs by name.
 fn all_groups(registry: &Registry) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut add = |group: &str, version: &str| match groups.iter_mut().find(|g| g.name == group) {
@@ -67,28 +68,28 @@ fn group_json(group: &Group) -> Value {
     })
 }
 
-pub(crate) fn groups(registry: &Registry, legacy: bool, accept: &Accept) -> Outcome<Answer> {
+pub(crate) fn groups(registry: &Registry, legacy: bool, accept: &Accept) -> ApiResult<ApiResponse> {
     if let Some((_, version, _)) = &accept.other {
         return Ok(aggregated(registry, legacy, version));
     }
     if legacy {
-        return Ok(Answer::document(json!({
+        return Ok(ApiResponse::document(json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}]
         })));
     }
     let groups: Vec<Value> =
         all_groups(registry).iter().filter(|g| !g.name.is_empty()).map(group_json).collect();
-    Ok(Answer::document(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
+    Ok(ApiResponse::document(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
 }
 
-pub(crate) fn group(registry: &Registry, name: &str) -> Outcome<Answer> {
+pub(crate) fn group(registry: &Registry, name: &str) -> ApiResult<ApiResponse> {
     let found = all_groups(registry).into_iter().find(|g| g.name == name && !name.is_empty());
     let Some(found) = found else { return Err(ApiError::page_not_found()) };
     let mut value = group_json(&found);
     value["kind"] = json!("APIGroup");
     value["apiVersion"] = json!("v1");
-    Ok(Answer::document(value))
+    Ok(ApiResponse::document(value))
 }
 
 fn custom_of<'a>(
@@ -99,7 +100,7 @@ fn custom_of<'a>(
     registry.iter().filter(move |t| t.is_custom() && t.group == group && t.version == version)
 }
 
-pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Outcome<Answer> {
+pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> ApiResult<ApiResponse> {
     let builtin =
         fl_kubeschema::group_versions().iter().find(|gv| gv.group == group && gv.version == version);
     let custom: Vec<Value> = custom_of(registry, group, version).flat_map(|t| plain_entries(t)).collect();
@@ -108,14 +109,14 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Outc
         if let Some(all) = list.get_mut("resources").and_then(Value::as_array_mut) {
             all.extend(custom);
         }
-        return Ok(Answer::document(list));
+        return Ok(ApiResponse::document(list));
     }
     if custom.is_empty() {
         let known = group.is_empty() || registry.has_group(group);
         return Err(if known { ApiError::no_such_resource() } else { ApiError::page_not_found() });
     }
     let api_version = format!("{group}/{version}");
-    Ok(Answer::document(
+    Ok(ApiResponse::document(
         json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": custom}),
     ))
 }
@@ -176,7 +177,7 @@ fn aggregated_entry(rt: &ResourceType) -> Value {
     entry
 }
 
-fn aggregated(registry: &Registry, legacy: bool, version: &str) -> Answer {
+fn aggregated(registry: &Registry, legacy: bool, version: &str) -> ApiResponse {
     let builtin = fl_kubeschema::group_versions();
     let mut items = Vec::new();
     for group in all_groups(registry).iter().filter(|g| g.name.is_empty() == legacy) {
@@ -216,7 +217,7 @@ fn aggregated(registry: &Registry, legacy: bool, version: &str) -> Answer {
     if let Ok(value) = http::HeaderValue::from_str(&format!("\"{etag}\"")) {
         response.headers_mut().insert(http::header::ETAG, value);
     }
-    Answer::Raw(response)
+    ApiResponse::Raw(response)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! An embedded Kubernetes API server with a persistent store.
 //!
 //! [`ApiServer`] answers requests: over a socket ([`Listener`]), or without one ([`ApiServer::service`], a tower
-//! service to build a client on). [`store`] holds the objects; [`resource`] says what the server knows about a type and
-//! which hooks a kind may fill in; [`builtin`] fills them in for the built-in kinds.
+//! service to build a client on). [`store`] holds the objects; [`resource_type`] describes a served type;
+//! `fl-builtin` holds the strategies of the built-in kinds.
 //!
-//! A client in the same process needs no socket and no credentials; layers (faults, delays, counters) go between the two:
+//! A client in the same process needs no socket and no credentials; layers (faults, delays, counters) can be
+//! placed in between:
 //!
 //! ```
 //! use fl_apiserver::{ApiServer, User};
@@ -24,30 +25,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`ApiServer::new`] takes [`Options`] (clock, simulated workloads, tokens) and a [`store::Store`] on disk or in memory.
-//! The server's own controllers (garbage collection, namespaces, CRDs, simulation) run as tasks of the current tokio
-//! runtime and sleep by its timer, so that a paused runtime clock drives them as well.
+//! [`ApiServer::new`] takes [`Options`] (clock, simulated workloads, tokens) and a [`store::Store`] on disk
+//! or in memory. The server's own controllers (garbage collection, namespaces, CRDs, simulation) run as tasks
+//! of the current tokio runtime and use its timer, so that a paused runtime clock drives them as well.
 
 mod admission;
-pub mod age;
-mod allocate;
-mod answer;
+mod allocator;
 mod auth;
 mod body;
-pub mod builtin;
-mod builtin_types;
 mod controllers;
 mod crd;
-mod cron;
 mod discovery;
-pub mod names;
 mod negotiate;
 mod object;
 mod openapi;
-mod path;
-mod plugins;
+mod protobuf;
 mod registry;
-pub mod resource;
+mod request_info;
+pub mod resource_type;
+mod response;
 mod reviews;
 mod selector;
 mod server;
@@ -56,19 +52,18 @@ mod status;
 pub mod store;
 mod verbs;
 mod webhook;
-mod wire;
 mod yaml;
 
 pub use auth::User;
 pub use auth::token::{generate_signing_key, random_token};
 pub use body::Body;
 pub use crd::ProvisionalKind;
-pub use path::{Query, ResourcePath, Route, route};
 pub use registry::Registry;
+pub use request_info::{Query, RequestPath, ResourcePath, parse_path};
 pub use selector::{FieldSelector, LabelSelector};
 pub use server::{
-    ApiServer, Identity, InProcess, Limits, ListenError, Listener, Options, Peer, Pki, PkiError, Renewal,
-    ServingCertificate, SimulateOptions, StartError, create_private_files, kubeconfig, private_dir,
+    ApiServer, ConnectionInfo, Identity, InProcess, Limits, ListenError, Listener, Options, Pki, PkiError,
+    Renewal, ServingCertificate, SimulateOptions, StartError, create_private_files, kubeconfig, private_dir,
     write_private,
 };
 pub use status::ApiError;

@@ -1,8 +1,8 @@
-//! Which form of an answer the caller wants.
+//! Content negotiation.
 
 use crate::status::ApiError;
 
-/// The bytes on the wire.
+/// Encoding of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
     #[default]
@@ -10,7 +10,7 @@ pub(crate) enum Form {
     Yaml,
 }
 
-/// What the object is shown as.
+/// Representation of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum View {
     #[default]
@@ -24,9 +24,9 @@ pub(crate) enum View {
 pub(crate) struct Accept {
     pub(crate) form: Form,
     pub(crate) view: View,
-    /// Version of `meta.k8s.io` asked for in a view.
+    /// Requested version of `meta.k8s.io` for a table or partial metadata.
     pub(crate) meta_version: String,
-    /// Group of an `as=` clause this server has no view for, such as discovery.
+    /// Group, version and kind of an unsupported `as=` parameter, such as discovery.
     pub(crate) other: Option<(String, String, String)>,
     pub(crate) pretty: bool,
 }
@@ -51,12 +51,12 @@ fn clauses(header: &str) -> Vec<Clause<'_>> {
             Some(Clause { media, parameters, weight: (quality.unwrap_or(1.0) * 1000.0) as u32 })
         })
         .collect();
-    // Stable: clauses of the same weight keep their order.
+    // Stable sort: clauses of the same weight keep their order.
     all.sort_by_key(|accepted| std::cmp::Reverse(accepted.weight));
     all
 }
 
-/// Picks the first clause this server can serve.
+/// Selects the first clause that can be served.
 pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
     let header = if header.trim().is_empty() { "*/*" } else { header };
     for clause in clauses(header) {
@@ -89,18 +89,18 @@ pub(crate) fn accept(header: &str, pretty: bool) -> Result<Accept, ApiError> {
     Err(not_served())
 }
 
-/// What an answer should be in or be shown as is not served.
+/// The error for an unsupported encoding or representation.
 fn not_served() -> ApiError {
     let message = format!("only the following media types are accepted: {SERVED}");
     ApiError::new(406, "NotAcceptable", message)
 }
 
-/// Refuses what discovery cannot be shown as. Who asks for protobuf alone can read its JSON too.
+/// Checks the `Accept` header of discovery requests. Clients that accept only protobuf get JSON.
 pub(crate) fn discovery(header: &str, accept: Result<Accept, ApiError>) -> Result<(), ApiError> {
     if header.contains("protobuf") {
         return Ok(());
     }
-    route(header, false)?;
+    check_acceptable(header, false)?;
     match accept {
         Ok(accept) if accept.view == View::Object => Ok(()),
         Ok(_) => Err(not_served()),
@@ -110,8 +110,9 @@ pub(crate) fn discovery(header: &str, accept: Result<Accept, ApiError>) -> Resul
 
 const SERVED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Refuses what the router of built-in types finds no route for: it knows types and `*/*`, and no `application/*`.
-pub(crate) fn route(header: &str, collection: bool) -> Result<(), ApiError> {
+/// Rejects what upstream's router for built-in types has no route for: it knows media types and `*/*`, but
+/// not `application/*`.
+pub(crate) fn check_acceptable(header: &str, collection: bool) -> Result<(), ApiError> {
     let known = |media: &str| media == "*/*" || SERVED.split(", ").any(|served| served == media);
     if header.trim().is_empty() || clauses(header).iter().any(|clause| known(clause.media)) {
         return Ok(());
@@ -120,7 +121,7 @@ pub(crate) fn route(header: &str, collection: bool) -> Result<(), ApiError> {
     Err(not_acceptable(&format!("{SERVED}{}", if collection { STREAMS } else { "" })))
 }
 
-/// A form that is not served at all.
+/// The 406 error.
 pub(crate) fn not_acceptable(served: &str) -> ApiError {
     let message = format!("406: Not Acceptable\n\nAvailable representations: {served}");
     ApiError::new(406, "NotAcceptable", message).with_details(serde_json::json!({}))
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_servable_clause_wins() {
+    fn first_supported_clause_wins() {
         let table =
             accept("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", false).expect("served");
         assert_eq!(table.view, View::Table);
@@ -145,12 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn the_router_knows_no_half_wildcards() {
-        assert!(route("", false).is_ok() && route("text/html, */*;q=0.1", false).is_ok());
-        assert!(route("application/json;as=Table", false).is_ok());
-        let refused = route("application/*", false).expect_err("refused").message;
+    fn partial_wildcards_are_not_acceptable() {
+        assert!(
+            check_acceptable("", false).is_ok() && check_acceptable("text/html, */*;q=0.1", false).is_ok()
+        );
+        assert!(check_acceptable("application/json;as=Table", false).is_ok());
+        let refused = check_acceptable("application/*", false).expect_err("refused").message;
         assert!(refused.ends_with("application/vnd.kubernetes.protobuf"), "{refused}");
-        let refused = route("text/html", true).expect_err("refused").message;
+        let refused = check_acceptable("text/html", true).expect_err("refused").message;
         assert!(refused.ends_with("protobuf;stream=watch"), "{refused}");
     }
 }

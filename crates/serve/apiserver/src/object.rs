@@ -1,4 +1,4 @@
-//! Reading and writing the metadata of an object held as JSON.
+//! Access to the metadata of an object held as JSON.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ fn meta(object: &Value) -> Option<&Map<String, Value>> {
     object.get("metadata").and_then(Value::as_object)
 }
 
-/// The metadata, made if it is missing or null.
+/// The metadata, created if missing or null.
 ///
 /// # Panics
 /// Never for objects: the server only handles bodies that are JSON objects.
@@ -22,12 +22,12 @@ pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     slot.as_object_mut().expect("made an object above")
 }
 
-/// A field of the metadata, null where it is missing.
+/// A field of the metadata; null if missing.
 pub(crate) fn meta_field<'a>(object: &'a Value, field: &str) -> &'a Value {
     meta(object).and_then(|m| m.get(field)).unwrap_or(&Value::Null)
 }
 
-/// A string of the metadata, empty where it is missing.
+/// A string of the metadata; empty if missing.
 pub(crate) fn meta_str<'a>(object: &'a Value, field: &str) -> &'a str {
     meta(object).and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or_default()
 }
@@ -85,7 +85,7 @@ pub(crate) fn generation(object: &Value) -> i64 {
     meta(object).and_then(|m| m.get("generation")).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// A field of labels or annotations.
+/// The value of an annotation.
 pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     meta(object)?.get("annotations")?.get(key)?.as_str()
 }
@@ -98,4 +98,14 @@ pub(crate) fn split_api_version(api_version: &str) -> (&str, &str) {
 /// The key of an object inside its table.
 pub(crate) fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
+}
+
+/// The strings of a JSON list; empty if it is missing or not a list.
+pub(crate) fn strings(list: Option<&Value>) -> Vec<String> {
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::answer::{Answer, respond};
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::response::{ApiResponse, respond};
+use crate::server::{Inner, RequestContext};
+use crate::status::{ApiError, ApiResult};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-/// What a custom type's document needs of the built-in ones.
+/// Built-in definitions that the document of a custom type references.
 const SHARED: [&str; 12] = [
     OBJECT_META,
     LIST_META,
@@ -27,7 +27,7 @@ const SHARED: [&str; 12] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
 ];
 
-/// What it needs besides where types can be scaled.
+/// Definitions that scalable types reference in addition.
 const SCALE: [&str; 3] = [
     "io.k8s.api.autoscaling.v1.Scale",
     "io.k8s.api.autoscaling.v1.ScaleSpec",
@@ -46,31 +46,31 @@ fn gvk(rt: &ResourceType, kind: &str) -> Value {
     json!({"group": rt.group, "version": rt.version, "kind": kind})
 }
 
-/// What is said about the fields that every object has, in the words of the built-in types.
-struct Texts {
+/// Descriptions of the fields that every object has, from the built-in types.
+struct Descriptions {
     api_version: Value,
     kind: Value,
     metadata: Value,
 }
 
-impl Texts {
-    /// Reads them off the definition of a pod.
+impl Descriptions {
+    /// Reads them from the definition of a pod.
     fn of(pod: &Value) -> Self {
         let text = |field: &str| pod["properties"][field]["description"].clone();
         Self { api_version: text("apiVersion"), kind: text("kind"), metadata: text("metadata") }
     }
 }
 
-/// One of the two versions of OpenAPI, and what is said in it.
-struct Dialect<'a> {
-    /// Where definitions live.
+/// OpenAPI v2 or v3.
+struct OpenApiVersion<'a> {
+    /// Prefix of references to definitions.
     prefix: &'a str,
     v2: bool,
-    texts: Texts,
+    descriptions: Descriptions,
 }
 
-impl Dialect<'_> {
-    /// A reference with a text beside it.
+impl OpenApiVersion<'_> {
+    /// A reference with a description.
     fn reference(&self, name: &str, text: &Value) -> Value {
         let target = json!({"$ref": format!("{}{name}", self.prefix)});
         let mut value = if self.v2 { target } else { json!({"allOf": [target]}) };
@@ -88,7 +88,7 @@ impl Dialect<'_> {
         value
     }
 
-    /// The schema of a custom type with the fields every object has.
+    /// The schema of a custom type, with the fields that every object has.
     fn definition(&self, rt: &ResourceType) -> Value {
         let mut schema = rt.strategy.openapi().unwrap_or_else(|| json!({"type": "object"}));
         self.publish(&mut schema);
@@ -98,9 +98,9 @@ impl Dialect<'_> {
         if !schema["properties"].is_object() {
             schema["properties"] = json!({});
         }
-        schema["properties"]["apiVersion"] = Self::text(&self.texts.api_version);
-        schema["properties"]["kind"] = Self::text(&self.texts.kind);
-        schema["properties"]["metadata"] = self.reference(OBJECT_META, &self.texts.metadata);
+        schema["properties"]["apiVersion"] = Self::text(&self.descriptions.api_version);
+        schema["properties"]["kind"] = Self::text(&self.descriptions.kind);
+        schema["properties"]["metadata"] = self.reference(OBJECT_META, &self.descriptions.metadata);
         schema["x-kubernetes-group-version-kind"] = json!([gvk(rt, &rt.kind)]);
         schema
     }
@@ -111,14 +111,14 @@ impl Dialect<'_> {
             "type": "object", "required": ["items"],
             "description": format!("{} is a list of {}", rt.list_kind, rt.kind),
             "properties": {
-                "apiVersion": Self::text(&self.texts.api_version), "kind": Self::text(&self.texts.kind),
+                "apiVersion": Self::text(&self.descriptions.api_version), "kind": Self::text(&self.descriptions.kind),
                 "items": {"type": "array", "items": item}, "metadata": self.reference(LIST_META, &Value::Null)
             },
             "x-kubernetes-group-version-kind": [gvk(rt, &rt.list_kind)]
         })
     }
 
-    /// Brings the schema of a definition into the form it is published in.
+    /// Converts the schema of a CRD into its published form.
     fn publish(&self, schema: &mut Value) {
         let Some(map) = schema.as_object_mut() else { return };
         map.remove("example");
@@ -130,7 +130,7 @@ impl Dialect<'_> {
             for key in ["oneOf", "anyOf", "allOf", "not", "default"] {
                 map.remove(key);
             }
-            // Clients of v2 know neither null nor fields that are not named: they are told less.
+            // OpenAPI v2 has neither nullable nor unknown fields: their schemas are dropped.
             if map.remove("nullable") == Some(json!(true)) || on(map, "x-kubernetes-preserve-unknown-fields")
             {
                 for key in ["type", "items", "properties", "additionalProperties", "required"] {
@@ -153,12 +153,12 @@ impl Dialect<'_> {
         }
     }
 
-    /// The fields of an object inside another.
+    /// Adds the fields of an embedded resource.
     fn embed(&self, map: &mut Map<String, Value>) {
         let fields = map.entry("properties").or_insert_with(|| json!({}));
         fields["apiVersion"] = json!({"type": "string"});
         fields["kind"] = json!({"type": "string"});
-        fields["metadata"] = self.reference(OBJECT_META, &self.texts.metadata);
+        fields["metadata"] = self.reference(OBJECT_META, &self.descriptions.metadata);
         let required = map.entry("required").or_insert_with(|| json!([]));
         for name in ["kind", "apiVersion"] {
             if let Some(list) = required.as_array_mut().filter(|list| !list.contains(&json!(name))) {
@@ -176,7 +176,7 @@ fn parameter(name: &str, v3: bool) -> Value {
     }
 }
 
-/// The operations clients look for: which verbs there are and what they take.
+/// The operations of a type: its verbs and their parameters.
 fn paths(rt: &ResourceType, v3: bool) -> Map<String, Value> {
     let root = format!("/apis/{}/{}", rt.group, rt.version);
     let base = if rt.namespaced {
@@ -227,17 +227,17 @@ fn custom(inner: &Inner) -> Vec<Arc<ResourceType>> {
     inner.registry().iter().filter(|t| t.is_custom()).cloned().collect()
 }
 
-/// The answer with its digest as tag, so that clients need not fetch what they have.
-fn tagged(call: &Call, content_type: &'static str, text: String) -> Answer {
+/// The response with its digest as ETag.
+fn tagged(ctx: &RequestContext, content_type: &'static str, text: String) -> ApiResponse {
     let tag = format!("\"{}\"", digest(text.as_bytes()));
-    if call.headers.if_none_match == tag {
-        return Answer::Raw(respond(304, content_type, ""));
+    if ctx.headers.if_none_match == tag {
+        return ApiResponse::Raw(respond(304, content_type, ""));
     }
     let mut response = respond(200, content_type, text);
     if let Ok(value) = http::HeaderValue::from_str(&tag) {
         response.headers_mut().insert(http::header::ETAG, value);
     }
-    Answer::Raw(response)
+    ApiResponse::Raw(response)
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -245,8 +245,8 @@ fn digest(bytes: &[u8]) -> String {
     digest.as_ref().iter().map(|b| format!("{b:02X}")).collect()
 }
 
-pub(crate) fn v2(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
-    let accepted = &call.headers.accept;
+pub(crate) fn v2(inner: &Arc<Inner>, ctx: &RequestContext) -> ApiResult<ApiResponse> {
+    let accepted = &ctx.headers.accept;
     if !accepted.is_empty() && !accepted.contains("json") && !accepted.contains('*') {
         return Err(ApiError::new(
             406,
@@ -256,8 +256,8 @@ pub(crate) fn v2(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
     }
     let mut document = fl_kubeschema::openapi_v2();
     let known = &document["definitions"];
-    let texts = Texts::of(&known[POD]);
-    let dialect = Dialect { prefix: "#/definitions/", v2: true, texts };
+    let descriptions = Descriptions::of(&known[POD]);
+    let dialect = OpenApiVersion { prefix: "#/definitions/", v2: true, descriptions };
     for rt in custom(inner) {
         document["definitions"][definition_name(&rt, &rt.kind)] = dialect.definition(&rt);
         document["definitions"][definition_name(&rt, &rt.list_kind)] = dialect.list_definition(&rt);
@@ -265,10 +265,10 @@ pub(crate) fn v2(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
             all.extend(paths(&rt, false));
         }
     }
-    Ok(tagged(call, "application/json", document.to_string()))
+    Ok(tagged(ctx, "application/json", document.to_string()))
 }
 
-pub(crate) fn index(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
+pub(crate) fn index(inner: &Arc<Inner>, ctx: &RequestContext) -> ApiResult<ApiResponse> {
     let mut paths = Map::new();
     let mut add = |path: String, hash: &str| {
         let url = format!("/openapi/v3/{path}?hash={hash}");
@@ -287,12 +287,12 @@ pub(crate) fn index(inner: &Arc<Inner>, call: &Call) -> Outcome<Answer> {
         add(path, &digest(text.as_bytes()));
     }
     let document = json!({"paths": Value::Object(paths)});
-    Ok(tagged(call, "text/plain; charset=utf-8", document.to_string()))
+    Ok(tagged(ctx, "text/plain; charset=utf-8", document.to_string()))
 }
 
-pub(crate) fn v3(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer> {
+pub(crate) fn v3(inner: &Arc<Inner>, ctx: &RequestContext, path: &str) -> ApiResult<ApiResponse> {
     if let Some(document) = fl_kubeschema::openapi_v3(path) {
-        return Ok(tagged(call, "application/json", document.to_string()));
+        return Ok(tagged(ctx, "application/json", document.to_string()));
     }
     let types: Vec<Arc<ResourceType>> =
         custom(inner).into_iter().filter(|t| format!("apis/{}/{}", t.group, t.version) == path).collect();
@@ -310,8 +310,8 @@ pub(crate) fn v3(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer>
             schemas.insert((*name).to_owned(), definition);
         }
     }
-    let texts = Texts::of(&known(POD).unwrap_or_default());
-    let dialect = Dialect { prefix: "#/components/schemas/", v2: false, texts };
+    let descriptions = Descriptions::of(&known(POD).unwrap_or_default());
+    let dialect = OpenApiVersion { prefix: "#/components/schemas/", v2: false, descriptions };
     for rt in &types {
         schemas.insert(definition_name(rt, &rt.kind), dialect.definition(rt));
         schemas.insert(definition_name(rt, &rt.list_kind), dialect.list_definition(rt));
@@ -321,5 +321,5 @@ pub(crate) fn v3(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer>
         "openapi": "3.0.0", "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
         "paths": Value::Object(all_paths), "components": {"schemas": Value::Object(schemas)}
     });
-    Ok(tagged(call, "application/json", document.to_string()))
+    Ok(tagged(ctx, "application/json", document.to_string()))
 }

@@ -1,44 +1,44 @@
-//! Kinds that are questions: reviews of tokens and access, token requests.
+//! Token and access reviews, and token requests.
 
 use std::sync::Arc;
 
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::answer::Answer;
 use crate::auth::rbac::Rule;
 use crate::auth::{Attributes, User, authenticate};
 use crate::object;
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::response::ApiResponse;
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 use crate::verbs::decode;
-use crate::verbs::fields::Tracker;
 use crate::verbs::identity::check_namespace;
+use crate::verbs::managed_fields::Tracker;
 
-/// Whether objects of a type are answered and never stored.
+/// Whether objects of a type are only answered and never stored.
 pub(crate) fn is_review(rt: &ResourceType) -> bool {
     matches!(rt.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
         && rt.kind.ends_with("Review")
 }
 
-pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+pub(crate) fn create(inner: &Arc<Inner>, ctx: &RequestContext, target: &Target) -> ApiResult<ApiResponse> {
     let rt = &target.rt;
-    let options = crate::verbs::options::read(call, "CreateOptions", false)?;
-    let mut review = decode::body(inner, call, rt, options.validation)?;
+    let options = crate::verbs::options::read(ctx, "CreateOptions", false)?;
+    let mut review = decode::body(inner, ctx, rt, options.validation)?;
     object::meta_mut(&mut review);
     check_namespace(&mut review, target)?;
     if matches!(rt.kind.as_str(), "TokenReview") || rt.kind.ends_with("AccessReview") {
-        track(inner, call, target, &mut review)?;
+        track(inner, ctx, target, &mut review)?;
     }
     match rt.kind.as_str() {
-        "TokenReview" => token_review(inner, call, &mut review)?,
+        "TokenReview" => token_review(inner, ctx, &mut review)?,
         "SelfSubjectReview" => {
-            review["metadata"]["creationTimestamp"] = json!(call.now_text());
-            review["status"] = json!({"userInfo": call.user.to_json()});
+            review["metadata"]["creationTimestamp"] = json!(ctx.now_text());
+            review["status"] = json!({"userInfo": ctx.user.to_json()});
         }
-        "SelfSubjectRulesReview" => rules_review(inner, call, &mut review)?,
-        "SelfSubjectAccessReview" => access_review(inner, &call.user, &mut review, false, None)?,
+        "SelfSubjectRulesReview" => rules_review(inner, ctx, &mut review)?,
+        "SelfSubjectAccessReview" => access_review(inner, &ctx.user, &mut review, false, None)?,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             let user = subject(&review);
             let local = rt.namespaced.then_some(target.namespace.as_str());
@@ -46,40 +46,30 @@ pub(crate) fn create(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcom
         }
         _ => return Err(ApiError::method_not_allowed()),
     }
-    Ok(Answer::Document { code: 201, value: review })
+    Ok(ApiResponse::Document { code: 201, value: review })
 }
 
-/// Reviews get managed fields like everything that is created.
-fn track(inner: &Inner, call: &Call, target: &Target, object: &mut Value) -> Outcome<()> {
-    let options = crate::verbs::options::read(call, "CreateOptions", false)?;
-    let (registry, now) = (inner.registry(), call.now_text());
+/// Sets managed fields: reviews have them like all created objects.
+fn track(inner: &Inner, ctx: &RequestContext, target: &Target, object: &mut Value) -> ApiResult<()> {
+    let options = crate::verbs::options::read(ctx, "CreateOptions", false)?;
+    let (registry, now) = (inner.registry(), ctx.now_text());
     let tracker = Tracker {
         registry: &registry,
         rt: &target.rt,
         options: &options,
         subresource: &target.subresource,
         now: &now,
-        conversions: &call.conversions,
+        conversions: &ctx.conversions,
     };
-    tracker.track_now(&crate::verbs::fields::zero(&target.rt), object);
+    tracker.track_now(&crate::verbs::managed_fields::empty_object(&target.rt), object);
     Ok(())
-}
-
-fn strings(value: Option<&Value>) -> Vec<String> {
-    value
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
 }
 
 fn subject(review: &Value) -> User {
     let text = |field: &str| review["spec"].get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     User {
         name: text("user"),
-        groups: strings(review["spec"].get("groups")),
+        groups: object::strings(review["spec"].get("groups")),
         uid: text("uid"),
         ..User::default()
     }
@@ -91,11 +81,11 @@ fn access_review(
     review: &mut Value,
     named: bool,
     local: Option<&str>,
-) -> Outcome<()> {
+) -> ApiResult<()> {
     let spec = &review["spec"];
-    let errors = crate::builtin::access_review(spec, named, local);
+    let errors = fl_builtin::access_review(spec, named, local);
     if !errors.is_empty() {
-        // Upstream forgets the kind in this refusal.
+        // Upstream's error does not name the kind.
         return Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &errors));
     }
     let (resource, path) = (spec.get("resourceAttributes"), spec.get("nonResourceAttributes"));
@@ -121,13 +111,13 @@ fn access_review(
     Ok(())
 }
 
-fn rules_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
+fn rules_review(inner: &Inner, ctx: &RequestContext, review: &mut Value) -> ApiResult<()> {
     let namespace = review["spec"].get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
     }
-    let mut rules = inner.authorizer.index().rules(&call.user, &namespace);
-    if call.user.in_group("system:masters") && rules.is_empty() {
+    let mut rules = inner.authorizer.index().rules(&ctx.user, &namespace);
+    if ctx.user.in_group("system:masters") && rules.is_empty() {
         let all = vec!["*".to_owned()];
         rules.push(Rule {
             verbs: all.clone(),
@@ -151,19 +141,19 @@ fn rules_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
             paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}));
         }
     }
-    // The question is not repeated in the answer.
+    // The response does not repeat the spec.
     review["spec"] = json!({});
     review["status"] = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
     Ok(())
 }
 
-/// Why a token is refused: one that is good for others says for whom.
-fn refusal(inner: &Inner, call: &Call, token: &str, wanted: &[String]) -> String {
+/// Why a token is rejected; for a valid token of other audiences, the message names them.
+fn refusal(inner: &Inner, ctx: &RequestContext, token: &str, wanted: &[String]) -> String {
     const INVALID: &str = "invalid bearer token";
     let for_others = (!wanted.is_empty())
         .then(|| audiences_of(token))
         .flatten()
-        .filter(|own| inner.authenticator.token(token, own, call.now.as_second()).is_some());
+        .filter(|own| inner.authenticator.token(token, own, ctx.now.as_second()).is_some());
     match for_others {
         Some(own) => {
             let list =
@@ -175,23 +165,23 @@ fn refusal(inner: &Inner, call: &Call, token: &str, wanted: &[String]) -> String
     }
 }
 
-/// The audiences a token says it is for.
+/// The audiences that a token claims.
 fn audiences_of(token: &str) -> Option<Vec<String>> {
     use base64::Engine as _;
     let claims = token.split('.').nth(1)?;
     let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims).ok()?;
     let claims: Value = serde_json::from_slice(&text).ok()?;
-    Some(strings(claims.get("aud"))).filter(|found| !found.is_empty())
+    Some(object::strings(claims.get("aud"))).filter(|found| !found.is_empty())
 }
 
-fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
+fn token_review(inner: &Inner, ctx: &RequestContext, review: &mut Value) -> ApiResult<()> {
     let token = review["spec"].get("token").and_then(Value::as_str).unwrap_or_default().to_owned();
     if token.is_empty() {
         let message = "token is required for TokenReview in authentication";
         return Err(ApiError::bad_request(message));
     }
-    let audiences = strings(review["spec"].get("audiences"));
-    let status = match inner.authenticator.token(&token, &audiences, call.now.as_second()) {
+    let audiences = object::strings(review["spec"].get("audiences"));
+    let status = match inner.authenticator.token(&token, &audiences, ctx.now.as_second()) {
         Some(user) => {
             let mut status = json!({"authenticated": true, "user": user.to_json()});
             if !audiences.is_empty() {
@@ -201,14 +191,18 @@ fn token_review(inner: &Inner, call: &Call, review: &mut Value) -> Outcome<()> {
             }
             status
         }
-        None => json!({"user": {}, "error": refusal(inner, call, &token, &audiences)}),
+        None => json!({"user": {}, "error": refusal(inner, ctx, &token, &audiences)}),
     };
     review["status"] = status;
     Ok(())
 }
 
-pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
-    let text = decode::json_text(call)?;
+pub(crate) fn token_request(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    target: &Target,
+) -> ApiResult<ApiResponse> {
+    let text = decode::json_text(ctx)?;
     let body: Value = serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
     let spec = body.get("spec").cloned().unwrap_or_else(|| json!({}));
     let entry = inner
@@ -229,27 +223,27 @@ pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) ->
         let error = FieldError::invalid(field, &json!(seconds), detail);
         return Err(ApiError::invalid_kind("authentication.k8s.io", "TokenRequest", "", &[error]));
     }
-    let mut audiences = strings(spec.get("audiences"));
+    let mut audiences = object::strings(spec.get("audiences"));
     let named = !audiences.is_empty();
     if !named {
         audiences.push(authenticate::ISSUER.to_owned());
     }
     let bound = bound_object(inner, target, &spec)?;
-    let now = call.now.as_second();
+    let now = ctx.now.as_second();
     let claims = authenticate::claims(&account, &audiences, bound, now, seconds);
     let token = inner.authenticator.signer.sign(&claims).map_err(ApiError::internal)?;
-    let expires = jiff::Timestamp::from_second(now + seconds).unwrap_or(call.now);
+    let expires = jiff::Timestamp::from_second(now + seconds).unwrap_or(ctx.now);
     let mut shown = json!({"expirationSeconds": seconds, "boundObjectRef": spec.get("boundObjectRef").cloned().unwrap_or(Value::Null)});
     shown["audiences"] = json!(audiences);
     let mut tracked = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {}, "spec": spec});
     if tracked["spec"].get("expirationSeconds").is_none() {
         tracked["spec"]["expirationSeconds"] = json!(seconds);
     }
-    track_request(call, &mut tracked)?;
+    track_request(ctx, &mut tracked)?;
     let mut value = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
         "metadata": {
-            "name": target.name, "namespace": target.namespace, "creationTimestamp": call.now_text(),
+            "name": target.name, "namespace": target.namespace, "creationTimestamp": ctx.now_text(),
             "uid": object::uid(&account)
         },
         "spec": shown,
@@ -258,13 +252,13 @@ pub(crate) fn token_request(inner: &Arc<Inner>, call: &Call, target: &Target) ->
     if let Some(managed) = tracked.pointer("/metadata/managedFields") {
         value["metadata"]["managedFields"] = managed.clone();
     }
-    Ok(Answer::Document { code: 201, value })
+    Ok(ApiResponse::Document { code: 201, value })
 }
 
-/// Managed fields of a token request, which is a type of another group.
-fn track_request(call: &Call, request: &mut Value) -> Outcome<()> {
-    let options = crate::verbs::options::read(call, "CreateOptions", false)?;
-    let now = call.now_text();
+/// Sets managed fields of a token request, whose type belongs to another group.
+fn track_request(ctx: &RequestContext, request: &mut Value) -> ApiResult<()> {
+    let options = crate::verbs::options::read(ctx, "CreateOptions", false)?;
+    let now = ctx.now_text();
     let Some(schema) = fl_kubeschema::schema("authentication.k8s.io", "v1", "TokenRequest") else {
         return Ok(());
     };
@@ -279,7 +273,7 @@ fn track_request(call: &Call, request: &mut Value) -> Outcome<()> {
         reset: &nothing,
         versions: &fl_ssa::OneVersion,
     };
-    // Go's empty value of the type has a spec already, and in it a reference to nothing.
+    // Go's empty value of the type has a spec with an empty reference.
     let spec = json!({"boundObjectRef": null});
     let empty =
         json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": spec, "status": {}});
@@ -288,7 +282,7 @@ fn track_request(call: &Call, request: &mut Value) -> Outcome<()> {
 }
 
 /// The claims that bind a token to a pod or secret.
-fn bound_object(inner: &Inner, target: &Target, spec: &Value) -> Outcome<Option<Value>> {
+fn bound_object(inner: &Inner, target: &Target, spec: &Value) -> ApiResult<Option<Value>> {
     let Some(reference) = spec.get("boundObjectRef").filter(|r| !r.is_null()) else { return Ok(None) };
     let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
     let (plural, claim) = match text("kind") {

@@ -139,7 +139,7 @@ impl LabelSelector {
         self.0.is_empty()
     }
 
-    /// Whether labels (a JSON map, or null for none) are selected.
+    /// Whether labels (a JSON map, or null) match.
     #[must_use]
     pub fn matches(&self, labels: Option<&Value>) -> bool {
         self.0.iter().all(|r| {
@@ -250,7 +250,7 @@ fn check_label_key(key: &str) -> Result<(), String> {
             wrong.push("prefix part must be non-empty".to_owned());
         } else {
             wrong.extend(
-                crate::names::dns1123_subdomain(prefix, false)
+                fl_builtin::name_validation::dns1123_subdomain(prefix, false)
                     .into_iter()
                     .map(|w| format!("prefix part {w}")),
             );
@@ -296,7 +296,7 @@ fn check_label_value(key: &str, at: usize, value: &str) -> Result<(), String> {
 /// A field selector: terms that must all hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSelector {
-    /// Label of the field, wanted value, and whether it must be equal.
+    /// Field label, value, and whether it must be equal.
     pub terms: Vec<(String, String, bool)>,
 }
 
@@ -329,7 +329,7 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// The name all selected objects have, if the selector demands one.
+    /// The value that the selector demands for a field, if it is exact.
     #[must_use]
     pub fn exact(&self, label: &str) -> Option<&str> {
         self.terms.iter().find(|(l, _, equal)| *equal && l == label).map(|(_, v, _)| v.as_str())
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn label_selectors_select() {
+    fn label_selectors_match() {
         let labels = json!({"a": "1", "b": "x"});
         for (text, want) in [
             ("", true),
@@ -410,14 +410,14 @@ mod tests {
     }
 
     #[test]
-    fn bad_label_selectors_are_refused() {
+    fn invalid_label_selectors_are_rejected() {
         for text in ["==", "a in", "a in (", "a=b=c", "a,,b", ",", "a in (b", "a>x", "a/b/c=d", "/a"] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn field_selectors_read_escapes() {
+    fn field_selectors_decode_escapes() {
         let selector = FieldSelector::parse(r"metadata.name=a\,b,x!=y,z==1").expect("valid");
         let want = [("metadata.name", "a,b", true), ("x", "y", false), ("z", "1", true)];
         let got: Vec<_> = selector.terms.iter().map(|(l, v, e)| (l.as_str(), v.as_str(), *e)).collect();

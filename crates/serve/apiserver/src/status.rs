@@ -1,11 +1,11 @@
-//! Errors as clients see them: `Status` objects with Kubernetes' reasons, details and words.
+//! API errors: `Status` objects with Kubernetes' reasons, details and messages.
 
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::resource::ResourceType;
+use crate::resource_type::ResourceType;
 
-/// A refused request.
+/// The error of a request.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -13,14 +13,14 @@ pub struct ApiError {
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Value>,
-    /// The answer is this plain text instead of a Status.
+    /// Whether the response is plain text instead of a Status.
     pub plain: bool,
-    /// A whole Status to answer with instead (an admission webhook may bring its own).
+    /// A complete Status to return instead (of an admission webhook).
     pub whole: Option<Box<Value>>,
 }
 
-/// What verbs return.
-pub(crate) type Outcome<T> = Result<T, ApiError>;
+/// The result of a verb.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
@@ -84,12 +84,12 @@ impl ApiError {
 
     #[must_use]
     pub fn invalid(rt: &ResourceType, name: &str, errors: &[FieldError]) -> Self {
-        // Events of both groups are one kind, which belongs to the core.
+        // Events of both groups are one kind of the core group upstream.
         let group = if rt.group == "events.k8s.io" { "" } else { &rt.group };
         Self::invalid_kind(group, &rt.kind, name, errors)
     }
 
-    /// An object whose name cannot be told, at a path that names one.
+    /// An object without a name, at a path that requires one.
     pub(crate) fn nameless(name: &str) -> Self {
         Self::bad_request(format!(
             "the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -99,7 +99,7 @@ impl ApiError {
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let shown = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        // The same error twice is said once.
+        // Duplicate errors are reported once.
         let mut texts: Vec<String> = Vec::new();
         for error in errors {
             let text = error.to_string();
@@ -155,7 +155,7 @@ impl ApiError {
         Self::new(405, "MethodNotAllowed", message).with_details(json!({}))
     }
 
-    /// A verb that custom resources do not have.
+    /// A verb that custom resources do not support.
     #[must_use]
     pub fn method_not_supported(rt: &ResourceType, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", rt.group_resource());
@@ -168,7 +168,7 @@ impl ApiError {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// A list or watch from a revision that is not kept any more.
+    /// A list or watch from a compacted revision.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
@@ -182,7 +182,7 @@ impl ApiError {
         }))
     }
 
-    /// The words of a server that waited in vain before it refused.
+    /// Adds the message of a server that timed out waiting.
     #[must_use]
     pub(crate) fn after_timeout(mut self) -> Self {
         self.message = format!("Timeout: {}", self.message);
@@ -218,7 +218,7 @@ impl From<crate::store::StoreError> for ApiError {
     fn from(error: crate::store::StoreError) -> Self {
         match error {
             crate::store::StoreError::TooLarge => Self::new(500, "", error.to_string()),
-            // Nothing was written: the request can be sent again as it is.
+            // Nothing was written: the request can be repeated.
             crate::store::StoreError::Unavailable(_) => {
                 Self::new(503, "ServiceUnavailable", error.to_string())
             }

@@ -1,4 +1,4 @@
-//! Calling a webhook: one POST of a JSON document over TLS, to a URL or to an endpoint of a service.
+//! Webhook calls: one POST of a JSON document over TLS, to a URL or an endpoint of a service.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::object;
 use crate::server::Inner;
 use crate::verbs::decode;
 
-/// Largest answer that is read.
-const MAX_ANSWER: usize = 16 << 20;
+/// Maximum bytes of a response.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// Where a webhook is: the `clientConfig` of a configuration.
+/// The `clientConfig` of a webhook.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    place: Place,
+    endpoint: Endpoint,
     ca: Vec<u8>,
     tls: OnceLock<Result<Arc<rustls::ClientConfig>, String>>,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Endpoint {
     Url(String),
     Service { namespace: String, name: String, port: u64, path: String },
 }
@@ -38,9 +38,9 @@ impl Remote {
     pub(crate) fn read(config: &Value) -> Self {
         let text =
             |pointer: &str| config.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let place = match config.get("url").and_then(Value::as_str) {
-            Some(url) => Place::Url(url.to_owned()),
-            None => Place::Service {
+        let endpoint = match config.get("url").and_then(Value::as_str) {
+            Some(url) => Endpoint::Url(url.to_owned()),
+            None => Endpoint::Service {
                 namespace: text("/service/namespace"),
                 name: text("/service/name"),
                 port: config.pointer("/service/port").and_then(Value::as_u64).unwrap_or(443),
@@ -48,20 +48,20 @@ impl Remote {
             },
         };
         let ca = base64::engine::general_purpose::STANDARD.decode(text("/caBundle")).unwrap_or_default();
-        Self { place, ca, tls: OnceLock::new() }
+        Self { endpoint, ca, tls: OnceLock::new() }
     }
 
-    /// The address as it is asked for and shown.
+    /// The URL for requests and messages.
     fn url(&self) -> String {
-        match &self.place {
-            Place::Url(url) => url.clone(),
-            Place::Service { namespace, name, port, path } => {
+        match &self.endpoint {
+            Endpoint::Url(url) => url.clone(),
+            Endpoint::Service { namespace, name, port, path } => {
                 format!("https://{name}.{namespace}.svc:{port}/{path}")
             }
         }
     }
 
-    /// Posts a document and reads the JSON answer, within a time that the webhook is told.
+    /// Posts a document and reads the JSON response, within a timeout that is sent along.
     pub(crate) async fn post(
         &self,
         inner: &Inner,
@@ -72,30 +72,31 @@ impl Remote {
         let sign = if url.contains('?') { '&' } else { '?' };
         url.push_str(&format!("{sign}timeout={}s", limit.as_secs()));
         let answered = match tokio::time::timeout(limit, self.exchange(inner, &url, document)).await {
-            Ok(answered) => answered.map_err(Failure::text),
+            Ok(answered) => answered.map_err(CallError::text),
             Err(_) => Err((true, "context deadline exceeded".to_owned())),
         };
-        // What went wrong on the way is told with the address, what the other side said without.
+        // Connection errors are reported with the URL, errors of the response without it.
         answered.map_err(|(on_the_way, why)| if on_the_way { format!("Post {url:?}: {why}") } else { why })
     }
 
-    async fn exchange(&self, inner: &Inner, url: &str, document: &Value) -> Result<Value, Failure> {
-        let uri: http::Uri = url.parse().map_err(|e| Failure::way(format!("invalid URL: {e}")))?;
+    async fn exchange(&self, inner: &Inner, url: &str, document: &Value) -> Result<Value, CallError> {
+        let uri: http::Uri = url.parse().map_err(|e| CallError::unreachable(format!("invalid URL: {e}")))?;
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         if uri.scheme_str() != Some("https") || host.is_empty() {
-            return Err(Failure::way("the URL is not https".to_owned()));
+            return Err(CallError::unreachable("the URL is not https".to_owned()));
         }
         let (address, port) = self.address(inner, &host, uri.port_u16().unwrap_or(443))?;
         let stream = TcpStream::connect((address.as_str(), port))
             .await
-            .map_err(|e| Failure::way(format!("dial tcp {address}:{port}: {}", dial_error(&e))))?;
-        let name = ServerName::try_from(host.clone()).map_err(|e| Failure::way(e.to_string()))?;
+            .map_err(|e| CallError::unreachable(format!("dial tcp {address}:{port}: {}", dial_error(&e))))?;
+        let name = ServerName::try_from(host.clone()).map_err(|e| CallError::unreachable(e.to_string()))?;
         let tls = self.tls.get_or_init(|| tls_config(&self.ca).map(Arc::new)).clone();
-        let tls = tokio_rustls::TlsConnector::from(tls.map_err(Failure::way)?);
-        let stream = tls.connect(name, stream).await.map_err(|e| Failure::way(tls_error(&e, &host)))?;
+        let tls = tokio_rustls::TlsConnector::from(tls.map_err(CallError::unreachable)?);
+        let stream =
+            tls.connect(name, stream).await.map_err(|e| CallError::unreachable(tls_error(&e, &host)))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|e| Failure::way(e.to_string()))?;
+            .map_err(|e| CallError::unreachable(e.to_string()))?;
         let _driver = AbortOnDrop(tokio::spawn(async move {
             let _ = connection.await;
         }));
@@ -106,31 +107,33 @@ impl Remote {
             .header("accept", "application/json, */*")
             .header("user-agent", "kube-apiserver-admission")
             .body(Full::new(Bytes::from(document.to_string())))
-            .map_err(|e| Failure::way(e.to_string()))?;
-        let response = sender.send_request(request).await.map_err(|_| Failure::way("EOF".to_owned()))?;
+            .map_err(|e| CallError::unreachable(e.to_string()))?;
+        let response =
+            sender.send_request(request).await.map_err(|_| CallError::unreachable("EOF".to_owned()))?;
         let code = response.status();
         let kind = response.headers().get(http::header::CONTENT_TYPE);
         let is_text = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/"));
-        let body = Limited::new(response.into_body(), MAX_ANSWER)
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES)
             .collect()
             .await
-            .map_err(|e| Failure::way(e.to_string()))?
+            .map_err(|e| CallError::unreachable(e.to_string()))?
             .to_bytes();
         if !code.is_success() {
-            return Err(Failure::Answer(refusal(code, is_text, &body)));
+            return Err(CallError::InvalidResponse(refusal(code, is_text, &body)));
         }
-        // What is no JSON is read as YAML, where any text is at least a string.
-        serde_json::from_slice(&body).map_err(|_| Failure::Answer(decode::not_a_type("string")))
+        // Upstream reads invalid JSON as YAML, where any text is at least a string.
+        serde_json::from_slice(&body).map_err(|_| CallError::InvalidResponse(decode::not_a_type("string")))
     }
 
-    /// What to connect to. There is no cluster network: an endpoint of a service is addressed directly.
-    fn address(&self, inner: &Inner, host: &str, port: u16) -> Result<(String, u16), Failure> {
-        let Place::Service { namespace, name, port, .. } = &self.place else {
+    /// The address to connect to. There is no cluster network: an endpoint of a service is contacted
+    /// directly.
+    fn address(&self, inner: &Inner, host: &str, port: u16) -> Result<(String, u16), CallError> {
+        let Endpoint::Service { namespace, name, port, .. } = &self.endpoint else {
             return Ok((host.to_owned(), port));
         };
         let key = object::key(namespace, name);
         let Some(service) = inner.store.get("/services", &key) else {
-            return Err(Failure::way(format!("service {name:?} not found")));
+            return Err(CallError::unreachable(format!("service {name:?} not found")));
         };
         let service = service.value();
         if service.pointer("/spec/type").and_then(Value::as_str) == Some("ExternalName") {
@@ -139,7 +142,7 @@ impl Remote {
         }
         let ports = service.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
         let Some(wanted) = ports.iter().find(|p| p["port"].as_u64() == Some(*port)) else {
-            return Err(Failure::way(format!("no service port {port} found for service {name:?}")));
+            return Err(CallError::unreachable(format!("no service port {port} found for service {name:?}")));
         };
         let endpoints = inner.store.get("/endpoints", &key).map(|e| e.value()).unwrap_or_default();
         for subset in endpoints.get("subsets").and_then(Value::as_array).into_iter().flatten() {
@@ -152,27 +155,27 @@ impl Remote {
                 return Ok((address.to_owned(), target));
             }
         }
-        Err(Failure::way(format!("no endpoints available for service {name:?}")))
+        Err(CallError::unreachable(format!("no endpoints available for service {name:?}")))
     }
 }
 
-/// Why there is no answer.
-enum Failure {
-    /// The other side was not reached.
-    Way(String),
-    /// The other side answered, but not with what was asked for.
-    Answer(String),
+/// Why a call failed.
+enum CallError {
+    /// The webhook could not be reached.
+    Unreachable(String),
+    /// The response is not valid.
+    InvalidResponse(String),
 }
 
-impl Failure {
-    fn way(why: String) -> Self {
-        Self::Way(why)
+impl CallError {
+    fn unreachable(why: String) -> Self {
+        Self::Unreachable(why)
     }
 
     fn text(self) -> (bool, String) {
         match self {
-            Self::Way(why) => (true, why),
-            Self::Answer(why) => (false, why),
+            Self::Unreachable(why) => (true, why),
+            Self::InvalidResponse(why) => (false, why),
         }
     }
 }
@@ -211,7 +214,7 @@ fn tls_error(error: &std::io::Error, host: &str) -> String {
     format!("tls: failed to verify certificate: x509: {why}")
 }
 
-/// What Go clients say about an answer that is no success and no Status.
+/// Go's error message for a response that is neither a success nor a Status.
 fn refusal(code: StatusCode, is_text: bool, body: &[u8]) -> String {
     let said = if is_text {
         String::from_utf8_lossy(&body[..body.len().min(2048)]).trim().to_owned()

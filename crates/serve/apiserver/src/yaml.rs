@@ -1,9 +1,9 @@
-//! YAML in and out, as sigs.k8s.io/yaml reads and writes it.
+//! YAML as sigs.k8s.io/yaml reads and writes it.
 
 use fl_yaml::{Dialect, Duplicates, JsonStyle, Node, Options};
 use serde_json::Value;
 
-/// The first document; JSON, the usual case, is read as such.
+/// Reads the first document. JSON, the common case, is parsed as such.
 pub(crate) fn read(text: &[u8]) -> Result<Value, String> {
     if starts_like_json(text)
         && let Ok(value) = serde_json::from_slice(text)
@@ -17,7 +17,7 @@ fn starts_like_json(text: &[u8]) -> bool {
     text.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// The first document as JSON text.
+/// The first document as JSON.
 pub(crate) fn to_json(text: &[u8]) -> Result<Vec<u8>, String> {
     if starts_like_json(text) && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok() {
         return Ok(text.to_vec());
@@ -29,39 +29,41 @@ pub(crate) fn to_json(text: &[u8]) -> Result<Vec<u8>, String> {
         .map_err(|e| e.to_string())
 }
 
-/// Keys that are written twice.
+/// Duplicate keys in mappings.
 #[derive(Debug)]
-pub(crate) struct Repeated {
-    /// What strict readers say about them.
-    pub(crate) refused: String,
-    /// What the others are told, one by one.
-    pub(crate) told: Vec<String>,
+pub(crate) struct DuplicateKeys {
+    /// Error message for strict decoding.
+    pub(crate) strict_error: String,
+    /// One warning per key otherwise.
+    pub(crate) warnings: Vec<String>,
 }
 
-/// The keys that stand twice in the mappings of the first document, `None` when there are none.
-pub(crate) fn repeated_keys(text: &[u8]) -> Option<Repeated> {
+/// Duplicate keys in the first document; `None` if there are none.
+pub(crate) fn duplicate_keys(text: &[u8]) -> Option<DuplicateKeys> {
     if starts_like_json(text) {
         return None;
     }
     let options = Options { duplicates: Duplicates::Keep, ..Options::sigs() };
     let document = fl_yaml::parse_first(text, &options).ok()??;
-    let mut told = Vec::new();
-    collect_repeated(&document, &mut told);
-    (!told.is_empty())
-        .then(|| Repeated { refused: format!("yaml: unmarshal errors:\n  {}", told.join("\n  ")), told })
+    let mut warnings = Vec::new();
+    collect_repeated(&document, &mut warnings);
+    (!warnings.is_empty()).then(|| DuplicateKeys {
+        strict_error: format!("yaml: unmarshal errors:\n  {}", warnings.join("\n  ")),
+        warnings,
+    })
 }
 
-fn collect_repeated(node: &Node, told: &mut Vec<String>) {
+fn collect_repeated(node: &Node, warnings: &mut Vec<String>) {
     match &node.value {
-        fl_yaml::Value::Seq(items) => items.iter().for_each(|item| collect_repeated(item, told)),
+        fl_yaml::Value::Seq(items) => items.iter().for_each(|item| collect_repeated(item, warnings)),
         fl_yaml::Value::Map(map) => {
             let mut seen = std::collections::HashSet::new();
             for entry in map.iter() {
-                // A value is read whole before its key is looked at.
-                collect_repeated(&entry.value, told);
+                // A value is parsed before its key is checked.
+                collect_repeated(&entry.value, warnings);
                 let name = entry.name().unwrap_or_default();
                 if !seen.insert(name) {
-                    told.push(format!("line {}: key {name:?} already set in map", entry.value.line()));
+                    warnings.push(format!("line {}: key {name:?} already set in map", entry.value.line()));
                 }
             }
         }
@@ -69,11 +71,11 @@ fn collect_repeated(node: &Node, told: &mut Vec<String>) {
     }
 }
 
-/// The YAML text of a value.
+/// Writes a value as YAML.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
     let text = value.to_string();
     let written = fl_yaml::from_json(&text).and_then(|node| fl_yaml::to_sigs_yaml(&node, Dialect::Sigs));
-    // What serde_json wrote is JSON, and JSON is YAML.
+    // Cannot fail in practice; JSON is valid YAML.
     written.map_or_else(|_| text.into_bytes(), String::into_bytes)
 }
 
@@ -82,18 +84,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_repeated_key_is_told_where_its_value_stands() {
+    fn duplicate_keys_are_reported_with_their_line() {
         let text = b"kind: A\nmetadata:\n  name: y\n  name: z\nspec:\n- a: x\n  a: w\nspec: 1\n";
-        let found = repeated_keys(text).expect("three keys");
+        let found = duplicate_keys(text).expect("three keys");
         assert_eq!(
-            found.told,
+            found.warnings,
             [
                 "line 4: key \"name\" already set in map",
                 "line 7: key \"a\" already set in map",
                 "line 8: key \"spec\" already set in map"
             ]
         );
-        assert!(found.refused.starts_with("yaml: unmarshal errors:\n  line 4: key \"name\""));
-        assert!(repeated_keys(b"a: 1\nb: {a: 1}\n").is_none());
+        assert!(found.strict_error.starts_with("yaml: unmarshal errors:\n  line 4: key \"name\""));
+        assert!(duplicate_keys(b"a: 1\nb: {a: 1}\n").is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! What a stock server's admission does, and how it refuses: request by request, against a server in process.
-//! The words and codes are those a real kube-apiserver 1.34 answered to the same requests.
+//! Built-in admission and its error messages, against a server in process. Messages and codes were recorded
+//! from kube-apiserver 1.34 for the same requests.
 
 mod client;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 struct Client(ApiServer);
 
-struct Said {
+struct Response {
     code: u16,
     warnings: Vec<String>,
     body: Value,
@@ -21,26 +21,26 @@ impl Client {
         Self(ApiServer::new(Store::in_memory(), Options::default()).await.expect("the server starts"))
     }
 
-    async fn raw(&self, method: &str, path: &str, media: &str, body: &str) -> Said {
+    async fn raw(&self, method: &str, path: &str, media: &str, body: &str) -> Response {
         let answer = ask(&self.0, method, path, media, body.to_owned()).await;
         let code = answer.status().as_u16();
         let warnings = answer.headers().get_all("warning").iter();
         let warnings = warnings.map(|w| w.to_str().unwrap_or_default().to_owned()).collect();
-        Said { code, warnings, body: serde_json::from_slice(answer.body()).unwrap_or(Value::Null) }
+        Response { code, warnings, body: serde_json::from_slice(answer.body()).unwrap_or(Value::Null) }
     }
 
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Said {
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Response {
         let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let text = if body.is_null() { String::new() } else { body.to_string() };
         self.raw(method, path, media, &text).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Said {
+    async fn post(&self, path: &str, body: &Value) -> Response {
         self.send("POST", path, body).await
     }
 }
 
-impl Said {
+impl Response {
     fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
@@ -72,7 +72,7 @@ fn claim(name: &str, size: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pods_keep_to_the_security_of_their_namespace() {
+async fn pods_are_checked_against_pod_security() {
     let client = Client::new().await;
     let namespace = "/api/v1/namespaces/default";
     let level = |level: &str| json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
@@ -98,7 +98,7 @@ async fn pods_keep_to_the_security_of_their_namespace() {
 }
 
 #[tokio::test]
-async fn policies_refuse_and_warn() {
+async fn policies_deny_and_warn() {
     let client = Client::new().await;
     let group = "/apis/admissionregistration.k8s.io/v1";
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -138,7 +138,7 @@ async fn policies_refuse_and_warn() {
 }
 
 #[tokio::test]
-async fn variables_of_policies_fail_what_speaks_of_them() {
+async fn failed_policy_variable_fails_its_expressions() {
     let client = Client::new().await;
     let group = "/apis/admissionregistration.k8s.io/v1";
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -162,7 +162,7 @@ async fn variables_of_policies_fail_what_speaks_of_them() {
     assert_eq!(client.post(&format!("{group}/validatingadmissionpolicies"), &policy).await.code, 201);
     assert_eq!(client.post(&format!("{group}/validatingadmissionpolicybindings"), &binding).await.code, 201);
     let told = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "untold"}});
-    assert_eq!(client.post(MAPS, &told).await.code, 201, "nobody comes to the variable");
+    assert_eq!(client.post(MAPS, &told).await.code, 201, "the variable is not evaluated");
     assert_eq!(client.post(MAPS, &map("good", json!({"n": "1"}))).await.code, 201);
     assert_eq!(client.post(MAPS, &map("free", json!({"n": "x"}))).await.code, 201);
     assert_eq!(client.post(MAPS, &map("unasked", json!({"n": "x"}))).await.code, 201);
@@ -177,7 +177,7 @@ async fn variables_of_policies_fail_what_speaks_of_them() {
 }
 
 #[tokio::test]
-async fn classes_and_limits_of_claims() {
+async fn claims_get_default_class_and_limits() {
     let client = Client::new().await;
     let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "x",
         "metadata": {"name": "fast", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}});
@@ -196,7 +196,7 @@ async fn classes_and_limits_of_claims() {
 }
 
 #[tokio::test]
-async fn annotations_of_deployments_are_a_new_generation() {
+async fn deployment_annotations_increment_generation() {
     let client = Client::new().await;
     let path = "/apis/apps/v1/namespaces/default/deployments";
     client.post(path, &deployment("d")).await;
@@ -208,7 +208,7 @@ async fn annotations_of_deployments_are_a_new_generation() {
 }
 
 #[tokio::test]
-async fn budgets_hold_evictions_back() {
+async fn disruption_budget_blocks_eviction() {
     let client = Client::new().await;
     client.post(PODS, &pod("p")).await;
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
@@ -229,7 +229,7 @@ async fn budgets_hold_evictions_back() {
 }
 
 #[tokio::test]
-async fn broken_requests_are_told_apart() {
+async fn malformed_requests_have_distinct_errors() {
     let client = Client::new().await;
     client.post(MAPS, &map("a", json!({"x": "1"}))).await;
     let one = format!("{MAPS}/a");
@@ -289,7 +289,7 @@ async fn broken_requests_are_told_apart() {
 }
 
 #[tokio::test]
-async fn quantities_and_times_must_read_as_such() {
+async fn invalid_quantities_and_times_are_rejected() {
     let client = Client::new().await;
     let mut wrong = pod("w");
     wrong["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "1x"}});
@@ -303,7 +303,7 @@ async fn quantities_and_times_must_read_as_such() {
 }
 
 #[tokio::test]
-async fn a_cached_list_is_not_cut() {
+async fn list_at_version_zero_ignores_limit() {
     let client = Client::new().await;
     for name in ["a", "b", "c"] {
         client.post(MAPS, &map(name, json!({}))).await;
@@ -315,7 +315,7 @@ async fn a_cached_list_is_not_cut() {
 }
 
 #[tokio::test]
-async fn an_empty_list_has_an_owner() {
+async fn empty_list_has_a_field_manager() {
     let client = Client::new().await;
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": []});
     let made = client.post("/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", &role).await;
@@ -324,7 +324,7 @@ async fn an_empty_list_has_an_owner() {
 }
 
 #[tokio::test]
-async fn a_patch_leaves_an_object_what_it_is() {
+async fn patch_cannot_change_the_kind() {
     let client = Client::new().await;
     let (all, one) = ("/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/typed");
     let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"typed"}}"#;
@@ -337,7 +337,7 @@ async fn a_patch_leaves_an_object_what_it_is() {
         said.body["message"],
         "the name of the object (typed based on URL) was undeterminable: name must be provided"
     );
-    // What is applied to an object that is there need not repeat its name.
+    // Applying to an existing object does not need its name.
     let nameless = "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n";
     let apply = "application/apply-patch+yaml";
     let applied = client.raw("PATCH", &format!("{one}?fieldManager=m"), apply, nameless).await;
@@ -347,7 +347,7 @@ async fn a_patch_leaves_an_object_what_it_is() {
 }
 
 #[tokio::test]
-async fn the_router_takes_what_it_can_serve() {
+async fn unsupported_accept_headers_are_rejected() {
     let client = Client::new().await;
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let said = client.raw("POST", path, "application/json", r#"{"spec":{"user":"x"}}"#).await;
@@ -357,9 +357,9 @@ async fn the_router_takes_what_it_can_serve() {
     assert_eq!(bindings.code, 404);
 }
 
-/// Recorded from kube-apiserver: texts that are no quantities, times or base64, and numbers that do not fit.
+/// Recorded from kube-apiserver: strings that are not quantities, times or base64, and numbers out of range.
 #[tokio::test]
-async fn applied_values_must_fit_the_type() {
+async fn applied_values_must_match_the_type() {
     let client = Client::new().await;
     let rows: Vec<Value> = serde_json::from_str(include_str!("golden/applied/values.json")).expect("a list");
     assert!(rows.len() > 30);

@@ -1,4 +1,5 @@
-//! Cost limits of a connection: unread bodies, deadlines of requests and answers, watches whose client does not read.
+//! Cost limits of a connection: unread bodies, deadlines of requests and responses, watches whose client does
+//! not read.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fl_apiserver::store::Store;
-use fl_apiserver::{ApiServer, Limits, Listener, Options, Peer, User};
+use fl_apiserver::{ApiServer, ConnectionInfo, Limits, Listener, Options, User};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::json;
@@ -19,7 +20,7 @@ use tokio::net::TcpStream;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const TOKEN: &str = "secret";
 
-/// A server whose deadlines are short enough to wait for.
+/// A server with short deadlines.
 fn options() -> Options {
     let limits = Limits {
         body_timeout: Duration::from_secs(1),
@@ -38,7 +39,7 @@ async fn serve(options: Options) -> (SocketAddr, ApiServer) {
     (address, server)
 }
 
-/// A body that counts how often it is asked for a piece; it always has one.
+/// An endless body that counts how often it is polled.
 struct Endless(Arc<AtomicUsize>);
 
 impl http_body::Body for Endless {
@@ -54,7 +55,7 @@ impl http_body::Body for Endless {
     }
 }
 
-async fn pieces_read(server: &ApiServer, method: &str, path: &str) -> (u16, usize) {
+async fn frames_read(server: &ApiServer, method: &str, path: &str) -> (u16, usize) {
     let read = Arc::new(AtomicUsize::new(0));
     let request = Request::builder()
         .method(method)
@@ -63,12 +64,12 @@ async fn pieces_read(server: &ApiServer, method: &str, path: &str) -> (u16, usiz
         .header("content-type", "application/json")
         .body(Endless(read.clone()))
         .expect("a request");
-    let response = server.handle(request, Peer { user: Some(User::superuser("admin")) }).await;
+    let response = server.handle(request, ConnectionInfo { user: Some(User::superuser("admin")) }).await;
     (response.status().as_u16(), read.load(Ordering::Relaxed))
 }
 
 #[tokio::test]
-async fn bodies_of_requests_that_have_none_are_not_read() {
+async fn body_of_a_get_is_not_read() {
     let server = ApiServer::in_memory().await.expect("the server starts");
     for (method, path, code) in [
         ("GET", MAPS, 200),
@@ -80,16 +81,16 @@ async fn bodies_of_requests_that_have_none_are_not_read() {
         ("HEAD", MAPS, 405),
         ("OPTIONS", MAPS, 405),
     ] {
-        let (got, read) = pieces_read(&server, method, path).await;
+        let (got, read) = frames_read(&server, method, path).await;
         assert_eq!(read, 0, "{method} {path} read {read} KiB");
         if path != format!("{MAPS}/kube-root-ca.crt") {
             assert_eq!(got, code, "{method} {path}");
         }
     }
-    // The options of a deletion are short; the body of a write is as long as an object may be.
-    let (code, read) = pieces_read(&server, "DELETE", &format!("{MAPS}/a")).await;
+    // `DeleteOptions` are short; the body of a write may be as large as an object.
+    let (code, read) = frames_read(&server, "DELETE", &format!("{MAPS}/a")).await;
     assert!(code == 413 && read <= 65, "{code}, {read} KiB");
-    let (code, read) = pieces_read(&server, "POST", MAPS).await;
+    let (code, read) = frames_read(&server, "POST", MAPS).await;
     assert!(code == 413 && read <= (3 << 10) + 1, "{code}, {read} KiB");
 }
 
@@ -101,11 +102,11 @@ async fn put_map(server: &ApiServer, name: &str, bytes: usize) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "x".repeat(bytes)}});
     let request = Request::post(MAPS).header("host", "localhost").header("content-type", "application/json");
     let request = request.body(Full::new(Bytes::from(map.to_string()))).expect("a request");
-    let response = server.handle(request, Peer { user: Some(User::superuser("admin")) }).await;
+    let response = server.handle(request, ConnectionInfo { user: Some(User::superuser("admin")) }).await;
     assert_eq!(response.status(), 201);
 }
 
-/// Reads until the other side closes, or gives up.
+/// Reads until the server closes the connection, or the limit is over.
 async fn closed_within(stream: &mut TcpStream, limit: Duration) -> bool {
     let mut buffer = vec![0; 1 << 16];
     let reading = async { while stream.read(&mut buffer).await.is_ok_and(|n| n > 0) {} };
@@ -113,7 +114,7 @@ async fn closed_within(stream: &mut TcpStream, limit: Duration) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_come_ends_the_request() {
+async fn missing_body_times_out() {
     let (address, _server) = serve(options()).await;
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let head = write_head("POST", MAPS, "content-type: application/json\r\ncontent-length: 1000\r\n");
@@ -129,7 +130,7 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-async fn answered_in(address: SocketAddr) -> Duration {
+async fn response_time(address: SocketAddr) -> Duration {
     let started = Instant::now();
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let head = "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -140,10 +141,10 @@ async fn answered_in(address: SocketAddr) -> Duration {
     started.elapsed()
 }
 
-/// Watches and lists whose clients send their request and then read nothing cost no copy of the objects, do not keep others
-/// waiting, and end.
+/// Watches and lists whose clients never read hold no copies of the objects, do not delay other clients, and
+/// are closed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_read_costs_little_and_is_cut_off() {
+async fn client_that_does_not_read_is_disconnected() {
     let (address, server) = serve(options()).await;
     for i in 0..12 {
         put_map(&server, &format!("large-{i}"), 1 << 20).await;
@@ -158,14 +159,14 @@ async fn a_client_that_does_not_read_costs_little_and_is_cut_off() {
     }
     let mut worst = Duration::ZERO;
     for _ in 0..20 {
-        worst = worst.max(answered_in(address).await);
+        worst = worst.max(response_time(address).await);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let grown = resident_kib().saturating_sub(before) / 1024;
     println!("{grown} MiB for 20 clients that do not read, /readyz within {worst:?}");
     assert!(grown < 60, "{grown} MiB for 20 clients that do not read");
     assert!(worst < Duration::from_secs(1), "/readyz took {worst:?}");
-    // Longer than an answer may stand still. What the kernel holds can still be read, then comes the end.
+    // Longer than the write deadline. Bytes that the kernel holds can still be read before the end.
     tokio::time::sleep(Duration::from_secs(6)).await;
     for stream in &mut lazy {
         assert!(
@@ -176,7 +177,7 @@ async fn a_client_that_does_not_read_costs_little_and_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_limit_are_closed_and_those_before_go_on() {
+async fn connections_above_the_limit_are_closed() {
     let limits = Limits { connections: 2, ..Limits::default() };
     let (address, _server) = serve(Options { limits, ..options() }).await;
     let head = "GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -204,7 +205,7 @@ async fn connections_beyond_the_limit_are_closed_and_those_before_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_not_read_is_reset_and_its_connection_goes_on() {
+async fn unread_stream_is_reset_without_its_connection() {
     use hyper_util::rt::{TokioExecutor, TokioIo};
     let (address, server) = serve(options()).await;
     for i in 0..8 {

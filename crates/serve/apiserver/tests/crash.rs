@@ -1,4 +1,4 @@
-//! Kill -9 in the middle of writes: what was acknowledged is there afterwards (N11), and the history is whole (N12).
+//! `kill -9` during writes: acknowledged writes survive (N11), and the history is complete (N12).
 //!
 //! `FLUORITE_KILL_ROUNDS=1000 cargo test -p fl-apiserver --test crash` runs the long form.
 
@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fl_apiserver::store::{Change, EventKind, Expect, Store, StoreError, Sync};
+use fl_apiserver::store::{Change, EventKind, Precondition, Store, StoreError, Sync};
 use serde_json::json;
 
 const DIR: &str = "FLUORITE_CRASH_DIR";
 const TABLE: &str = "/configmaps";
 
-/// Not a test of its own: the process that gets killed. Every line it prints is an acknowledged write.
+/// Not a test: the process that is killed. Every line that it prints is an acknowledged write.
 #[test]
 fn child_that_writes() {
     let Ok(dir) = std::env::var(DIR) else { return };
@@ -32,7 +32,7 @@ fn child_that_writes() {
                 loop {
                     let current = store.latest(TABLE, &key);
                     let count = current.as_ref().map_or(0, |e| e.value()["data"].as_u64().unwrap_or(0));
-                    let expect = current.as_ref().map_or(Expect::Absent, |e| Expect::Revision(e.revision));
+                    let expect = current.as_ref().map_or(Precondition::Absent, |e| Precondition::Revision(e.revision));
                     let padding = "x".repeat((count as usize * 37) % 900);
                     let object = json!({"kind": "ConfigMap", "metadata": {"name": key}, "data": count + 1, "padding": padding});
                     match store.commit(TABLE, &key, expect, Change::Put(object)).await {
@@ -47,7 +47,7 @@ fn child_that_writes() {
     });
 }
 
-/// Starts the writer, kills it after `life`, and returns the last acknowledged count of each key.
+/// Starts the writer, kills it after `life`, and records the last acknowledged count of each key.
 fn round(dir: &Path, life: Duration, acked: &mut HashMap<String, (u64, u64)>) {
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "child_that_writes", "--nocapture"])
@@ -60,7 +60,7 @@ fn round(dir: &Path, life: Duration, acked: &mut HashMap<String, (u64, u64)>) {
     let reader = std::thread::spawn(move || {
         let mut seen = Vec::new();
         for line in lines.lines().map_while(Result::ok) {
-            // A line cut off by the kill was acknowledged too, but cannot be read.
+            // A line truncated by the kill was acknowledged, too, but cannot be parsed.
             let parts: Vec<&str> = line.split(' ').collect();
             if let ["ack", key, count, revision] = parts.as_slice()
                 && let (Ok(count), Ok(revision)) = (count.parse(), revision.parse())
@@ -105,10 +105,10 @@ fn acknowledged_writes_survive_kill() {
     assert_eq!(lost, 0);
 }
 
-/// Events are ordered, unique, and each leads from the state before it.
+/// Events are ordered, unique, and each one follows from the state before it.
 fn check_history(store: &Store) {
     let mut from = store.revision();
-    // The oldest revision that is still kept.
+    // The oldest revision that is not compacted.
     while from > 1 && store.events(TABLE, from - 1, 1).is_ok() {
         from -= 1;
         if store.revision() - from > 500 {
@@ -139,13 +139,13 @@ fn only_log(dir: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_torn_tail_is_cut_off() {
+fn torn_tail_is_truncated() {
     let dir = tempfile::tempdir().expect("a directory");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let put = |store: &Store, i: u64| {
         let object = json!({"metadata": {"name": format!("o{i}")}, "data": i});
         runtime
-            .block_on(store.commit(TABLE, &format!("ns/o{i}"), Expect::Absent, Change::Put(object)))
+            .block_on(store.commit(TABLE, &format!("ns/o{i}"), Precondition::Absent, Change::Put(object)))
             .expect("written");
     };
     let store = Store::open(dir.path(), Sync::Always).expect("opens");
@@ -154,7 +154,7 @@ fn a_torn_tail_is_cut_off() {
     let log = only_log(dir.path());
     let mut bytes = std::fs::read(&log).expect("the log");
     let end = bytes.iter().rposition(|b| *b != 0).expect("records");
-    // The end of the last record was not written when the power went.
+    // The end of the last record was not written before the power failure.
     bytes[end - 3..].fill(0);
     std::fs::write(&log, &bytes).expect("written back");
     let store = Store::open(dir.path(), Sync::Always).expect("opens with a torn tail");
@@ -167,20 +167,20 @@ fn a_torn_tail_is_cut_off() {
 }
 
 #[test]
-fn damage_before_what_was_acknowledged_is_refused_and_left_alone() {
+fn corrupt_log_is_rejected_and_not_modified() {
     let dir = tempfile::tempdir().expect("a directory");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let store = Store::open(dir.path(), Sync::Always).expect("opens");
     for i in 0..20 {
         let (key, object) = (format!("ns/o{i}"), json!({"metadata": {"name": format!("o{i}")}, "data": i}));
-        let write = store.commit(TABLE, &key, Expect::Absent, Change::Put(object));
+        let write = store.commit(TABLE, &key, Precondition::Absent, Change::Put(object));
         runtime.block_on(write).expect("written");
     }
     drop(store);
     let log = only_log(dir.path());
     let whole = std::fs::read(&log).expect("the log");
     let end = whole.iter().rposition(|b| *b != 0).expect("records");
-    // Everywhere: in lengths, checksums, names and objects, from the first record to the one before the last.
+    // Flips bits in lengths, checksums, names and objects, from the first record to the one before the last.
     for at in (8..end * 9 / 10).step_by(7) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x55;
@@ -192,7 +192,7 @@ fn damage_before_what_was_acknowledged_is_refused_and_left_alone() {
 }
 
 #[test]
-fn one_process_at_a_time() {
+fn second_process_is_rejected() {
     let dir = tempfile::tempdir().expect("a directory");
     let first = Store::open(dir.path(), Sync::Relaxed).expect("opens");
     assert!(Store::open(dir.path(), Sync::Relaxed).is_err());

@@ -1,14 +1,15 @@
-//! `Impersonate-*` and other headers that decide who a request runs as: what cannot be read refuses the request.
+//! `Impersonate-*` and other headers that decide the user of a request: an unreadable header rejects the
+//! request.
 
 use bytes::Bytes;
-use fl_apiserver::{ApiServer, Peer, User};
+use fl_apiserver::{ApiServer, ConnectionInfo, User};
 use http::{HeaderValue, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 const WHO_AM_I: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// Asks the server who the request runs as.
+/// Returns the user as which the server runs the request.
 async fn who(server: &ApiServer, headers: &[(&'static str, &[u8])]) -> (u16, Value) {
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let mut request = Request::builder()
@@ -21,14 +22,14 @@ async fn who(server: &ApiServer, headers: &[(&'static str, &[u8])]) -> (u16, Val
     for (name, value) in headers {
         request.headers_mut().append(*name, HeaderValue::from_bytes(value).expect("a header value"));
     }
-    let response = server.handle(request, Peer { user: Some(User::superuser("admin")) }).await;
+    let response = server.handle(request, ConnectionInfo { user: Some(User::superuser("admin")) }).await;
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.expect("a body").to_bytes();
     (code, serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
 #[tokio::test]
-async fn a_user_name_that_is_not_ascii_never_means_the_caller() {
+async fn non_ascii_user_name_is_rejected() {
     let server = ApiServer::in_memory().await.expect("the server starts");
     let (code, body) = who(&server, &[("impersonate-user", b"jane")]).await;
     assert_eq!((code, &body["status"]["userInfo"]["username"]), (201, &json!("jane")), "{body}");
@@ -39,7 +40,7 @@ async fn a_user_name_that_is_not_ascii_never_means_the_caller() {
 }
 
 #[tokio::test]
-async fn every_unreadable_header_that_decides_something_is_400() {
+async fn unreadable_headers_are_400() {
     let server = ApiServer::in_memory().await.expect("the server starts");
     for name in ["impersonate-uid", "impersonate-group", "impersonate-extra-scopes"] {
         let (code, body) = who(&server, &[("impersonate-user", b"jane"), (name, b"\xfc")]).await;
@@ -54,7 +55,7 @@ async fn every_unreadable_header_that_decides_something_is_400() {
 }
 
 #[tokio::test]
-async fn two_users_are_refused() {
+async fn two_impersonated_users_are_rejected() {
     let server = ApiServer::in_memory().await.expect("the server starts");
     for names in [[&b"jane"[..], b"john"], [b"jane", b"jane"], [b"", b"jane"]] {
         let headers = names.map(|name| ("impersonate-user", name));
@@ -66,7 +67,7 @@ async fn two_users_are_refused() {
 async fn groups_extra_and_uid_need_a_user() {
     let server = ApiServer::in_memory().await.expect("the server starts");
     for header in ["impersonate-group", "impersonate-extra-scopes", "impersonate-uid"] {
-        // The code is that of kube-apiserver.
+        // kube-apiserver's code.
         assert_eq!(who(&server, &[(header, b"x")]).await.0, 500, "{header}");
     }
     assert!(who(&server, &[("impersonate-group", b"")]).await.0 >= 400);

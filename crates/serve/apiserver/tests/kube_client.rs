@@ -39,9 +39,9 @@ async fn users_are_authorized() {
     assert!(matches!(refused, Err(kube::Error::Api(status)) if status.code == 403));
 }
 
-/// A controller test drives time by hand: a paused clock moves when every task sleeps.
+/// A paused clock advances when every task sleeps, so that tests can control time.
 #[tokio::test(start_paused = true)]
-async fn a_paused_clock_drives_the_servers_own_controllers() {
+async fn paused_clock_drives_the_controllers() {
     let server = ApiServer::in_memory().await.expect("the server starts");
     let namespaces: Api<Namespace> = Api::all(client(&server, User::superuser("test")));
     let named = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gone"}});

@@ -1,8 +1,8 @@
-//! Quotas, resizing, requests for certificates, and bodies that do not say what they are.
+//! Quotas, resizing, certificate signing requests, and bodies without a type.
 
 use bytes::Bytes;
 use fl_apiserver::store::Store;
-use fl_apiserver::{ApiServer, Options, Peer, User};
+use fl_apiserver::{ApiServer, ConnectionInfo, Options, User};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl Client {
             .header("content-type", media)
             .body(Full::new(body.into()))
             .expect("a request");
-        let response = self.0.handle(request, Peer { user: Some(User::superuser("test")) }).await;
+        let response = self.0.handle(request, ConnectionInfo { user: Some(User::superuser("test")) }).await;
         let code = response.status().as_u16();
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         (code, serde_json::from_slice(&body).unwrap_or(Value::Null))
@@ -59,7 +59,7 @@ async fn quota(client: &Client, name: &str, spec: Value) {
 }
 
 #[tokio::test]
-async fn quotas_are_taken_from_and_not_exceeded() {
+async fn quotas_are_charged_and_enforced() {
     let client = Client::new().await;
     quota(&client, "q", json!({"hard": {"pods": "2", "requests.cpu": "1", "configmaps": "1"}})).await;
     let pods = format!("{CORE}/pods");
@@ -75,7 +75,7 @@ async fn quotas_are_taken_from_and_not_exceeded() {
         message(&refused),
         "pods \"b\" is forbidden: exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"
     );
-    // What is not written takes nothing.
+    // A dry-run has no usage.
     assert_eq!(client.post(&format!("{pods}?dryRun=All"), &pod("b", asks("100m"))).await.0, 201);
     assert_eq!(client.post(&pods, &pod("a", asks("100m"))).await.0, 409);
     let (_, held) =
@@ -98,7 +98,7 @@ async fn services_count_when_they_change() {
 }
 
 #[tokio::test]
-async fn a_resize_changes_nothing_but_resources() {
+async fn resize_changes_only_resources() {
     let client = Client::new().await;
     let both = |cpu: &str| json!({"requests": {"cpu": cpu, "memory": "1Mi"}, "limits": {"cpu": cpu, "memory": "1Mi"}});
     assert_eq!(client.post(&format!("{CORE}/pods"), &pod("p", both("100m"))).await.0, 201);
@@ -116,7 +116,7 @@ async fn a_resize_changes_nothing_but_resources() {
 }
 
 #[tokio::test]
-async fn requests_for_certificates_are_signed_and_decided_once() {
+async fn certificate_requests_name_the_requester_and_are_approved_once() {
     use base64::Engine as _;
     let pem = "-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----\n";
     let request = base64::engine::general_purpose::STANDARD.encode(pem);
@@ -140,7 +140,7 @@ async fn requests_for_certificates_are_signed_and_decided_once() {
 }
 
 #[tokio::test]
-async fn custom_resources_say_what_they_are() {
+async fn custom_resources_need_kind_and_api_version() {
     let client = Client::new().await;
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "as.x.io"}, "spec": {"group": "x.io", "scope": "Namespaced",

@@ -1,4 +1,4 @@
-//! Kinds that are served before their CustomResourceDefinition comes.
+//! Kinds that are served before their CustomResourceDefinition exists.
 
 mod client;
 
@@ -35,7 +35,7 @@ fn secret(version: &str, name: &str) -> Value {
         "metadata": {"name": name}, "spec": {"data": [{"secretKey": "a"}], "anything": {"at": ["all"]}}})
 }
 
-/// A definition with a schema, and whatever differs from the guess.
+/// A CRD with a schema that differs from the provisional kind.
 fn real(plural: &str, scope: &str) -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "data": {"type": "array", "items": {"type": "object", "properties": {"secretKey": {"type": "string"}}}}}}}}});
@@ -50,14 +50,14 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BETA: &str = "/apis/external-secrets.io/v1beta1/namespaces/default/externalsecrets";
 
 #[tokio::test]
-async fn any_content_is_taken_and_no_definition_is_shown() {
+async fn provisional_kinds_accept_any_content_and_list_no_crd() {
     let server = ApiServer::in_memory().await.expect("a server");
     assert_eq!(send(&server, "POST", BETA, &secret("v1beta1", "a")).await.0, 404);
     assert!(server.serve_provisionally(&kind("v1beta1", true)).await.expect("stored"));
     assert!(!server.serve_provisionally(&kind("v1beta1", true)).await.expect("stored"), "told twice");
     let (code, made) = send(&server, "POST", BETA, &secret("v1beta1", "a")).await;
     assert_eq!((code, &made["spec"]["anything"]["at"][0]), (201, &json!("all")), "{made}");
-    // Another version of the same kind shows the same objects.
+    // Another version of the same kind serves the same objects.
     assert!(server.serve_provisionally(&kind("v1", true)).await.expect("stored"));
     let v1 = "/apis/external-secrets.io/v1/namespaces/default/externalsecrets/a";
     assert_eq!(send(&server, "GET", v1, &Value::Null).await.1["apiVersion"], "external-secrets.io/v1");
@@ -75,9 +75,9 @@ async fn any_content_is_taken_and_no_definition_is_shown() {
     assert!(!server.serve_provisionally(&deployment).await.expect("stored"), "a version of a built-in kind");
 }
 
-/// The definition that comes later has other versions, another plural or another scope: the objects stay, with their UIDs.
+/// The later CRD has other versions, another plural or another scope: the objects stay, with their UIDs.
 #[tokio::test]
-async fn the_real_definition_takes_over_all_objects() {
+async fn later_crd_takes_over_all_objects() {
     let cases = [
         ("externalsecrets", "Namespaced", "/apis/external-secrets.io/v1/namespaces/default/externalsecrets"),
         ("extsecrets", "Namespaced", "/apis/external-secrets.io/v1/namespaces/default/extsecrets"),
@@ -103,7 +103,7 @@ async fn the_real_definition_takes_over_all_objects() {
         let found: Vec<Value> =
             list["items"].as_array().into_iter().flatten().map(|o| o["metadata"]["uid"].clone()).collect();
         assert_eq!(found, uids, "{plural} {scope}");
-        // The schema of the definition holds for new writes, and old objects can be changed.
+        // The schema of the CRD applies to new writes, and old objects can be changed.
         let changed = format!("{path}/a?fieldManager=flux&force=true");
         let refused = send(&server, "PATCH", &changed, &secret("v1", "a")).await.1;
         assert!(
@@ -124,10 +124,10 @@ async fn the_real_definition_takes_over_all_objects() {
 }
 
 #[tokio::test]
-async fn provisional_kinds_and_an_interrupted_handover_survive_a_restart() {
+async fn provisional_kinds_and_interrupted_handover_survive_a_restart() {
     let dir = tempfile::tempdir().expect("a folder");
     let start = async || {
-        // The tasks of the last server hold the store until they have ended.
+        // Background tasks of the last server hold the store until they have ended.
         for _ in 0..400 {
             if let Ok(store) = Store::open(dir.path(), Sync::Always) {
                 return ApiServer::new(store, Options::default()).await.expect("a server");

@@ -1,25 +1,26 @@
-//! Webhooks for admission and conversion, asked over TLS on loopback. The texts are those of kube-apiserver 1.34.
+//! Webhooks for admission and conversion, called over TLS on loopback. Messages are those of kube-apiserver
+//! 1.34.
 
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fl_apiserver::{ApiServer, Peer, Pki, User};
+use fl_apiserver::{ApiServer, ConnectionInfo, Pki, User};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
-/// A webhook server; what it answers depends on the path it is asked at.
+/// A webhook server; its response depends on the path.
 struct Hooks {
     url: String,
     ca: String,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
-/// A JSON patch that sets a field of the data to how often it was set.
+/// A JSON patch that counts in a field of the data how often it was applied.
 fn count(response: &mut Value, review: &Value, field: &str) {
     let before =
         review["request"]["object"]["data"][field].as_str().and_then(|n| n.parse().ok()).unwrap_or(0);
@@ -121,12 +122,12 @@ impl Hooks {
         Self { url, ca: STANDARD.encode(pki.ca.certificate), asked }
     }
 
-    /// The paths that were asked since the last call.
+    /// The paths that were called since the last `take`.
     fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().expect("a lock")).into_iter().map(|(path, _)| path).collect()
     }
 
-    /// One hook on config maps, with what a test adds.
+    /// One webhook on ConfigMaps, with fields that a test adds.
     fn hook(&self, name: &str, path: &str, more: &Value) -> Value {
         let mut hook = json!({
             "name": format!("{name}.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
@@ -163,19 +164,25 @@ async fn answer(
     Ok(response)
 }
 
-struct Answered {
+struct WebhookResponse {
     code: u16,
     body: Value,
     warnings: Vec<String>,
 }
 
-impl Answered {
+impl WebhookResponse {
     fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
 }
 
-async fn send(server: &ApiServer, method: &str, path: &str, content_type: &str, body: &Value) -> Answered {
+async fn send(
+    server: &ApiServer,
+    method: &str,
+    path: &str,
+    content_type: &str,
+    body: &Value,
+) -> WebhookResponse {
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let request = Request::builder()
         .method(method)
@@ -185,19 +192,19 @@ async fn send(server: &ApiServer, method: &str, path: &str, content_type: &str, 
         .header("content-type", content_type)
         .body(Full::new(bytes))
         .expect("a request");
-    let response = server.handle(request, Peer { user: Some(User::superuser("test")) }).await;
+    let response = server.handle(request, ConnectionInfo { user: Some(User::superuser("test")) }).await;
     let code = response.status().as_u16();
     let warnings = response.headers().get_all("warning").iter();
     let warnings = warnings.filter_map(|w| w.to_str().ok()).map(str::to_owned).collect();
     let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-    Answered { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), warnings }
+    WebhookResponse { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), warnings }
 }
 
-async fn post(server: &ApiServer, path: &str, body: &Value) -> Answered {
+async fn post(server: &ApiServer, path: &str, body: &Value) -> WebhookResponse {
     send(server, "POST", path, "application/json", body).await
 }
 
-async fn get(server: &ApiServer, path: &str) -> Answered {
+async fn get(server: &ApiServer, path: &str) -> WebhookResponse {
     send(server, "GET", path, "application/json", &Value::Null).await
 }
 
@@ -221,7 +228,7 @@ async fn server_with(kind: &str, hooks: Vec<Value>) -> ApiServer {
 }
 
 #[tokio::test]
-async fn a_hook_denies_and_warns() {
+async fn webhook_denies_and_warns() {
     let hooks = Hooks::start().await;
     for (path, code, message) in [
         ("/deny", 403, "admission webhook \"h.example.com\" denied the request: not today"),
@@ -238,7 +245,7 @@ async fn a_hook_denies_and_warns() {
 }
 
 #[tokio::test]
-async fn failures_are_told_or_ignored() {
+async fn webhook_failures_fail_the_request_unless_ignored() {
     let hooks = Hooks::start().await;
     let gone = json!({"clientConfig": {"url": "https://127.0.0.1:1/gone"}});
     let service =
@@ -270,7 +277,7 @@ async fn failures_are_told_or_ignored() {
 }
 
 #[tokio::test]
-async fn selectors_and_conditions_decide_who_is_asked() {
+async fn selectors_and_conditions_decide_which_webhooks_are_called() {
     let hooks = Hooks::start().await;
     let selected = json!({"objectSelector": {"matchLabels": {"ask": "me"}}});
     let server = server_with("Validating", vec![hooks.hook("h", "/deny", &selected)]).await;
@@ -311,7 +318,7 @@ async fn selectors_and_conditions_decide_who_is_asked() {
 }
 
 #[tokio::test]
-async fn hooks_change_objects_and_look_again() {
+async fn webhooks_mutate_objects_and_are_reinvoked() {
     let hooks = Hooks::start().await;
     let again = json!({"reinvocationPolicy": "IfNeeded"});
     for (first, second, asked, data) in [
@@ -324,13 +331,13 @@ async fn hooks_change_objects_and_look_again() {
         let made = post(&server, MAPS, &map("m")).await;
         assert_eq!((made.code, &made.body["data"]), (201, &data));
         assert_eq!(hooks.take(), asked);
-        // What a hook wrote is nobody's.
+        // Changes by a webhook have no field manager.
         assert!(!made.body["metadata"]["managedFields"].to_string().contains("f:b"));
     }
 }
 
 #[tokio::test]
-async fn deletions_are_asked_about() {
+async fn webhooks_are_called_for_deletions() {
     let hooks = Hooks::start().await;
     let rules = json!({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["DELETE"], "resources": ["*"]}]});
     let server = server_with("Validating", vec![hooks.hook("h", "/deny", &rules)]).await;
@@ -354,7 +361,7 @@ async fn deletions_are_asked_about() {
 }
 
 #[tokio::test]
-async fn dry_runs_reach_only_hooks_without_side_effects() {
+async fn dry_runs_call_only_webhooks_without_side_effects() {
     let hooks = Hooks::start().await;
     let server = server_with("Mutating", vec![hooks.hook("h", "/a", &json!({}))]).await;
     let shown = post(&server, &format!("{MAPS}?dryRun=All&fieldManager=me"), &map("a")).await;
@@ -365,7 +372,7 @@ async fn dry_runs_reach_only_hooks_without_side_effects() {
     assert_eq!((&asked["request"]["dryRun"], &asked["request"]["options"]), (&json!(true), &wanted));
 }
 
-/// A rule on one version of a resource is about all of them; the hook sees the version it asked for.
+/// A rule on one version of a resource matches all of them; the webhook gets the version of its rule.
 #[tokio::test]
 async fn equivalent_versions_are_converted() {
     let hooks = Hooks::start().await;
@@ -386,8 +393,8 @@ async fn equivalent_versions_are_converted() {
     assert_eq!(post(&server, path, &scaler).await.code, 201);
 }
 
-/// A server with a definition in two versions that a webhook converts between.
-async fn with_hosts(hooks: &Hooks, path: &str) -> ApiServer {
+/// A server with a CRD in two versions that a webhook converts.
+async fn server_with_conversion(hooks: &Hooks, path: &str) -> ApiServer {
     let schema = |properties: Value| {
         json!({"openAPIV3Schema": {"type": "object", "properties": {
         "spec": {"type": "object", "properties": properties}, "status": {"type": "object", "properties": {"n": {"type": "integer"}}}}}})
@@ -421,7 +428,7 @@ fn host(version: &str, name: &str, spec: Value) -> Value {
 #[tokio::test]
 async fn versions_are_converted_both_ways() {
     let hooks = Hooks::start().await;
-    let server = with_hosts(&hooks, "/convert").await;
+    let server = server_with_conversion(&hooks, "/convert").await;
     assert_eq!(post(&server, V1, &host("v1", "a", json!({"host": "h:1"}))).await.code, 201);
     let read = get(&server, &format!("{V2}/a")).await;
     assert_eq!(read.body["spec"], json!({"hostname": "h", "port": "1"}), "{}", read.body);
@@ -438,7 +445,7 @@ async fn versions_are_converted_both_ways() {
     let patched = send(&server, "PATCH", &format!("{V2}/a"), MERGE, &json!({"spec": {"port": "9"}})).await;
     assert_eq!((patched.code, &patched.body["spec"]), (200, &json!({"hostname": "h", "port": "9"})));
     assert_eq!(get(&server, &format!("{V1}/a")).await.body["spec"]["host"], "h:9");
-    // Ownership is kept in the version it was taken in, and compared in it.
+    // Managed fields keep the version in which they were set, and are compared in it.
     let applied = host("v1", "a", json!({"host": "zz:1"}));
     let refused = send(&server, "PATCH", &format!("{V1}/a?fieldManager=other"), APPLY, &applied).await;
     assert_eq!(refused.code, 409);
@@ -456,9 +463,9 @@ async fn versions_are_converted_both_ways() {
 }
 
 #[tokio::test]
-async fn a_watch_shows_the_version_it_asked_for() {
+async fn watch_converts_to_its_version() {
     let hooks = Hooks::start().await;
-    let server = with_hosts(&hooks, "/convert").await;
+    let server = server_with_conversion(&hooks, "/convert").await;
     post(&server, V1, &host("v1", "a", json!({"host": "h:1"}))).await;
     let seen = get(&server, &format!("{V2}?watch=1&resourceVersion=0&timeoutSeconds=1")).await;
     assert_eq!(
@@ -468,7 +475,7 @@ async fn a_watch_shows_the_version_it_asked_for() {
 }
 
 #[tokio::test]
-async fn broken_conversions_are_told() {
+async fn failed_conversions_are_reported() {
     let hooks = Hooks::start().await;
     for (path, why) in [
         ("/convert-and-fail", "conversion webhook for example.com/v1, Kind=Host failed: cannot do"),
@@ -486,13 +493,17 @@ async fn broken_conversions_are_told() {
             "conversion webhook for example.com/v1, Kind=Host failed: an error on the server (\"unknown\") has prevented the request from succeeding",
         ),
     ] {
-        let server = with_hosts(&hooks, path).await;
+        let server = server_with_conversion(&hooks, path).await;
         assert_eq!(post(&server, V1, &host("v1", "a", json!({"host": "h:1"}))).await.code, 201);
         let failed = get(&server, &format!("{V2}/a")).await;
         assert_eq!((failed.code, failed.message()), (500, why));
-        assert_eq!(get(&server, &format!("{V1}/a")).await.code, 200, "the stored version needs nobody");
+        assert_eq!(
+            get(&server, &format!("{V1}/a")).await.code,
+            200,
+            "the stored version needs no conversion"
+        );
     }
-    let server = with_hosts(&hooks, "/convert-and-label").await;
+    let server = server_with_conversion(&hooks, "/convert-and-label").await;
     post(&server, V1, &host("v1", "a", json!({"host": "h:1"}))).await;
     let read = get(&server, &format!("{V2}/a")).await;
     assert_eq!(read.body["metadata"]["labels"], json!({"converted": "yes"}));

@@ -1,9 +1,9 @@
-//! A fuzz runner for stable Rust: every target runs over its kept seeds, then over seeded mutations of them.
+//! A fuzz runner for stable Rust: every target runs on its stored seeds, then on seeded mutations of them.
 //!
 //! `cargo run -p fl-fuzz -- [--seconds N] [--seed N] [TARGET…]`
 //!
 //! A panic is the only failure. The input that caused it is written to `fuzz/artifacts/<target>/` with the command
-//! that replays it; once mended it moves to `fuzz/seeds/<target>/` and stays in the suite for good.
+//! that replays it; once fixed, it moves to `fuzz/seeds/<target>/` and stays in the suite.
 
 mod mutate;
 mod targets;

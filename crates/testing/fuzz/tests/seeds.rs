@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn no_kept_input_fails_again() {
+fn stored_seeds_do_not_panic() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_fl-fuzz")).args(["--seconds", "0"]).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! What can go wrong between a controller and its API server.
+//! Fault injection between a controller and its API server.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,37 +22,37 @@ pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
 /// What happens to a request.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Refused with this status and reason; nothing happens on the server.
+    /// Rejected with this status and reason, without effect on the server.
     Fail(u16, &'static str),
-    /// Late.
+    /// Delayed.
     Delay(Duration),
-    /// Done by the server, but the answer is lost.
+    /// Served, but the response is lost.
     LoseAnswer,
     /// The connection breaks before anything is sent.
     Disconnect,
-    /// The process dies here: the request is still served or not, no answer comes, and nothing is ever sent again.
+    /// The process dies here: the request is served or not, no response arrives, and no further request is sent.
     Die { served: bool },
     /// The stream of a watch ends after this many events.
     CutAfter(usize),
-    /// Every event of a watch comes twice.
+    /// Every event of a watch is delivered twice.
     Duplicate,
-    /// Every event of a watch comes so much later.
+    /// Every event of a watch is delayed.
     Lag(Duration),
     /// Accepted, and never answered.
     Hang,
-    /// Answered with this body, as a server that is behind would.
+    /// Answered with this body, for example a stale one.
     Answer(String),
 }
 
 /// How often a rule applies.
 #[derive(Clone, Copy, Debug)]
-pub enum When {
+pub enum FaultSchedule {
     Always,
     /// The nth matching request, from 1.
     Nth(u64),
     /// The first n matching requests.
     First(u64),
-    /// With this chance.
+    /// With this probability.
     Chance(f64),
 }
 
@@ -62,7 +62,7 @@ type Matches = Arc<dyn Fn(&Method, &str) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct Rule {
     matches: Matches,
-    when: When,
+    when: FaultSchedule,
     action: Action,
     seen: u64,
 }
@@ -77,24 +77,24 @@ impl Rule {
     /// `matches` gets the method and the path with its query.
     pub fn new(
         matches: impl Fn(&Method, &str) -> bool + Send + Sync + 'static,
-        when: When,
+        when: FaultSchedule,
         action: Action,
     ) -> Self {
         Rule { matches: Arc::new(matches), when, action, seen: 0 }
     }
 
     /// For all writes.
-    pub fn writes(when: When, action: Action) -> Self {
+    pub fn writes(when: FaultSchedule, action: Action) -> Self {
         Rule::new(|method, _| *method != Method::GET, when, action)
     }
 
     /// For all watches.
-    pub fn watches(when: When, action: Action) -> Self {
+    pub fn watches(when: FaultSchedule, action: Action) -> Self {
         Rule::new(|_, path| path.contains("watch=true"), when, action)
     }
 }
 
-/// The rules of a world, and a record of what passed.
+/// The rules of a test cluster, and a record of its requests.
 #[derive(Clone, Debug)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
@@ -131,12 +131,12 @@ impl Faults {
         self.with(|s| s.rules.push(rule));
     }
 
-    /// All is well again.
+    /// Removes all rules.
     pub fn clear(&self) {
         self.with(|s| s.rules.clear());
     }
 
-    /// `METHOD path` of everything that was asked since the last call.
+    /// `METHOD path` of every request since the last call.
     pub fn take_requests(&self) -> Vec<String> {
         self.with(|s| std::mem::take(&mut s.requests))
     }
@@ -164,10 +164,10 @@ impl Faults {
                 }
                 rule.seen += 1;
                 let applies = match rule.when {
-                    When::Always => true,
-                    When::Nth(n) => rule.seen == n,
-                    When::First(n) => rule.seen <= n,
-                    When::Chance(chance) => state.random.random_bool(chance),
+                    FaultSchedule::Always => true,
+                    FaultSchedule::Nth(n) => rule.seen == n,
+                    FaultSchedule::First(n) => rule.seen <= n,
+                    FaultSchedule::Chance(chance) => state.random.random_bool(chance),
                 };
                 if applies {
                     state.dead |= matches!(rule.action, Action::Die { .. });
@@ -178,20 +178,20 @@ impl Faults {
         })
     }
 
-    /// Puts the faults before a service.
-    pub fn layer<S>(&self, inner: S) -> Faulty<S> {
-        Faulty { inner, faults: self.clone() }
+    /// Wraps a service with the faults.
+    pub fn layer<S>(&self, inner: S) -> FaultLayer<S> {
+        FaultLayer { inner, faults: self.clone() }
     }
 }
 
-/// A service with faults before it.
+/// A service with fault injection.
 #[derive(Clone, Debug)]
-pub struct Faulty<S> {
+pub struct FaultLayer<S> {
     inner: S,
     faults: Faults,
 }
 
-impl<S, B, R> Service<Request<B>> for Faulty<S>
+impl<S, B, R> Service<Request<B>> for FaultLayer<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
@@ -274,7 +274,7 @@ fn json(status: StatusCode, text: String) -> Response<Body> {
     response
 }
 
-/// A watch that tells everything, and late.
+/// A watch with delayed events.
 fn late_events(mut body: Body, late: Duration) -> Body {
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let reader = tokio::spawn(async move {
@@ -284,7 +284,7 @@ fn late_events(mut body: Body, late: Duration) -> Body {
             }
         }
     });
-    // The reader ends with whoever listens.
+    // The reader ends when the receiver is dropped.
     let reader = AbortOnDrop(reader);
     let frames = futures::stream::poll_fn(move |cx| receiver.poll_recv(cx)).then(|(at, frame)| async move {
         tokio::time::sleep_until(at).await;
@@ -304,7 +304,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// A watch that tells too little or too much.
+/// A watch that loses or repeats events.
 struct Events {
     inner: Body,
     left: Option<usize>,

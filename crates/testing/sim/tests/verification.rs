@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fl_oci::Signatures;
-use fl_sim::{World, condition};
+use fl_sim::{TestCluster, condition};
 use fl_verify::cosign::SimpleSignature;
 use serde_json::{Value, json};
 
@@ -43,16 +43,16 @@ fn spec(subject: &str) -> Value {
             "matchOIDCIdentity": [{"issuer": "^https://issuer\\.example$", "subject": subject}]}})
 }
 
-/// A world with the trusted root in a Secret and one image.
-async fn world(seed: u64, sigstore: &Value) -> World {
-    let world = World::start(seed).await;
+/// A test cluster with the trusted root in a Secret and one image.
+async fn test_cluster(seed: u64, sigstore: &Value) -> TestCluster {
+    let test_cluster = TestCluster::start(seed).await;
     let root = sigstore["roots"]["good"].to_string();
-    world
+    test_cluster
         .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "root"},
             "stringData": {"trusted_root.json": root}}))
         .await;
-    world.oci.push(REPOSITORY, "v1", [("a.yaml", "a: 1\n")]);
-    world
+    test_cluster.oci.push(REPOSITORY, "v1", [("a.yaml", "a: 1\n")]);
+    test_cluster
 }
 
 fn verified(object: &Value) -> (String, String, String) {
@@ -66,34 +66,35 @@ fn verified(object: &Value) -> (String, String, String) {
 async fn a_signature_of_the_right_identity_is_accepted() {
     let sigstore = sigstore();
     for (seed, case) in [(1, "good"), (2, "bundle, entry 3 of 7")] {
-        let world = world(seed, &sigstore).await;
+        let test_cluster = test_cluster(seed, &sigstore).await;
         let signed = signatures(&sigstore, case);
         let revision = format!("v1@{}", signed.digest);
-        world.oci.sign(REPOSITORY, "v1", signed);
-        world.source("OCIRepository", "app", spec("^ann@example\\.com$")).await;
-        let ready = world.ready("OCIRepository", "app").await;
+        test_cluster.oci.sign(REPOSITORY, "v1", signed);
+        test_cluster.source("OCIRepository", "app", spec("^ann@example\\.com$")).await;
+        let ready = test_cluster.ready("OCIRepository", "app").await;
         let message = format!("verified signature of revision {revision}");
         assert_eq!(verified(&ready), ("True".into(), "Succeeded".into(), message), "{case}");
         assert_eq!(ready["status"]["artifact"]["revision"], revision);
         // Once is enough for a revision: another pass asks the registry for nothing but the digest.
-        let before = world.oci.requests();
-        world.request("OCIRepository", "app", "t1").await;
-        let again =
-            world.until("OCIRepository", "app", |o| o["status"]["lastHandledReconcileAt"] == "t1").await;
-        assert_eq!(world.oci.requests() - before, 1);
+        let before = test_cluster.oci.requests();
+        test_cluster.request("OCIRepository", "app", "t1").await;
+        let again = test_cluster
+            .until("OCIRepository", "app", |o| o["status"]["lastHandledReconcileAt"] == "t1")
+            .await;
+        assert_eq!(test_cluster.oci.requests() - before, 1);
         assert_eq!(verified(&again).0, "True");
         // Nobody asks for signatures any more.
         let mut plain = spec("");
         plain.as_object_mut().expect("a spec").remove("verify");
-        world.source("OCIRepository", "app", plain).await;
-        let after = world.ready("OCIRepository", "app").await;
+        test_cluster.source("OCIRepository", "app", plain).await;
+        let after = test_cluster.ready("OCIRepository", "app").await;
         assert!(condition(&after, "SourceVerified").is_null());
     }
 }
 
 /// E08: other identities, expired certificates, missing proofs and missing signatures: no artifact, and a condition that says why.
 #[tokio::test(start_paused = true)]
-async fn whatever_is_wrong_is_said_and_nothing_is_produced() {
+async fn invalid_signatures_are_reported_and_produce_no_artifact() {
     let sigstore = sigstore();
     let words = "failed to verify the signature using provider 'cosign keyless': ";
     let ann = "^ann@example\\.com$";
@@ -105,12 +106,12 @@ async fn whatever_is_wrong_is_said_and_nothing_is_produced() {
         (7, "bundle, wrong identity", "bob", "none of the expected identities matched"),
         (8, "", ann, "no signatures found"),
     ] {
-        let world = world(seed, &sigstore).await;
+        let test_cluster = test_cluster(seed, &sigstore).await;
         if !case.is_empty() {
-            world.oci.sign(REPOSITORY, "v1", signatures(&sigstore, case));
+            test_cluster.oci.sign(REPOSITORY, "v1", signatures(&sigstore, case));
         }
-        world.source("OCIRepository", "app", spec(subject)).await;
-        let failed = world.failed("OCIRepository", "app").await;
+        test_cluster.source("OCIRepository", "app", spec(subject)).await;
+        let failed = test_cluster.failed("OCIRepository", "app").await;
         let (status, reason, message) = verified(&failed);
         assert_eq!((status.as_str(), reason.as_str()), ("False", "VerificationError"), "{case}: {message}");
         assert!(message.starts_with(words) && message.contains(why), "{case}: {message}");
@@ -118,7 +119,10 @@ async fn whatever_is_wrong_is_said_and_nothing_is_produced() {
         assert_eq!(ready["reason"], "VerificationError", "{case}");
         assert_eq!(ready["message"], message.as_str(), "{case}");
         assert!(failed["status"]["artifact"].is_null(), "{case}");
-        assert!(world.events().await.iter().any(|e| *e == format!("VerificationError: {message}")), "{case}");
+        assert!(
+            test_cluster.events().await.iter().any(|e| *e == format!("VerificationError: {message}")),
+            "{case}"
+        );
     }
 }
 
@@ -126,24 +130,24 @@ async fn whatever_is_wrong_is_said_and_nothing_is_produced() {
 #[tokio::test(start_paused = true)]
 async fn an_unsigned_successor_is_not_taken() {
     let sigstore = sigstore();
-    let world = world(9, &sigstore).await;
-    world.oci.sign(REPOSITORY, "v1", signatures(&sigstore, "good"));
-    world.source("OCIRepository", "app", spec("^ann@")).await;
-    let before = world.ready("OCIRepository", "app").await["status"]["artifact"].clone();
-    world.oci.push(REPOSITORY, "v1", [("a.yaml", "a: evil\n")]);
-    world.request("OCIRepository", "app", "t1").await;
-    let failed = world.failed("OCIRepository", "app").await;
+    let test_cluster = test_cluster(9, &sigstore).await;
+    test_cluster.oci.sign(REPOSITORY, "v1", signatures(&sigstore, "good"));
+    test_cluster.source("OCIRepository", "app", spec("^ann@")).await;
+    let before = test_cluster.ready("OCIRepository", "app").await["status"]["artifact"].clone();
+    test_cluster.oci.push(REPOSITORY, "v1", [("a.yaml", "a: evil\n")]);
+    test_cluster.request("OCIRepository", "app", "t1").await;
+    let failed = test_cluster.failed("OCIRepository", "app").await;
     assert_eq!(verified(&failed).0, "False");
     assert_eq!(failed["status"]["artifact"], before);
     // Without a root nobody can be trusted.
-    world
+    test_cluster
         .user
         .delete(&fl_runtime::Kind::secret(), Some("default"), "root", &Default::default())
         .await
         .expect("deleted");
-    world.request("OCIRepository", "app", "t2").await;
+    test_cluster.request("OCIRepository", "app", "t2").await;
     let words = "failed to read trusted root from secret 'default/root'";
-    let failed = world
+    let failed = test_cluster
         .until("OCIRepository", "app", |o| {
             condition(o, "SourceVerified")["message"].as_str().is_some_and(|m| m.contains(words))
         })

@@ -1,4 +1,4 @@
-//! A real control plane: etcd, kube-apiserver, and when wanted a few controllers.
+//! A real control plane: etcd, kube-apiserver, and optionally some controllers.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

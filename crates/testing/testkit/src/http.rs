@@ -1,4 +1,4 @@
-//! As much HTTP as a test needs: one request per connection, over TLS, read to the end.
+//! A minimal HTTP client for tests: one request per connection, over TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Where the real tools are.
+//! Paths of the upstream tools.
 
 use std::path::PathBuf;
 

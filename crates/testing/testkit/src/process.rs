@@ -1,4 +1,4 @@
-//! A child process that ends with its handle.
+//! A child process that is killed when its handle is dropped.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

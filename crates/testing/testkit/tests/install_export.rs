@@ -230,7 +230,7 @@ fn bad_objects() -> Vec<(Value, &'static str)> {
 }
 
 #[test]
-fn the_export_applies_twice_and_serves_old_and_new() {
+fn export_applies_twice_and_serves_all_versions() {
     let mut plane = ControlPlane::start().expect("a control plane; `cargo xtask oracles` builds its tools");
     let client = plane.client().clone();
     let objects = exported();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The verdict on one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HealthStatus {
     /// It was seen and judged; the text says why.
     State(State, String),
     /// It does not exist.
@@ -19,27 +19,27 @@ pub enum Verdict {
     Error(String),
 }
 
-impl Verdict {
+impl HealthStatus {
     /// The word for messages.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Verdict::State(state, _) => state.as_str(),
-            Verdict::NotFound => "NotFound",
-            Verdict::Error(_) => "Unknown",
+            HealthStatus::State(state, _) => state.as_str(),
+            HealthStatus::NotFound => "NotFound",
+            HealthStatus::Error(_) => "Unknown",
         }
     }
 
     /// Whether the object is as wanted.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        matches!(self, Verdict::State(State::Current, _))
+        matches!(self, HealthStatus::State(State::Current, _))
     }
 
     /// Whether it will not become so by itself.
     #[must_use]
     pub fn is_failed(&self) -> bool {
-        matches!(self, Verdict::State(State::Failed, _))
+        matches!(self, HealthStatus::State(State::Failed, _))
     }
 }
 
@@ -129,14 +129,14 @@ impl HealthRules {
 
     /// Judges a live object; `now` in seconds since 1970.
     #[must_use]
-    pub fn judge(&self, object: &Value, now: i64) -> Verdict {
+    pub fn judge(&self, object: &Value, now: i64) -> HealthStatus {
         let group = api_group(object["apiVersion"].as_str().unwrap_or_default());
         let kind = object["kind"].as_str().unwrap_or_default();
         match self.rule(group, kind) {
             Some(rule) => rule.judge(object),
             None => {
                 let health = fl_kstatus::health(object, now);
-                Verdict::State(health.state, health.message)
+                HealthStatus::State(health.state, health.message)
             }
         }
     }
@@ -148,13 +148,13 @@ impl HealthRules {
 }
 
 impl Rule {
-    fn judge(&self, object: &Value) -> Verdict {
+    fn judge(&self, object: &Value) -> HealthStatus {
         let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
         let (observed, generation) = (number("/status/observedGeneration"), number("/metadata/generation"));
         if let (Some(observed), Some(generation)) = (observed, generation)
             && observed != generation
         {
-            return Verdict::State(
+            return HealthStatus::State(
                 State::InProgress,
                 "the latest generation was not observed yet".to_owned(),
             );
@@ -169,12 +169,12 @@ impl Rule {
         for (expression, state) in in_order {
             let Some(expression) = expression else { continue };
             match expression.decide(&fields, false) {
-                Ok(true) => return Verdict::State(state, format!("`{}` holds", expression.source())),
+                Ok(true) => return HealthStatus::State(state, format!("`{}` holds", expression.source())),
                 Ok(false) => {}
-                Err(text) => return Verdict::Error(text),
+                Err(text) => return HealthStatus::Error(text),
             }
         }
-        Verdict::State(State::InProgress, "no health expression holds".to_owned())
+        HealthStatus::State(State::InProgress, "no health expression holds".to_owned())
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
     fn errors_as_flux_words_them() {
         let rules = HealthRules::compile(&[check("1 + 1", None)]).expect("any type is taken");
         let verdict = rules.judge(&json!({"apiVersion": "example.com/v1", "kind": "Thing"}), 0);
-        let Verdict::Error(text) = verdict else { panic!("{verdict:?}") };
+        let HealthStatus::Error(text) = verdict else { panic!("{verdict:?}") };
         assert_eq!(text, "failed to evaluate CEL expression as boolean: '1 + 1'");
         let error = HealthRules::compile(&[check("status. ==", None)]).unwrap_err().to_string();
         let prefix = "failed to create custom status evaluator for healthchecks[0]: failed to parse the expression Current: failed to parse the CEL expression 'status. ==': ";

@@ -1,7 +1,7 @@
 //! Waiting for objects: to be healthy, or to be gone.
 
 pub(crate) mod health;
-pub(crate) mod shared;
+pub(crate) mod shared_watch;
 mod watch;
 
 use std::collections::HashSet;
@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::sight::read_lean;
-use crate::{Action, ChangeSet, Cluster, ObjectId, ObjectRef, Sight};
-use health::{HealthRules, Verdict};
+use crate::live_object::read_lean;
+use crate::{Action, ChangeSet, Cluster, LiveObject, ObjectId, ObjectRef};
+use health::{HealthRules, HealthStatus};
 
 /// How often the Pods behind an unfinished workload are looked at: they may have failed for good.
 const POD_LOOK: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub struct WaitError {
     /// Whether time ran out; otherwise objects failed.
     pub timed_out: bool,
     /// The objects that are not healthy, and why.
-    pub unhealthy: Vec<(ObjectId, Verdict)>,
+    pub unhealthy: Vec<(ObjectId, HealthStatus)>,
     /// How many are healthy.
     pub ready: usize,
     /// How many were waited for.
@@ -61,7 +61,7 @@ impl std::fmt::Display for WaitError {
         for (i, (object, verdict)) in self.unhealthy.iter().enumerate() {
             let comma = if i > 0 { ", " } else { "" };
             write!(f, "{comma}{object} status: '{}'", verdict.word())?;
-            if let Verdict::Error(error) = verdict {
+            if let HealthStatus::Error(error) = verdict {
                 write!(f, ": {error}")?;
             }
         }
@@ -82,24 +82,24 @@ pub struct Waiter {
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) target: usize,
-    pub(crate) seen: Seen,
+    pub(crate) seen: WaitState,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Seen {
-    Present(Value),
-    Absent,
+pub(crate) enum WaitState {
+    Found(Value),
+    NotFound,
     Unreadable(String),
 }
 
-impl Seen {
+impl WaitState {
     /// From the text of an object; `whole` with its managed fields.
     fn read(object: &RawValue, whole: bool) -> Self {
         let text = object.get();
         let read = if whole { serde_json::from_str(text) } else { read_lean(text.as_bytes()) };
         match read {
-            Ok(object) => Seen::Present(object),
-            Err(error) => Seen::Unreadable(error.to_string()),
+            Ok(object) => WaitState::Found(object),
+            Err(error) => WaitState::Unreadable(error.to_string()),
         }
     }
 }
@@ -130,7 +130,7 @@ impl Waiter {
     pub async fn wait(
         &self,
         targets: &[ObjectRef],
-        known: Vec<Sight>,
+        known: Vec<LiveObject>,
         options: &WaitOptions,
     ) -> Result<(), WaitError> {
         let deadline = Instant::now() + options.timeout;
@@ -140,7 +140,7 @@ impl Waiter {
                 && let Some(at) = targets.iter().position(|t| t.id == seen.id)
             {
                 let live = if self.wants_whole(&seen) { live.into_whole() } else { live.into_object() };
-                watched.note(News { target: at, seen: Seen::Present(live) });
+                watched.note(News { target: at, seen: WaitState::Found(live) });
             }
         }
         if let Some(end) = watched.end() {
@@ -253,7 +253,7 @@ struct Watched<'a> {
     waiter: &'a Waiter,
     targets: &'a [ObjectRef],
     options: &'a WaitOptions,
-    seen: Vec<Option<(Seen, Verdict)>>,
+    seen: Vec<Option<(WaitState, HealthStatus)>>,
 }
 
 impl<'a> Watched<'a> {
@@ -268,11 +268,11 @@ impl<'a> Watched<'a> {
         }
     }
 
-    fn judge(&self, seen: &Seen) -> Verdict {
+    fn judge(&self, seen: &WaitState) -> HealthStatus {
         match seen {
-            Seen::Present(live) => self.waiter.rules.judge(live, now()),
-            Seen::Absent => Verdict::NotFound,
-            Seen::Unreadable(error) => Verdict::Error(error.clone()),
+            WaitState::Found(live) => self.waiter.rules.judge(live, now()),
+            WaitState::NotFound => HealthStatus::NotFound,
+            WaitState::Unreadable(error) => HealthStatus::Error(error.clone()),
         }
     }
 
@@ -280,7 +280,7 @@ impl<'a> Watched<'a> {
         for at in 0..self.seen.len() {
             // Failed Pods were found by another way; only their end is news.
             let Some((seen, verdict)) = &self.seen[at] else { continue };
-            if matches!(verdict, Verdict::State(State::InProgress, _)) {
+            if matches!(verdict, HealthStatus::State(State::InProgress, _)) {
                 let again = self.judge(seen);
                 if let Some((_, verdict)) = &mut self.seen[at] {
                     *verdict = again;
@@ -290,8 +290,8 @@ impl<'a> Watched<'a> {
     }
 
     fn is_current(&self, at: usize) -> bool {
-        let done = |verdict: &Verdict| match verdict {
-            Verdict::NotFound => self.options.jobs_with_ttl.contains(&self.targets[at].id),
+        let done = |verdict: &HealthStatus| match verdict {
+            HealthStatus::NotFound => self.options.jobs_with_ttl.contains(&self.targets[at].id),
             other => other.is_current(),
         };
         self.seen[at].as_ref().is_some_and(|(_, verdict)| done(verdict))
@@ -299,7 +299,7 @@ impl<'a> Watched<'a> {
 
     /// The version in which an object was seen.
     fn version(&self, at: usize) -> Option<u64> {
-        let Some((Seen::Present(live), _)) = &self.seen[at] else { return None };
+        let Some((WaitState::Found(live), _)) = &self.seen[at] else { return None };
         live.pointer("/metadata/resourceVersion")?.as_str()?.parse().ok()
     }
 
@@ -329,7 +329,7 @@ impl<'a> Watched<'a> {
             .filter(|at| if timed_out { !self.is_current(*at) } else { self.is_failed(*at) })
             .map(|at| {
                 let verdict = self.seen[at].as_ref().map(|(_, v)| v.clone());
-                (self.targets[at].id.clone(), verdict.unwrap_or(Verdict::NotFound))
+                (self.targets[at].id.clone(), verdict.unwrap_or(HealthStatus::NotFound))
             })
             .collect();
         let ready = (0..total).filter(|at| self.is_current(*at)).count();
@@ -345,14 +345,15 @@ impl<'a> Watched<'a> {
             if !workload || self.waiter.rules.is_custom(&id.group, &id.kind) {
                 continue;
             }
-            let Some((Seen::Present(live), Verdict::State(State::InProgress, _))) = &self.seen[at] else {
+            let Some((WaitState::Found(live), HealthStatus::State(State::InProgress, _))) = &self.seen[at]
+            else {
                 continue;
             };
             let failed = watch::failed_pods(&self.waiter.cluster, live, now()).await;
             if failed > 0
                 && let Some((_, verdict)) = &mut self.seen[at]
             {
-                *verdict = Verdict::State(State::Failed, format!("{failed} pods have failed"));
+                *verdict = HealthStatus::State(State::Failed, format!("{failed} pods have failed"));
             }
         }
     }
@@ -374,8 +375,8 @@ mod tests {
         let mut error = WaitError {
             timed_out: true,
             unhealthy: vec![
-                (id.clone(), Verdict::State(State::InProgress, String::new())),
-                (id, Verdict::NotFound),
+                (id.clone(), HealthStatus::State(State::InProgress, String::new())),
+                (id, HealthStatus::NotFound),
             ],
             ready: 0,
             total: 2,

@@ -10,9 +10,9 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::shared::Over;
-use super::{News, Seen};
-use crate::object::Brief;
+use super::shared_watch::WatchEnd;
+use super::{News, WaitState};
+use crate::object_ref::PartialObject;
 use crate::{Cluster, Error, ObjectRef};
 
 /// How often objects are read where they cannot be watched.
@@ -101,7 +101,7 @@ pub(super) async fn follow(
             Err(Error::Client(error)) if error.is_forbidden() => return poll(&cluster, &group, &news).await,
             Err(error) => {
                 for (at, _) in &group.members {
-                    let seen = Seen::Unreadable(unreadable(&error));
+                    let seen = WaitState::Unreadable(unreadable(&error));
                     if news.send(News { target: *at, seen }).await.is_err() {
                         return;
                     }
@@ -122,7 +122,7 @@ pub(super) async fn look(cluster: &Cluster, group: &Group) -> Result<(Vec<News>,
         && let Some(live) = cluster.get(first).await?
     {
         let version = version(&live).to_owned();
-        return Ok((vec![News { target: *at, seen: Seen::Present(live) }], version));
+        return Ok((vec![News { target: *at, seen: WaitState::Found(live) }], version));
     }
     let query = group.query();
     let mut list = cluster.list(&first.api_version(), &first.id.kind, &first.id.namespace, &query).await?;
@@ -136,7 +136,8 @@ pub(super) async fn look(cluster: &Cluster, group: &Group) -> Result<(Vec<News>,
             found.insert(name, item);
         }
     }
-    let mut seen = |member: &ObjectRef| found.remove(&member.id.name).map_or(Seen::Absent, Seen::Present);
+    let mut seen =
+        |member: &ObjectRef| found.remove(&member.id.name).map_or(WaitState::NotFound, WaitState::Found);
     let news = group.members.iter().map(|(at, member)| News { target: *at, seen: seen(member) }).collect();
     Ok((news, since))
 }
@@ -192,8 +193,8 @@ async fn listen(
         };
         let change = match change {
             Ok(change) => change,
-            Err(Over::Forbidden) => return Ok(Ended::NotShared(since.to_owned())),
-            Err(Over::Broken) => return Ok(Ended::Expired),
+            Err(WatchEnd::Forbidden) => return Ok(Ended::NotShared(since.to_owned())),
+            Err(WatchEnd::Broken) => return Ok(Ended::Expired),
         };
         let Some((at, _)) = group.members.iter().find(|(_, o)| o.id.name == change.name) else { continue };
         if news.send(News { target: *at, seen: change.seen(whole) }).await.is_err() {
@@ -230,9 +231,9 @@ async fn watch(
             Some(Err(error)) if error.is_gone() => return Ok(Ended::Expired),
             Some(Err(_)) | None => return Ok(Ended::Broken),
         };
-        let Ok(Brief { metadata }) = serde_json::from_str(object.get()) else { continue };
+        let Ok(PartialObject { metadata }) = serde_json::from_str(object.get()) else { continue };
         let Some(at) = by_name.get(metadata.name.as_str()) else { continue };
-        let seen = if gone { Seen::Absent } else { Seen::read(&object, whole) };
+        let seen = if gone { WaitState::NotFound } else { WaitState::read(&object, whole) };
         if news.send(News { target: *at, seen }).await.is_err() {
             return Ok(Ended::Broken);
         }
@@ -243,9 +244,9 @@ async fn poll(cluster: &Cluster, group: &Group, news: &mpsc::Sender<News>) {
     loop {
         for (at, object) in &group.members {
             let seen = match cluster.get(object).await {
-                Ok(Some(live)) => Seen::Present(live),
-                Ok(None) => Seen::Absent,
-                Err(error) => Seen::Unreadable(unreadable(&error)),
+                Ok(Some(live)) => WaitState::Found(live),
+                Ok(None) => WaitState::NotFound,
+                Err(error) => WaitState::Unreadable(unreadable(&error)),
             };
             if news.send(News { target: *at, seen }).await.is_err() {
                 return;

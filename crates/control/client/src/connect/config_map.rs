@@ -1,4 +1,5 @@
-//! A remote cluster that trusts the accounts of this one: `spec.kubeConfig.configMapRef`.
+//! Connections by `spec.kubeConfig.configMapRef`: a remote cluster that trusts service account tokens of this
+//! one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,16 +8,16 @@ use serde_json::{Value, json};
 use super::{ConnectError, Connection};
 use crate::{Client, Error, Identity, Kind, KnownSecrets};
 
-/// Where a Pod finds the token of its own account.
+/// The token file of the Pod's service account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 const GATE: &str = "ObjectLevelWorkloadIdentity";
 const NO_DEFAULT_ACCOUNT: &str = "the specified default service account does not exist in the object namespace. your cluster is subject to multi-tenant workload identity lockdown, reach out to your cluster administrator for help";
 
-/// Who may act for an object on another cluster.
+/// Which service accounts may be used for a remote cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoteAccounts<'a> {
-    /// `--default-kubeconfig-service-account`: for objects that name none.
+    /// `--default-kubeconfig-service-account`: for ConfigMaps that name none.
     pub default: &'a str,
     /// Whether an object without an account may use the engine's own.
     pub engine_allowed: bool,
@@ -24,7 +25,7 @@ pub struct RemoteAccounts<'a> {
     pub per_object: bool,
 }
 
-/// Why a ConfigMap leads to no cluster, in the words of Flux.
+/// Why a ConfigMap cannot be used, with Flux's message.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct RemoteError {
@@ -33,7 +34,7 @@ pub struct RemoteError {
 }
 
 impl RemoteError {
-    /// Whether the ConfigMap or the account it names does not exist: there is nobody to act as, now or later.
+    /// Whether the ConfigMap or the service account it names does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.missing
@@ -106,8 +107,8 @@ impl Connection {
     }
 }
 
-/// Whether the engine's own token may be requested. Whoever writes the ConfigMap chooses who receives it, so it must be of no use to anybody
-/// but the receiver: its only audience is the address it is sent to.
+/// Whether the engine's own token may be requested. The author of the ConfigMap chooses the receiver, so the
+/// token must be useless to anyone else: its only audience is the address it is sent to.
 fn check_engine_token(
     accounts: &RemoteAccounts<'_>,
     address: &str,
@@ -124,7 +125,7 @@ fn check_engine_token(
     Ok(())
 }
 
-/// A token of an account in the namespace of the object.
+/// A token of a service account in the namespace of the object.
 async fn account_token(
     client: &Client,
     namespace: &str,
@@ -138,7 +139,8 @@ async fn account_token(
     found.map_err(|e| {
         let what = format!("failed to get service account '{place}'");
         if e.is_not_found() && is_default {
-            // Not "missing": the administrator asked for this account, so nobody may go on without it.
+            // Not "missing": the administrator configured this account, so deletion must not go on without
+            // it.
             RemoteError::from(format!("{what}: {NO_DEFAULT_ACCOUNT}"))
         } else {
             RemoteError::unreadable(&what, &e)
@@ -155,7 +157,7 @@ async fn account_token(
     })
 }
 
-/// A token of the account this engine runs as.
+/// A token of the service account the engine runs as.
 async fn own_token(client: &Client, audiences: &[&str]) -> Result<String, String> {
     let own = tokio::fs::read_to_string(OWN_TOKEN).await.map_err(|e| {
         let why = match e.kind() {
@@ -192,14 +194,14 @@ async fn request(
     Ok(token.to_owned())
 }
 
-/// Whose token it is. Nothing is trusted that is not checked by the server that reads it.
+/// The subject of a token. Not verified: the API server that receives the token does that.
 fn subject(token: &str) -> Option<String> {
     let payload = token.trim().split('.').nth(1)?;
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
     claims["sub"].as_str().map(str::to_owned)
 }
 
-/// An address in its one form: `https://<host>:<port>`.
+/// The normalized address: `https://<host>:<port>`.
 fn host(address: &str) -> Result<String, String> {
     let full = if address.starts_with("http") { address.to_owned() } else { format!("https://{address}") };
     let bad =
@@ -218,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_one_form() {
+    fn addresses_are_normalized() {
         assert_eq!(host("Example.com").unwrap(), "https://example.com:443");
         assert_eq!(host("https://Example.com:6443/path").unwrap(), "https://example.com:6443");
         assert_eq!(
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_token_is_for_the_address_only() {
+    fn engine_token_is_valid_for_the_address_only() {
         let check = |engine_allowed: bool, audiences: &[&str]| {
             let accounts = RemoteAccounts { engine_allowed, ..RemoteAccounts::default() };
             check_engine_token(&accounts, "https://remote.example", audiences)
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_whose_it_is() {
+    fn token_subject_is_decoded() {
         let payload = URL_SAFE_NO_PAD.encode(r#"{"sub":"system:serviceaccount:flux-system:engine"}"#);
         assert_eq!(
             subject(&format!("h.{payload}.s\n")).as_deref(),

@@ -1,18 +1,20 @@
-//! Making a connection: kubeconfig file, in-cluster, kubeconfig of a Secret, impersonation.
+//! Connections: from a kubeconfig file, in-cluster, or from the kubeconfig of a Secret.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig as File};
 
 mod config_map;
+mod kubeconfig;
 mod proxy;
 
 pub use config_map::{RemoteAccounts, RemoteError};
+pub use kubeconfig::{ConfigOverrides, Kubeconfig, KubeconfigError};
 
 use crate::{Client, Identity, Settings};
 
-/// Why there is no connection.
+/// Why a connection cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -22,14 +24,14 @@ pub enum ConnectError {
     Infer(String),
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(String),
-    /// A kubeconfig that is no YAML, in the words of Go.
+    /// A kubeconfig that is not YAML, with Go's error message.
     #[error("{0}")]
     Unreadable(String),
     #[error("the connection cannot be set up: {0}")]
     Client(String),
 }
 
-/// Which cluster, for the engine itself.
+/// Which cluster to connect to.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectOptions {
     /// Absent: `KUBECONFIG` or the usual file, else the Pod's own account.
@@ -37,7 +39,7 @@ pub struct ConnectOptions {
     pub context: Option<String>,
 }
 
-/// What a kubeconfig from a Secret may do.
+/// What a kubeconfig from a Secret may contain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RemoteOptions {
     /// `--insecure-kubeconfig-exec`: programs of the kubeconfig may be run. This engine starts no programs, so it is refused.
@@ -49,11 +51,11 @@ pub struct RemoteOptions {
 const CONNECT: Duration = Duration::from_secs(30);
 
 pub(super) fn crypto() {
-    // The first call wins; later ones find it set.
+    // Only the first call has an effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Where the engine itself connects to; kept to make clients with other identities.
+/// How an API server is reached; clients with different identities are made from it.
 #[derive(Clone, Debug)]
 pub struct Connection {
     config: kube::Config,
@@ -66,7 +68,7 @@ impl Connection {
         let config = match &options.kubeconfig {
             Some(path) => {
                 let bad = |problem: String| ConnectError::File { path: path.clone(), problem };
-                let file = Kubeconfig::read_from(path).map_err(|e| bad(e.to_string()))?;
+                let file = File::read_from(path).map_err(|e| bad(e.to_string()))?;
                 kube::Config::from_custom_kubeconfig(file, &chosen).await.map_err(|e| bad(e.to_string()))?
             }
             None if options.context.is_some() => kube::Config::from_kubeconfig(&chosen)
@@ -85,7 +87,7 @@ impl Connection {
         let bad = |e: String| ConnectError::Kubeconfig(e);
         fl_yaml::parse_first(text.as_bytes(), &fl_yaml::Options::sigs())
             .map_err(|e| ConnectError::Unreadable(e.go_text(fl_yaml::Dialect::Sigs)))?;
-        let mut file = Kubeconfig::from_yaml(text).map_err(|e| bad(e.to_string()))?;
+        let mut file = File::from_yaml(text).map_err(|e| bad(e.to_string()))?;
         if options.allow_exec
             && file.auth_infos.iter().any(|u| u.auth_info.as_ref().is_some_and(|a| a.exec.is_some()))
         {
@@ -148,14 +150,15 @@ impl Connection {
     }
 }
 
-/// A connection, through a proxy where the configuration or the environment names one.
+/// Connects, through a proxy if the configuration or the environment names one.
 pub(crate) fn connect(config: kube::Config) -> Result<kube::Client, ConnectError> {
     proxy::client(config).map_err(|e| ConnectError::Client(e.to_string()))
 }
 
 fn tuned(mut config: kube::Config) -> kube::Config {
     config.connect_timeout = Some(CONNECT);
-    // The layer of bounds has the deadline of each request; a watch is silent for longer than any fixed read timeout.
+    // Deadlines are set per request by the bounds layer; a watch may be silent for longer than any read
+    // timeout.
     config.read_timeout = None;
     config
 }
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_kubeconfig_of_others_cannot_name_programs_or_files() {
+    async fn remote_kubeconfig_cannot_run_programs_or_read_files() {
         let text = r#"{"apiVersion":"v1","kind":"Config","current-context":"c",
             "clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1","certificate-authority":"/etc/passwd","insecure-skip-tls-verify":true}}],
             "users":[{"name":"u","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"touch"},"tokenFile":"/etc/passwd"}}],

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn no_proxy_lists_mean_what_they_mean_to_go() {
+    fn no_proxy_matches_go() {
         for (host, port, list, excepted) in [
             ("127.0.0.1", 6443, "", true),
             ("[::1]", 6443, "", true),

@@ -1,7 +1,7 @@
-//! How long an answer may take, and how large it may be.
+//! Deadline and size limit of every response.
 //!
-//! An API server that accepts and never answers must not hold a worker, and one that sends without end must not fill the memory:
-//! a tenant's kubeconfig names a server that the tenant controls.
+//! An API server that never answers must not block a worker, and one that sends without end must not exhaust
+//! memory: the kubeconfig of a tenant names a server that the tenant controls.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,9 +15,9 @@ use kube::client::Body;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::{BoxError, Service};
 
-use crate::{Deadline, Stop};
+use crate::{Deadline, Shutdown};
 
-/// What a request has left once the process was told to stop.
+/// How long a request may go on after the shutdown has started.
 const STOPPING: Duration = Duration::from_secs(5);
 
 /// Limits of one request.
@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-/// The error of an answer that was cut off.
+/// The error of a response that was cut off.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum OutOfBounds {
     #[error("no answer within {0:?}")]
@@ -59,16 +59,16 @@ pub(crate) enum OutOfBounds {
 pub(super) struct Bounds<S> {
     inner: S,
     limits: Limits,
-    stop: Option<Stop>,
+    stop: Option<Shutdown>,
 }
 
 impl<S> Bounds<S> {
-    pub(super) fn new(inner: S, limits: Limits, stop: Option<Stop>) -> Self {
+    pub(super) fn new(inner: S, limits: Limits, stop: Option<Shutdown>) -> Self {
         Bounds { inner, limits, stop }
     }
 }
 
-/// Whether the answer goes on until somebody ends it, and whether it is never silent for long.
+/// Whether the response is a stream, and whether it has bookmarks.
 fn stream(uri: &Uri) -> Option<Stream> {
     let mut pairs = uri.query().unwrap_or_default().split('&');
     let endless = pairs.any(|pair| matches!(pair, "watch=true" | "watch=1" | "follow=true"));
@@ -122,8 +122,8 @@ where
     }
 }
 
-/// Resolves a little after the process was told to stop.
-async fn stopping(stop: Option<Stop>) {
+/// Resolves a little after the shutdown has started.
+async fn stopping(stop: Option<Shutdown>) {
     match stop {
         Some(stop) => {
             stop.stopped().await;
@@ -163,7 +163,7 @@ impl HttpBody for Bounded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
-        // Looked at first: bytes that trickle in must not put the deadline off.
+        // Polled first: a slow body must not extend the deadline.
         if let Some(Poll::Ready(())) = this.timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
             return Poll::Ready(Some(Err(OutOfBounds::Deadline(this.limit).into())));
         }

@@ -1,7 +1,7 @@
-//! A process whose lease has run out writes nothing.
+//! Rejects writes of a process whose lease has expired.
 //!
-//! A process that was paused goes on in the middle of a reconcile and does not know yet that another one leads. So the time of
-//! its leases is checked before each write, not only where they are renewed.
+//! A process that was paused may resume in the middle of a reconcile while another one leads. So the expiry
+//! of the lease is checked before each write, not only on renewal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,19 @@ use http::{Method, Request};
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-/// The leases a process works under. Clones share them; without leases everything is allowed.
+/// The leases of a process. Clones share them; without leases all writes are allowed.
 #[derive(Clone, Debug, Default)]
 pub struct Fence {
     leases: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 impl Fence {
-    /// A lease holds until then, on our own clock.
+    /// Expiry of each lease on the local clock.
     pub fn holds(&self, lease: &str, until: Instant) {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner).insert(lease.to_owned(), until);
     }
 
-    /// A lease is no longer ours.
+    /// Records the loss of a lease.
     pub fn lost(&self, lease: &str) {
         self.holds(lease, Instant::now());
     }
@@ -36,7 +36,7 @@ impl Fence {
     }
 }
 
-/// The error of a write that came too late.
+/// The error of a rejected write.
 #[derive(Debug, thiserror::Error)]
 #[error("the lease of this process has run out; nothing is written")]
 pub(crate) struct Fenced;

@@ -1,7 +1,8 @@
-//! What every request passes through, whoever sends it.
+//! The tower layers of every request.
 //!
-//! From the outside in: the observer (metrics), the [`Fence`] of the lease, the rate limit, the user agent, and the bounds of the
-//! answer (deadline and size). They are tower layers around the connection, which nothing else can reach.
+//! From the outside in: the observer (metrics), the [`Fence`] of the lease, the rate limit, the user agent,
+//! and the bounds of the response (deadline and size). They wrap the connection, which is private to this
+//! crate.
 
 mod bounds;
 mod fence;
@@ -23,21 +24,21 @@ pub(crate) use fence::Fenced;
 pub use observe::Observer;
 pub(crate) use throttle::Throttle;
 
-use crate::Stop;
+use crate::Shutdown;
 
 const AGENT: &str = concat!("fluorite/", env!("CARGO_PKG_VERSION"));
 
-/// How requests to one API server are treated.
+/// Settings of requests to one API server.
 #[derive(Clone, Default)]
 pub struct Settings {
     pub limits: Limits,
-    /// Refuses writes once the lease of this process has run out.
+    /// Rejects writes once the lease of this process has expired.
     pub fence: Option<Fence>,
-    /// Requests a second, and at once: `--kube-api-qps`, `--kube-api-burst`.
+    /// Rate limit: `--kube-api-qps`, `--kube-api-burst`.
     pub rate: Option<(f32, u32)>,
     pub observer: Option<Arc<dyn Observer>>,
-    /// Once told to stop, a request has only a few seconds left.
-    pub stop: Option<Stop>,
+    /// After the shutdown has started, requests end within a few seconds.
+    pub stop: Option<Shutdown>,
 }
 
 impl std::fmt::Debug for Settings {

@@ -7,9 +7,9 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use tower::Service;
 
-/// Gets to know of every request that was sent.
+/// Observes every request.
 pub trait Observer: Send + Sync {
-    /// A request was answered with this status; 0 when no answer came.
+    /// A request was answered with this status; 0 without a response.
     fn answered(&self, method: &str, status: u16);
 }
 

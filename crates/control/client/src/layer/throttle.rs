@@ -1,4 +1,4 @@
-//! A limit of requests a second, for servers without priority and fairness.
+//! The client-side rate limit, for servers without API priority and fairness.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -23,13 +23,13 @@ impl Throttle {
         Throttle { per_second: f64::from(qps), burst, state: Mutex::new((burst, Instant::now())) }
     }
 
-    /// Takes a token, waiting for it in turn.
+    /// Takes a token, waiting in order of arrival.
     pub(super) async fn wait(&self) {
         let debt = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
             let filled = state.0 + now.duration_since(state.1).as_secs_f64() * self.per_second;
-            // Below zero the token is owed: whoever comes later waits longer.
+            // Below zero, the token is borrowed and later callers wait longer.
             *state = (filled.min(self.burst) - 1.0, now);
             -state.0
         };
@@ -69,7 +69,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let Some(throttle) = self.throttle.clone() else { return Box::pin(self.inner.call(request)) };
-        // The service that was polled ready is the one to call.
+        // Call the service instance that was polled ready.
         let next = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, next);
         Box::pin(async move {

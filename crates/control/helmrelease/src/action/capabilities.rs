@@ -1,4 +1,4 @@
-//! What a cluster offers, for `.Capabilities`. Asked anew every few seconds: CRDs come and go.
+//! `.Capabilities` of a cluster, cached for a few seconds: CRDs come and go.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -13,15 +13,15 @@ use tokio::time::Instant;
 
 use super::error::ActionError;
 
-/// How long an answer is believed.
+/// How long discovery is cached.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-/// Answers by cluster.
+/// Capabilities by cluster.
 #[derive(Debug, Default)]
 pub(crate) struct KnownCapabilities(Mutex<HashMap<String, (Instant, Capabilities)>>);
 
 impl KnownCapabilities {
-    /// The capabilities of a cluster; `key` tells clusters apart.
+    /// The capabilities of a cluster; `key` identifies it in the cache.
     pub(crate) async fn of(&self, key: &str, cluster: &Cluster) -> Result<Capabilities, ActionError> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         if let Some((asked, capabilities)) = known
@@ -36,13 +36,13 @@ impl KnownCapabilities {
         Ok(capabilities)
     }
 
-    /// Asks again next time: a CRD was written.
+    /// Removes the cached capabilities after a CRD was written.
     pub(crate) fn forget(&self, key: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 
-/// The document that lists everything at once.
+/// Aggregated discovery.
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
@@ -94,7 +94,7 @@ fn kinds_of(resource: &Value) -> impl Iterator<Item = &str> {
     own.into_iter().chain(below.filter_map(|sub| sub["responseKind"]["kind"].as_str()))
 }
 
-/// Servers before 1.30 answer group by group.
+/// Discovery group by group, for API servers before 1.30.
 async fn plain(
     cluster: &Cluster,
     root: &str,
@@ -110,7 +110,7 @@ async fn plain(
         ids.extend(of.filter_map(|version| version["groupVersion"].as_str().map(str::to_owned)));
     }
     for id in ids {
-        // An API whose server is away is left out, as Helm does.
+        // An API whose server is unavailable is left out, as Helm does.
         if let Ok(resources) = get(cluster, &format!("{root}/{id}"), "application/json").await {
             for resource in resources["resources"].as_array().into_iter().flatten() {
                 if let Some(kind) = resource["kind"].as_str() {

@@ -1,4 +1,4 @@
-//! The CRDs of a chart: skipped, created, or brought up to date; never deleted.
+//! The CRDs of a chart: skipped, created, or replaced; never deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use fl_api::helm::actions::CrdsPolicy;
 use fl_helm::CompiledChart;
 use serde_json::{Map, Value};
 
+use super::apply::Method;
 use super::error::ActionError;
-use super::objects::{Target, build, set_text};
 use super::ownership::Existing;
-use super::wait::{self, Patience};
-use super::write::Method;
-use super::{Action, render};
+use super::resources::{Resource, build, set_text};
+use super::wait::{self, WaitOptions};
+use super::{Configuration, render};
 use crate::spec::Wait;
 
 const GROUP: &str = "apiextensions.k8s.io";
-const PATIENCE: Duration = Duration::from_secs(60);
+const CRD_TIMEOUT: Duration = Duration::from_secs(60);
 
-impl Action<'_> {
+impl Configuration<'_> {
     /// Applies the CRDs of a chart before anything else.
     pub(crate) async fn apply_crds(
         &mut self,
@@ -41,8 +41,8 @@ impl Action<'_> {
             return Ok(());
         }
         let live = self.write_crds(policy, &crds, server_side).await?;
-        let patience = Patience { wait, timeout: PATIENCE, jobs: true };
-        wait::ready(self.cluster, &self.health, &crds, &live, patience)
+        let wait_options = WaitOptions { wait, timeout: CRD_TIMEOUT, jobs: true };
+        wait::ready(self.cluster, &self.health, &crds, &live, wait_options, self.interrupt)
             .await
             .map_err(|error| error.within("failed to wait for CustomResourceDefinition(s)"))?;
         for crd in &crds {
@@ -55,7 +55,7 @@ impl Action<'_> {
         Ok(())
     }
 
-    async fn read_crds(&self, files: &[fl_helm::Crd]) -> Result<Vec<Target>, ActionError> {
+    async fn read_crds(&self, files: &[fl_helm::Crd]) -> Result<Vec<Resource>, ActionError> {
         let mut crds = Vec::new();
         for file in files {
             let text = file.data.read().map_err(|error| ActionError::failed(error.to_string()))?;
@@ -83,7 +83,7 @@ impl Action<'_> {
     async fn write_crds(
         &self,
         policy: CrdsPolicy,
-        crds: &[Target],
+        crds: &[Resource],
         server_side: bool,
     ) -> Result<Vec<Value>, ActionError> {
         let writer = self.bare_writer();

@@ -1,4 +1,4 @@
-//! Why an action did not succeed, in Helm's words: they reach conditions and records as they are.
+//! Errors of actions, with Helm's messages: conditions and stored releases show them unchanged.
 
 use fl_apply::Error as ClusterError;
 
@@ -6,16 +6,19 @@ use fl_apply::Error as ClusterError;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ActionError {
-    /// Nothing in storage.
+    /// There is no release in storage.
     #[error("release: not found")]
     NotFound,
-    /// Somebody wrote the same revision.
+    /// Another client stored the same revision.
     #[error("release: already exists")]
     Exists,
-    /// The identity of the release may not read its records.
+    /// The wait for readiness was cancelled because another reconcile was triggered; with Go's message.
+    #[error("context canceled")]
+    Canceled,
+    /// The service account may not read the storage.
     #[error("{0}")]
     Forbidden(String),
-    /// Helm's or the cluster's own words.
+    /// With the message of Helm or of the API server.
     #[error("{0}")]
     Failed(String),
 }
@@ -29,9 +32,9 @@ impl ActionError {
         matches!(self, Self::Forbidden(_))
     }
 
-    /// The same with words in front.
-    pub(crate) fn within(self, words: &str) -> Self {
-        Self::Failed(format!("{words}: {self}"))
+    /// The same with a context in front.
+    pub(crate) fn within(self, context: &str) -> Self {
+        Self::Failed(format!("{context}: {self}"))
     }
 }
 

@@ -1,14 +1,14 @@
-//! Running hooks: by weight, one after the other, deleted as their policies say.
+//! Runs hooks in the order of their weights, and deletes them by their delete policies.
 
 use fl_apply::Propagation;
-use fl_release::{GoTime, Hook, HookPhase, Release};
+use fl_helm_storage::{GoTime, Hook, HookPhase, Release};
 use jiff::Timestamp;
 
-use super::Action;
+use super::Configuration;
+use super::apply::Method;
 use super::error::ActionError;
-use super::objects::{build, metadata};
+use super::resources::{build, metadata};
 use super::wait;
-use super::write::Method;
 use crate::spec::Wait;
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ const BEFORE_CREATION: &str = "before-hook-creation";
 const SUCCEEDED: &str = "hook-succeeded";
 const FAILED: &str = "hook-failed";
 
-/// What remains to be done when hooks have run: deletions that tests put off until the end.
+/// Hooks whose delete policy is applied after all hooks have run, and for tests after the release was stored.
 #[derive(Debug, Default)]
-pub(crate) struct Aftermath {
+pub(crate) struct DeferredHookDeletions {
     succeeded: Vec<usize>,
     failed: Option<usize>,
 }
@@ -30,28 +30,28 @@ pub(crate) struct HookRun<'a> {
     pub(crate) wait: Wait,
     pub(crate) timeout: Duration,
     pub(crate) server_side: bool,
-    /// Only these hooks, by their place in the release.
+    /// Only these hooks, by their index in the release.
     pub(crate) only: Option<&'a [usize]>,
 }
 
-impl Action<'_> {
-    /// Runs the hooks of a moment and cleans up behind them.
+impl Configuration<'_> {
+    /// Runs the hooks of an event and applies their delete policies.
     pub(crate) async fn run_hooks(
         &mut self,
         release: &mut Release,
         run: HookRun<'_>,
     ) -> Result<(), ActionError> {
-        let (aftermath, result) = self.start_hooks(release, run).await;
-        let cleaned = self.clean_up_hooks(release, run, aftermath).await;
+        let (deferred, result) = self.start_hooks(release, run).await;
+        let cleaned = self.clean_up_hooks(release, run, deferred).await;
         result.and(cleaned)
     }
 
-    /// Runs the hooks of a moment; what is to be deleted afterwards is told.
+    /// Runs the hooks of an event; returns those whose delete policy is still to be applied.
     pub(crate) async fn start_hooks(
         &mut self,
         release: &mut Release,
         run: HookRun<'_>,
-    ) -> (Aftermath, Result<(), ActionError>) {
+    ) -> (DeferredHookDeletions, Result<(), ActionError>) {
         let mut order: Vec<usize> = (0..release.hooks.len())
             .filter(|at| {
                 release.hooks[*at].runs_at(run.event) && run.only.is_none_or(|only| only.contains(at))
@@ -61,24 +61,24 @@ impl Action<'_> {
             let (a, b) = (&release.hooks[*a], &release.hooks[*b]);
             a.weight.cmp(&b.weight).then_with(|| a.name.cmp(&b.name))
         });
-        let mut aftermath = Aftermath::default();
+        let mut deferred = DeferredHookDeletions::default();
         for at in order {
             match self.run_hook(release, at, run).await {
-                Ok(()) => aftermath.succeeded.push(at),
+                Ok(()) => deferred.succeeded.push(at),
                 Err((error, ran)) => {
-                    aftermath.failed = ran.then_some(at);
+                    deferred.failed = ran.then_some(at);
                     if !ran {
-                        // It was not even created: nothing of this moment is cleaned up, as in Helm.
-                        aftermath.succeeded.clear();
+                        // It was not created: no hook of this event is deleted, as in Helm.
+                        deferred.succeeded.clear();
                     }
-                    return (aftermath, Err(error));
+                    return (deferred, Err(error));
                 }
             }
         }
-        (aftermath, Ok(()))
+        (deferred, Ok(()))
     }
 
-    /// Runs one hook. The error tells whether the hook had been created.
+    /// Runs one hook. The error says whether the hook had been created.
     async fn run_hook(
         &mut self,
         release: &mut Release,
@@ -130,27 +130,27 @@ impl Action<'_> {
         }
     }
 
-    /// Deletes what the policies of finished hooks say.
+    /// Applies the delete policies of finished hooks.
     pub(crate) async fn clean_up_hooks(
         &mut self,
         release: &Release,
         run: HookRun<'_>,
-        aftermath: Aftermath,
+        deferred: DeferredHookDeletions,
     ) -> Result<(), ActionError> {
-        if let Some(at) = aftermath.failed {
+        if let Some(at) = deferred.failed {
             let hook = release.hooks[at].clone();
             if let Err(error) = self.delete_hook(release, &hook, FAILED, run).await {
                 self.log.note("error deleting the hook resource on hook failure", &[("error", &error)]);
             }
         }
-        let backwards: Vec<usize> = if aftermath.failed.is_some() {
-            aftermath.succeeded
+        let backwards: Vec<usize> = if deferred.failed.is_some() {
+            deferred.succeeded
         } else {
-            aftermath.succeeded.into_iter().rev().collect()
+            deferred.succeeded.into_iter().rev().collect()
         };
         for at in backwards {
             let hook = release.hooks[at].clone();
-            if aftermath.failed.is_none() {
+            if deferred.failed.is_none() {
                 self.show_logs(&hook, SUCCEEDED).await;
             }
             self.delete_hook(release, &hook, SUCCEEDED, run).await?;
@@ -165,7 +165,7 @@ impl Action<'_> {
         policy: &str,
         run: HookRun<'_>,
     ) -> Result<(), ActionError> {
-        // Deleting a CRD would delete everything made of it.
+        // Deleting a CRD would delete its objects.
         if hook.kind == "CustomResourceDefinition" || !hook.delete_policies.iter().any(|p| p == policy) {
             return Ok(());
         }

@@ -1,21 +1,21 @@
-//! The first revision of a release.
+//! Install: the first revision of a release.
 
-use fl_release::{GoTime, Info, Release, Status};
+use fl_helm_storage::{GoTime, Info, Release, Status};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::apply::Method;
 use super::error::ActionError;
 use super::hooks::HookRun;
-use super::objects::{Target, build, mark_as_ours};
 use super::ownership::{self, Existing};
-use super::wait::{self, Patience};
-use super::write::Method;
-use super::{Action, LoadedChart, MANAGER, apply_method};
-use crate::spec::{Asked, crds_policy};
+use super::resources::{Resource, build, set_release_metadata};
+use super::wait::{self, WaitOptions};
+use super::{Configuration, LoadedChart, MANAGER, apply_method};
+use crate::spec::{ReleaseSpec, crds_policy};
 use fl_apply::Write;
 
-impl Action<'_> {
-    /// Installs a chart. What was stored is in the records, whatever happens.
+impl Configuration<'_> {
+    /// Installs a chart. `Storage::observed` has what was stored, also after an error.
     pub(crate) async fn install(
         &mut self,
         chart: &LoadedChart,
@@ -23,12 +23,12 @@ impl Action<'_> {
     ) -> Result<(), ActionError> {
         let options = self.object.install();
         let server_side = options.server_side_apply.unwrap_or(!self.defaults.helm3);
-        let patience = Patience {
+        let wait_options = WaitOptions {
             wait: self.object.wait(options.disable_wait, self.defaults),
             timeout: self.object.timeout_of(options.timeout),
             jobs: !options.disable_wait_for_jobs.unwrap_or(false),
         };
-        self.apply_crds(crds_policy(options.crds), &chart.compiled, values, server_side, patience.wait)
+        self.apply_crds(crds_policy(options.crds), &chart.compiled, values, server_side, wait_options.wait)
             .await
             .map_err(|error| error.within("failed to apply CustomResourceDefinitions"))?;
         let replace = options.replace.unwrap_or(false);
@@ -37,7 +37,7 @@ impl Action<'_> {
         let rendered = self.render(chart, values, 1, false, skip_schema).await?;
         let now = GoTime::at(Timestamp::now());
         let mut release = Release {
-            name: self.records.name().to_owned(),
+            name: self.storage.name().to_owned(),
             info: Info {
                 first_deployed: now.clone(),
                 last_deployed: now,
@@ -59,7 +59,7 @@ impl Action<'_> {
             .await
             .map_err(|error| error.within("unable to build kubernetes objects from release manifest"))?;
         for target in &mut targets {
-            mark_as_ours(&mut target.object, &release.name, &release.namespace);
+            set_release_metadata(&mut target.object, &release.name, &release.namespace);
         }
         let take = !options.disable_take_ownership.unwrap_or(false);
         let existing = ownership::existing(self.cluster, &targets, take, &release.name, &release.namespace)
@@ -71,10 +71,10 @@ impl Action<'_> {
         if replace {
             self.supersede_last().await?;
         }
-        self.records.create(&release, 0).await?;
+        self.storage.create(&release, 0).await?;
         let hooks = !options.disable_hooks.unwrap_or(false);
         match self
-            .perform_install(&mut release, &targets, &existing, server_side, take, patience, hooks)
+            .perform_install(&mut release, &targets, &existing, server_side, take, wait_options, hooks)
             .await
         {
             Ok(()) => {
@@ -90,7 +90,7 @@ impl Action<'_> {
         }
     }
 
-    /// The number of the new revision, when the name is free.
+    /// The number of the new revision, if the name is free.
     async fn free_revision(&mut self, replace: bool) -> Result<i64, ActionError> {
         let free = self.next_revision(replace).await;
         free.map_err(|error| {
@@ -100,11 +100,11 @@ impl Action<'_> {
     }
 
     async fn next_revision(&mut self, replace: bool) -> Result<i64, ActionError> {
-        fl_helm::check_release_name(self.records.name())?;
-        let history = self.records.history().await?;
+        fl_helm::check_release_name(self.storage.name())?;
+        let history = self.storage.history().await?;
         let next = history.next_version();
         match history.last().map(|last| &last.info.status) {
-            // Records that cannot be read keep their numbers.
+            // Revisions that cannot be read keep their numbers.
             None => Ok(next),
             Some(Status::Uninstalled | Status::Failed) if replace => Ok(next),
             Some(_) => Err(ActionError::failed("cannot reuse a name that is still in use")),
@@ -112,10 +112,10 @@ impl Action<'_> {
     }
 
     async fn supersede_last(&mut self) -> Result<(), ActionError> {
-        let Some(mut last) = self.records.history().await?.last().cloned() else { return Ok(()) };
+        let Some(mut last) = self.storage.history().await?.last().cloned() else { return Ok(()) };
         if last.info.status != Status::Failed {
             last.set_status(Status::Superseded, "superseded by new release");
-            self.records.update(&last).await?;
+            self.storage.update(&last).await?;
         }
         Ok(())
     }
@@ -145,17 +145,17 @@ impl Action<'_> {
     async fn perform_install(
         &mut self,
         release: &mut Release,
-        targets: &[Target],
+        targets: &[Resource],
         existing: &Existing,
         server_side: bool,
         take: bool,
-        patience: Patience,
+        wait_options: WaitOptions,
         hooks: bool,
     ) -> Result<(), ActionError> {
         let run = |event| HookRun {
             event,
-            wait: patience.wait,
-            timeout: patience.timeout,
+            wait: wait_options.wait,
+            timeout: wait_options.timeout,
             server_side,
             only: None,
         };
@@ -171,7 +171,7 @@ impl Action<'_> {
         } else {
             let method =
                 if server_side { Method::Apply { force: true } } else { Method::Patch { three_way: take } };
-            let adopted: Vec<Target> = targets
+            let adopted: Vec<Resource> = targets
                 .iter()
                 .filter(|target| existing.contains_key(&target.reference.id))
                 .cloned()
@@ -182,7 +182,7 @@ impl Action<'_> {
             written.live
         };
         self.progress(&format!("Waiting for {} objects", targets.len()));
-        wait::ready(self.cluster, &self.health, targets, &live, patience).await?;
+        wait::ready(self.cluster, &self.health, targets, &live, wait_options, self.interrupt).await?;
         if hooks {
             let ran = self.run_hooks(release, run("post-install")).await;
             ran.map_err(|error| error.within("failed post-install"))?;

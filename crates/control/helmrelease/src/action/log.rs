@@ -1,4 +1,4 @@
-//! The last things an action did, for the event that reports its failure.
+//! The last log lines of an action, for the event that reports its failure.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// Lines kept.
-const KEPT: usize = 10;
+/// Lines in the event.
+const MAX_LINES: usize = 10;
 
 #[derive(Debug)]
 struct Line {
@@ -22,7 +22,7 @@ struct Line {
 pub(crate) struct ActionLog(Mutex<VecDeque<Line>>);
 
 impl ActionLog {
-    /// Notes a step with what it was about.
+    /// Adds a line with its attributes.
     pub(crate) fn note(&self, text: &str, about: &[(&str, &dyn std::fmt::Display)]) {
         let about: Map<String, Value> =
             about.iter().map(|(key, value)| ((*key).to_owned(), Value::String(value.to_string()))).collect();
@@ -34,14 +34,14 @@ impl ActionLog {
             line.last = now;
             return;
         }
-        if lines.len() == KEPT {
+        if lines.len() == MAX_LINES {
             lines.pop_front();
         }
         lines.push_back(Line { first: now, last: now, text, repeats: 0 });
     }
 
-    /// A message with the lines behind it, when there are any.
-    pub(crate) fn behind(&self, message: &str) -> String {
+    /// A message followed by the lines, if there are any.
+    pub(crate) fn append_to(&self, message: &str) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.is_empty() {
             return message.to_owned();
@@ -69,15 +69,15 @@ mod tests {
     #[test]
     fn repeats_are_counted() {
         let log = ActionLog::default();
-        assert_eq!(log.behind("m"), "m");
+        assert_eq!(log.append_to("m"), "m");
         for _ in 0..4 {
             log.note("a", &[("name", &"x")]);
         }
         for i in 0..20 {
             log.note("b", &[("n", &i)]);
         }
-        let text = log.behind("m");
+        let text = log.append_to("m");
         assert!(text.starts_with("m\n\nLast Helm logs:\n\n"));
-        assert_eq!(text.lines().count(), 4 + KEPT);
+        assert_eq!(text.lines().count(), 4 + MAX_LINES);
     }
 }

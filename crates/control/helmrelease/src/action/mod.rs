@@ -1,44 +1,46 @@
-//! Helm's actions on a cluster: install, upgrade, rollback, uninstall, test. What they write, say and leave behind is what
-//! Helm 4 does in Flux's hands.
+//! Helm's actions: install, upgrade, rollback, uninstall, test. Writes, messages and stored releases are those of Helm 4 in
+//! helm-controller.
 
+pub(crate) mod apply;
 pub(crate) mod capabilities;
 mod crds;
 mod error;
 mod hooks;
 mod install;
+pub(crate) mod interrupt;
+mod line_folding;
 pub(crate) mod log;
-pub(crate) mod objects;
 mod ownership;
 pub(crate) mod post_render;
-pub(crate) mod records;
 mod render;
+pub(crate) mod resources;
 mod rollback;
-mod strategic;
+pub(crate) mod storage;
 mod test;
-mod unfold;
+mod three_way_merge;
 mod uninstall;
 mod upgrade;
 pub(crate) mod wait;
-pub(crate) mod write;
 
 use std::sync::Arc;
 
 use fl_api::helm::HelmRelease;
 use fl_apply::Cluster;
 use fl_helm::{CompiledChart, ReleaseOptions};
-use fl_release::{ApplyMethod, ChartRecord, Hook, Release};
+use fl_helm_storage::{ApplyMethod, Hook, Release, StoredChart};
 use serde_json::{Map, Value};
 
 use crate::spec::Defaults;
+use apply::Writer;
 use capabilities::KnownCapabilities;
 pub(crate) use error::ActionError;
+use interrupt::Interrupt;
 use log::ActionLog;
 use post_render::PostRenderer;
-use records::Records;
 use render::Render;
 pub(crate) use render::crds;
+use storage::Storage;
 use wait::Health;
-use write::Writer;
 
 /// The field manager of everything a release writes.
 pub(crate) const MANAGER: &str = "helm-controller";
@@ -47,8 +49,8 @@ pub(crate) const MANAGER: &str = "helm-controller";
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedChart {
     pub(crate) compiled: Arc<CompiledChart>,
-    pub(crate) record: ChartRecord,
-    /// With the digest of its source behind it where there is one.
+    pub(crate) record: StoredChart,
+    /// Followed by the digest of its source, where there is one.
     pub(crate) version: String,
 }
 
@@ -62,48 +64,50 @@ impl LoadedChart {
     }
 }
 
-/// One action on one release.
-pub(crate) struct Action<'a> {
+/// What an action of one release runs with: Helm's `action.Configuration`.
+pub(crate) struct Configuration<'a> {
     pub(crate) cluster: &'a Cluster,
-    /// Tells clusters apart.
+    /// Identifies the cluster in caches.
     pub(crate) cluster_key: String,
-    pub(crate) records: &'a mut Records,
+    pub(crate) storage: &'a mut Storage,
     pub(crate) log: &'a ActionLog,
     pub(crate) health: Health,
     pub(crate) capabilities: &'a KnownCapabilities,
     pub(crate) object: &'a HelmRelease,
     pub(crate) defaults: Defaults,
-    /// Where objects without a namespace go.
+    /// The namespace of objects that name none.
     pub(crate) namespace: &'a str,
     /// Labels that name the HelmRelease.
     pub(crate) owner: [(String, String); 2],
-    /// Told what is going on.
-    pub(crate) listener: &'a (dyn Fn(&str) + Send + Sync),
+    /// Cancels waits for readiness.
+    pub(crate) interrupt: &'a Interrupt,
+    /// Called with each step.
+    pub(crate) on_progress: &'a (dyn Fn(&str) + Send + Sync),
 }
 
-impl std::fmt::Debug for Action<'_> {
+impl std::fmt::Debug for Configuration<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Action").field("release", &self.records.name()).finish_non_exhaustive()
+        f.debug_struct("Action").field("release", &self.storage.name()).finish_non_exhaustive()
     }
 }
 
-impl Action<'_> {
+impl Configuration<'_> {
     fn progress(&self, what: &str) {
-        (self.listener)(what);
+        (self.on_progress)(what);
     }
 
     fn writer<'w>(&'w self, release: &'w Release) -> Writer<'w> {
         Writer { cluster: self.cluster, log: self.log, release: &release.name, namespace: &release.namespace }
     }
 
-    /// For objects that no release owns.
+    /// For objects that are not part of a release.
     fn bare_writer(&self) -> Writer<'_> {
         Writer { cluster: self.cluster, log: self.log, release: "", namespace: "" }
     }
 
-    /// Writes a record; that it failed is only noted, as in Helm.
+    /// Updates a stored release; an error is only logged, as in Helm.
     async fn record(&mut self, release: &Release) {
-        if let Err(error) = self.records.update(release).await {
+        if let Err(error) = self.storage.update(release).await {
             self.log.note(
                 "failed to update release",
                 &[("name", &release.name), ("revision", &release.version), ("error", &error)],
@@ -125,7 +129,7 @@ impl Action<'_> {
             chart: chart.compiled.clone(),
             values: values.clone(),
             release: ReleaseOptions {
-                name: self.records.name().to_owned(),
+                name: self.storage.name().to_owned(),
                 namespace: self.namespace.to_owned(),
                 revision,
                 is_upgrade,
@@ -156,7 +160,7 @@ struct Rendered {
     manifest: String,
     hooks: Vec<Hook>,
     notes: String,
-    chart: ChartRecord,
+    chart: StoredChart,
 }
 
 fn apply_method(server_side: bool) -> String {
@@ -164,7 +168,7 @@ fn apply_method(server_side: bool) -> String {
     method.as_str().to_owned()
 }
 
-/// Lays one table under another: what is above wins, a null above removes what is below.
+/// Adds the keys of `below` that `above` does not have; a null in `above` removes the key.
 pub(crate) fn coalesce(above: &mut Map<String, Value>, below: &Map<String, Value>) {
     for (key, value) in below {
         match above.get_mut(key) {

@@ -1,4 +1,4 @@
-//! Whether objects that exist already may become part of a release.
+//! Whether existing objects may become part of a release.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use super::error::ActionError;
-use super::objects::{MANAGED_BY, RELEASE_NAME, RELEASE_NAMESPACE, Target};
+use super::resources::{MANAGED_BY, RELEASE_NAME, RELEASE_NAMESPACE, Resource};
 
-/// Reads under way at once.
-const PARALLEL: usize = 8;
+/// Concurrent reads.
+const MAX_CONCURRENT_READS: usize = 8;
 
-/// Objects that are there already, as they are.
+/// Existing objects, by their id.
 pub(crate) type Existing = HashMap<ObjectId, Value>;
 
-/// Looks which objects exist.
+/// Reads which objects exist.
 ///
-/// Fails when one exists that belongs to somebody else, unless everything is taken over.
+/// Fails if one belongs to another owner, unless ownership is taken over.
 pub(crate) async fn existing(
     cluster: &Cluster,
-    targets: &[Target],
+    targets: &[Resource],
     take: bool,
     release: &str,
     namespace: &str,
@@ -29,7 +29,7 @@ pub(crate) async fn existing(
     let reads: Vec<_> =
         named.map(|target| async move { (target, cluster.get(&target.reference).await) }).collect();
     let mut found = Existing::new();
-    let mut reads = futures::stream::iter(reads).buffered(PARALLEL);
+    let mut reads = futures::stream::iter(reads).buffered(MAX_CONCURRENT_READS);
     while let Some((target, read)) = reads.next().await {
         let described = || target.described();
         let Some(live) = read.map_err(|error| {
@@ -52,7 +52,7 @@ pub(crate) async fn existing(
     Ok(found)
 }
 
-/// Whether Helm's marks name a release.
+/// Whether Helm's ownership metadata names a release.
 pub(crate) fn check(live: &Value, release: &str, namespace: &str) -> Result<(), String> {
     let wanted = [
         ("label", MANAGED_BY, "Helm", label(live, MANAGED_BY)),
@@ -75,14 +75,14 @@ pub(crate) fn check(live: &Value, release: &str, namespace: &str) -> Result<(), 
     if errors.is_empty() { Ok(()) } else { Err(format!("invalid ownership metadata; {}", errors.join("; "))) }
 }
 
-/// Whether Helm's marks on an object name another release: such an object is never deleted for this one.
+/// Whether Helm's ownership metadata names another release. Such an object is not deleted.
 pub(crate) fn belongs_to_another(live: &Value, release: &str, namespace: &str) -> bool {
     let name = annotation(live, RELEASE_NAME);
     let place = annotation(live, RELEASE_NAMESPACE);
     name.is_some_and(|name| name != release) || place.is_some_and(|place| place != namespace)
 }
 
-/// Whether Helm's marks on an object name this release.
+/// Whether Helm's ownership metadata names this release.
 pub(crate) fn is_marked(live: &Value, release: &str, namespace: &str) -> bool {
     annotation(live, RELEASE_NAME) == Some(release) && annotation(live, RELEASE_NAMESPACE) == Some(namespace)
 }

@@ -1,4 +1,4 @@
-//! Post-rendering as Flux does it on Helm 4: kustomize patches and images, common metadata, labels that name the owner.
+//! Post-rendering as in helm-controller: kustomize patches and images, common metadata, owner labels.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,13 +11,13 @@ use fl_yaml::{Dialect, Node, Options, parse_all, write_sigs_yaml};
 use serde_json::{Map, Value, json};
 
 use super::error::ActionError;
-use super::unfold::unfolded;
-use crate::spec::{Asked, Defaults};
+use super::line_folding::unfolded;
+use crate::spec::{Defaults, ReleaseSpec};
 
-/// Where a document came from, while renderers work on all of them together.
+/// The file that each document came from.
 const FILE_ANNOTATION: &str = "postrenderer.helm.sh/postrender-filename";
 
-/// What is done to rendered manifests.
+/// Changes rendered manifests.
 #[derive(Debug, Clone)]
 pub(crate) struct PostRenderer {
     kustomize: Vec<KustomizePostRenderer>,
@@ -30,7 +30,7 @@ pub(crate) struct PostRenderer {
 type Documents = Vec<(String, String)>;
 
 impl PostRenderer {
-    /// What a HelmRelease asks for.
+    /// The post-renderer of a HelmRelease.
     pub(crate) fn of(object: &HelmRelease, defaults: Defaults) -> Self {
         let common = object.spec.common_metadata.clone();
         let (labels, annotations) = common.map(|c| (c.labels, c.annotations)).unwrap_or_default();
@@ -44,13 +44,13 @@ impl PostRenderer {
         }
     }
 
-    /// Sorts rendered files into manifests and hooks, after changing them.
+    /// Changes rendered files, then sorts them into manifests and hooks.
     pub(crate) fn run(&self, rendered: RenderedFiles) -> Result<Release, ActionError> {
         let RenderedFiles { files, release } = rendered;
         let files = match self.strategy {
             PostRenderStrategy::Combined => self.changed(files, "").map_err(|why| match why {
-                Trouble::Merge(why) => ActionError::failed(format!("error merging manifests: {why}")),
-                Trouble::Run(why) => {
+                PostRenderError::Merge(why) => ActionError::failed(format!("error merging manifests: {why}")),
+                PostRenderError::Run(why) => {
                     ActionError::failed(format!("error while running post render on files: {why}"))
                 }
             })?,
@@ -59,7 +59,7 @@ impl PostRenderer {
         Ok(RenderedFiles { files, release }.sorted()?)
     }
 
-    /// Hooks and manifests each for themselves; hooks only when asked for.
+    /// Hooks and manifests separately; hooks only on request.
     fn apart(&self, files: Documents) -> Result<Documents, ActionError> {
         let sorted = RenderedFiles { files, release: Release::default() }.sorted()?;
         let hooks = sorted.hooks.iter().map(|hook| (hook.path.clone(), hook.manifest.clone()));
@@ -75,8 +75,10 @@ impl PostRenderer {
             }
             let list = if change {
                 self.changed(list, group).map_err(|why| match why {
-                    Trouble::Merge(why) => ActionError::failed(format!("error merging {group}: {why}")),
-                    Trouble::Run(why) => {
+                    PostRenderError::Merge(why) => {
+                        ActionError::failed(format!("error merging {group}: {why}"))
+                    }
+                    PostRenderError::Run(why) => {
                         ActionError::failed(format!("error while running post render on {group}: {why}"))
                     }
                 })?
@@ -88,7 +90,7 @@ impl PostRenderer {
         Ok(files)
     }
 
-    fn changed(&self, mut files: Documents, group: &str) -> Result<Documents, Trouble> {
+    fn changed(&self, mut files: Documents, group: &str) -> Result<Documents, PostRenderError> {
         files.sort();
         let mut nodes = Vec::new();
         for (name, text) in &files {
@@ -98,7 +100,7 @@ impl PostRenderer {
             for document in split_documents(text) {
                 let read = parse_all(document.as_bytes(), &Options::v3());
                 let read = read.map_err(|error| {
-                    Trouble::Merge(format!("parsing {name}: MalformedYAMLError: {error}"))
+                    PostRenderError::Merge(format!("parsing {name}: MalformedYAMLError: {error}"))
                 })?;
                 for node in read {
                     check_table(&node, name)?;
@@ -124,7 +126,7 @@ impl PostRenderer {
             drop_empty_annotations(&mut node);
             let mut text = String::new();
             write_sigs_yaml(&mut text, &node, Dialect::V3)
-                .map_err(|error| Trouble::Run(error.to_string()))?;
+                .map_err(|error| PostRenderError::Run(error.to_string()))?;
             let text = unfolded(&text);
             match texts.iter_mut().find(|(known, _)| *known == file) {
                 Some((_, known)) => {
@@ -146,12 +148,12 @@ pub(crate) fn owner_labels(object: &HelmRelease) -> [(String, String); 2] {
     ]
 }
 
-enum Trouble {
+enum PostRenderError {
     Merge(String),
     Run(String),
 }
 
-/// Files of the same name become one, as Helm joins them.
+/// Joins files of the same name, as Helm does.
 fn joined(files: impl Iterator<Item = (String, String)>) -> Documents {
     let mut all = Documents::new();
     for (name, text) in files {
@@ -182,8 +184,8 @@ fn take_apart(node: Node, file: &str, nodes: &mut Vec<(String, Node)>) {
     nodes.push((file.to_owned(), node));
 }
 
-/// A document that is no table is no object. One without content is passed over.
-fn check_table(node: &Node, file: &str) -> Result<(), Trouble> {
+/// Rejects documents that are not mappings. Empty ones are skipped.
+fn check_table(node: &Node, file: &str) -> Result<(), PostRenderError> {
     let kind = if node.as_seq().is_some() {
         "SequenceNode"
     } else if node.as_map().is_none() && !node.is_null(Dialect::V3) {
@@ -192,14 +194,15 @@ fn check_table(node: &Node, file: &str) -> Result<(), Trouble> {
         return Ok(());
     };
     let mut text = String::new();
-    write_sigs_yaml(&mut text, node, Dialect::V3).map_err(|error| Trouble::Merge(error.to_string()))?;
-    Err(Trouble::Merge(format!(
+    write_sigs_yaml(&mut text, node, Dialect::V3)
+        .map_err(|error| PostRenderError::Merge(error.to_string()))?;
+    Err(PostRenderError::Merge(format!(
         "parsing {file}: wrong node kind: expected MappingNode but got {kind}: node contents:\n{text}"
     )))
 }
 
-/// The names of an object as Go prints them: type, name and namespace, labels, annotations. Among these is the one that Helm
-/// puts on every document for as long as renderers work on them.
+/// The names of an object as Go prints them: type, name and namespace, labels, annotations. These include the annotation that
+/// Helm sets on every document during post-rendering.
 fn described(node: &Node, file: &str) -> String {
     let text = |node: Option<&Node>| node.and_then(|n| n.as_str(Dialect::V3)).unwrap_or_default().to_owned();
     let metadata = node.get("metadata");
@@ -226,8 +229,8 @@ fn described(node: &Node, file: &str) -> String {
     )
 }
 
-/// Two documents for one object are a mistake of the chart.
-fn check_identities(nodes: &[(String, Node)]) -> Result<(), Trouble> {
+/// Rejects two documents of the same object.
+fn check_identities(nodes: &[(String, Node)]) -> Result<(), PostRenderError> {
     let mut seen = HashSet::new();
     for (file, node) in nodes {
         let text =
@@ -236,7 +239,7 @@ fn check_identities(nodes: &[(String, Node)]) -> Result<(), Trouble> {
         let (api_version, kind) = (text(node.get("apiVersion")), text(node.get("kind")));
         let (name, namespace) = (metadata("name"), metadata("namespace"));
         let missing =
-            |what: &str| Trouble::Run(format!("missing {what} in object {}", described(node, file)));
+            |what: &str| PostRenderError::Run(format!("missing {what} in object {}", described(node, file)));
         if kind.is_empty() {
             return Err(missing("kind"));
         }
@@ -250,7 +253,9 @@ fn check_identities(nodes: &[(String, Node)]) -> Result<(), Trouble> {
         let or = |text: &str, none: &str| if text.is_empty() { none.to_owned() } else { text.to_owned() };
         let id = format!("{kind}.{version}.{}/{name}.{}", or(group, "[noGrp]"), or(&namespace, "[noNs]"));
         if !seen.insert(id.clone()) {
-            return Err(Trouble::Run(format!("may not add resource with an already registered id: {id}")));
+            return Err(PostRenderError::Run(format!(
+                "may not add resource with an already registered id: {id}"
+            )));
         }
     }
     Ok(())
@@ -258,7 +263,7 @@ fn check_identities(nodes: &[(String, Node)]) -> Result<(), Trouble> {
 
 fn set_text(node: &mut Node, group: &str, key: &str, value: &str) {
     let Some(map) = node.as_map_mut() else { return };
-    // A null there stands for nothing.
+    // A null counts as missing.
     if map.get("metadata").is_some_and(|found| found.as_map().is_none()) {
         map.remove("metadata");
     }
@@ -272,7 +277,7 @@ fn set_text(node: &mut Node, group: &str, key: &str, value: &str) {
     }
 }
 
-/// Helm puts an annotation on every document and takes it away again: what is empty then goes.
+/// Helm sets an annotation on every document and removes it again, together with empty maps.
 fn drop_empty_annotations(node: &mut Node) {
     let Some(metadata) = node.get_mut("metadata").and_then(Node::as_map_mut) else { return };
     if metadata.get("annotations").is_some_and(|found| found.as_map().is_none_or(fl_yaml::Map::is_empty)) {
@@ -284,8 +289,8 @@ fn kustomized(
     renderer: &KustomizePostRenderer,
     nodes: Vec<(String, Node)>,
     group: &str,
-) -> Result<Vec<(String, Node)>, Trouble> {
-    let run = |why: String| Trouble::Run(why);
+) -> Result<Vec<(String, Node)>, PostRenderError> {
+    let run = |why: String| PostRenderError::Run(why);
     let mut text = String::new();
     for (file, mut node) in nodes {
         set_text(&mut node, "annotations", FILE_ANNOTATION, &file);
@@ -313,7 +318,7 @@ fn kustomized(
     Ok(changed)
 }
 
-/// Why the build failed. The place would name a file that only exists here, so a patch is told in the words of kustomize alone.
+/// The error message of a build. The path of the file exists only in memory, so for a patch it is kustomize's message alone.
 fn refusal(error: &fl_kustomize::Error) -> String {
     match &*error.kind {
         fl_kustomize::ErrorKind::JsonPatch { error, .. } => error.upstream(),
@@ -420,7 +425,7 @@ mod tests {
         );
     }
 
-    /// Recorded from Flux: its Helm knows webhooks, which the command of the same chart sorts among the unknown kinds.
+    /// Recorded from Flux: its Helm sorts webhooks as a known kind, the helm command as an unknown one.
     #[test]
     fn webhooks_come_before_kinds_that_nobody_knows() {
         let file = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n");
@@ -440,7 +445,7 @@ mod tests {
         );
     }
 
-    /// Recorded from Flux: what kustomize says, without a file that nobody has.
+    /// Recorded from Flux: kustomize's message, without a file name.
     #[test]
     fn patches_that_do_not_fit() {
         let fails = |patch: &str, target: Value| {

@@ -1,4 +1,4 @@
-//! Rendering a chart for a cluster: with its version, its APIs, and `lookup` in the name of the release.
+//! Renders a chart with the version and APIs of the cluster, and `lookup` with the identity of the release.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,9 +6,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fl_apply::{Cluster, Error as ClusterError, ObjectRef};
 use fl_gotemplate::{Limits, List, Map as Table, Value as Data};
-use fl_helm::{Capabilities, CompiledChart, Crd, Overrides, Release, ReleaseOptions, RenderOptions, Tree};
+use fl_helm::{
+    Capabilities, CompiledChart, Crd, JsonValue, Overrides, Release, ReleaseOptions, RenderOptions,
+};
 use fl_runtime::KnownSecrets;
-use fl_sprig::Outside;
+use fl_sprig::Host;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
@@ -16,9 +18,9 @@ use super::error::ActionError;
 use super::post_render::PostRenderer;
 
 /// How long the templates of one chart may run.
-const LONGEST: Duration = Duration::from_secs(120);
+const RENDER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a render needs.
+/// The input of a render.
 #[derive(Debug, Clone)]
 pub(crate) struct Render {
     pub(crate) chart: Arc<CompiledChart>,
@@ -33,7 +35,7 @@ pub(crate) struct Render {
 /// User values for a chart.
 fn overrides(values: &Map<String, Value>) -> Overrides {
     let mut overrides = Overrides::new();
-    overrides.add_tree(&Tree::from_json(&Value::Object(values.clone())));
+    overrides.add_values(&JsonValue::from_json(&Value::Object(values.clone())));
     overrides
 }
 
@@ -46,12 +48,12 @@ impl Render {
     }
 
     fn on_this_thread(self, handle: Handle, secrets: KnownSecrets) -> Result<Release, ActionError> {
-        let deadline = Instant::now() + LONGEST;
+        let deadline = Instant::now() + RENDER_TIMEOUT;
         let options = RenderOptions {
             release: self.release,
             capabilities: self.capabilities,
             limits: Limits { expired: Some(Rc::new(move || Instant::now() > deadline)), ..Limits::default() },
-            outside: Rc::new(World { cluster: self.cluster, handle, secrets }),
+            host: Rc::new(TemplateHost { cluster: self.cluster, handle, secrets }),
             skip_schema: self.skip_schema,
             subchart_notes: false,
         };
@@ -60,7 +62,7 @@ impl Render {
     }
 }
 
-/// The CRDs that values switch on.
+/// The CRDs of the chart and the subcharts that the values enable.
 pub(crate) async fn crds(
     chart: Arc<CompiledChart>,
     values: Map<String, Value>,
@@ -80,15 +82,15 @@ fn has_crds(chart: &fl_helm::Chart) -> bool {
     chart.crd_files().next().is_some() || chart.dependencies.iter().any(has_crds)
 }
 
-/// What templates may ask of the world.
-struct World {
+/// What templates can read from outside the chart.
+struct TemplateHost {
     cluster: Cluster,
     handle: Handle,
-    /// Learns the Secrets that templates look up.
+    /// Values of Secrets that templates look up are masked.
     secrets: KnownSecrets,
 }
 
-impl Outside for World {
+impl Host for TemplateHost {
     fn now(&self) -> (i64, u32) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos())

@@ -1,25 +1,25 @@
-//! Back to an earlier revision, as a new one.
+//! Rollback: an earlier revision as a new one.
 
 use fl_apply::Propagation;
-use fl_release::{GoTime, Info, Release, Status};
+use fl_helm_storage::{GoTime, Info, Release, Status};
 use jiff::Timestamp;
 
+use super::apply::Method;
 use super::error::ActionError;
 use super::hooks::HookRun;
-use super::objects::{build, mark_as_ours};
 use super::ownership::Existing;
-use super::wait::{self, Patience};
-use super::write::Method;
-use super::{Action, apply_method};
-use crate::spec::{Asked, server_side};
+use super::resources::{build, set_release_metadata};
+use super::wait::{self, WaitOptions};
+use super::{Configuration, apply_method};
+use crate::spec::{ReleaseSpec, server_side};
 
-impl Action<'_> {
+impl Configuration<'_> {
     /// Rolls back to a revision.
     pub(crate) async fn rollback(&mut self, version: i64) -> Result<(), ActionError> {
         let options = self.object.rollback();
-        let name = self.records.name().to_owned();
-        let mut current = self.records.last().await?;
-        let history = self.records.history().await?;
+        let name = self.storage.name().to_owned();
+        let mut current = self.storage.last().await?;
+        let history = self.storage.history().await?;
         let Some(previous) = history.get(version).cloned() else {
             return Err(ActionError::failed(format!("release has no {version} version")));
         };
@@ -42,17 +42,17 @@ impl Action<'_> {
             ..previous
         };
         self.log.note("creating rolled back release", &[("name", &name)]);
-        self.records.create(&target, self.object.max_history()).await?;
+        self.storage.create(&target, self.object.max_history()).await?;
         self.log.note("performing rollback", &[("name", &name)]);
-        let patience = Patience {
+        let wait_options = WaitOptions {
             wait: self.object.wait(options.disable_wait, self.defaults),
             timeout: self.object.timeout_of(options.timeout),
             jobs: !options.disable_wait_for_jobs.unwrap_or(false),
         };
-        self.perform_rollback(&mut current, &mut target, server_side, patience).await?;
-        self.records.supersede_deployed(target.version).await?;
+        self.perform_rollback(&mut current, &mut target, server_side, wait_options).await?;
+        self.storage.supersede_deployed(target.version).await?;
         target.info.status = Status::Deployed;
-        self.records.update(&target).await
+        self.storage.update(&target).await
     }
 
     async fn perform_rollback(
@@ -60,7 +60,7 @@ impl Action<'_> {
         current: &mut Release,
         target: &mut Release,
         server_side: bool,
-        patience: Patience,
+        wait_options: WaitOptions,
     ) -> Result<(), ActionError> {
         let options = self.object.rollback();
         let originals = build(self.cluster, &current.manifest, self.namespace).await.map_err(|error| {
@@ -72,8 +72,8 @@ impl Action<'_> {
         let hooks = !options.disable_hooks.unwrap_or(false);
         let run = |event| HookRun {
             event,
-            wait: patience.wait,
-            timeout: patience.timeout,
+            wait: wait_options.wait,
+            timeout: wait_options.timeout,
             server_side,
             only: None,
         };
@@ -81,7 +81,7 @@ impl Action<'_> {
             self.run_hooks(target, run("pre-rollback")).await?;
         }
         for object in &mut targets {
-            mark_as_ours(&mut object.object, &target.name, &target.namespace);
+            set_release_metadata(&mut object.object, &target.name, &target.namespace);
         }
         let method = match (server_side, options.force.unwrap_or(false)) {
             (true, _) => Method::Apply { force: true },
@@ -111,7 +111,10 @@ impl Action<'_> {
             return Err(error);
         }
         self.progress(&format!("Waiting for {} objects", targets.len()));
-        if let Err(error) = wait::ready(self.cluster, &self.health, &targets, &written.live, patience).await {
+        if let Err(error) =
+            wait::ready(self.cluster, &self.health, &targets, &written.live, wait_options, self.interrupt)
+                .await
+        {
             target.set_status(Status::Failed, format!("Release {:?} failed: {error}", target.name));
             self.record(current).await;
             self.record(target).await;

@@ -1,17 +1,17 @@
-//! The tests of a release: hooks that say whether it works.
+//! Test: runs the test hooks of a release.
 
-use fl_release::Release;
+use fl_helm_storage::Release;
 
-use super::Action;
+use super::Configuration;
 use super::error::ActionError;
 use super::hooks::HookRun;
-use crate::spec::{Asked, Wait};
+use crate::spec::{ReleaseSpec, Wait};
 
-impl Action<'_> {
-    /// Runs the tests and answers with the release as tested.
+impl Configuration<'_> {
+    /// Runs the tests and returns the tested release.
     pub(crate) async fn test(&mut self) -> Result<Release, ActionError> {
         let options = self.object.test();
-        let mut release = self.records.last().await?;
+        let mut release = self.storage.last().await?;
         let filters = options.filters.unwrap_or_default();
         let names = |exclude: bool| -> Vec<&str> {
             let wanted = filters.iter().filter(|filter| filter.exclude.unwrap_or(false) == exclude);
@@ -29,8 +29,8 @@ impl Action<'_> {
             server_side: release.applied_by_server(),
             only: Some(&chosen),
         };
-        let (aftermath, result) = self.start_hooks(&mut release, run).await;
-        // Helm writes the hooks that were left out in front of the others.
+        let (deferred, result) = self.start_hooks(&mut release, run).await;
+        // Helm stores the hooks that were filtered out before the others.
         let (mut first, rest): (Vec<_>, Vec<_>) =
             (0..release.hooks.len()).partition::<Vec<usize>, _>(|at| !chosen.contains(at));
         let order_changed = !first.is_empty() && !rest.is_empty();
@@ -40,13 +40,13 @@ impl Action<'_> {
             ordered.hooks = first.iter().map(|at| release.hooks[*at].clone()).collect();
         }
         let recorded = match &result {
-            Ok(()) => self.records.update(&ordered).await,
+            Ok(()) => self.storage.update(&ordered).await,
             Err(_) => {
                 self.record(&ordered).await;
                 Ok(())
             }
         };
-        if let Err(error) = self.clean_up_hooks(&release, run, aftermath).await {
+        if let Err(error) = self.clean_up_hooks(&release, run, deferred).await {
             self.log.note("error deleting test hooks", &[("error", &error)]);
         }
         result?;

@@ -1,33 +1,33 @@
-//! The end of a release.
+//! Uninstall.
 
 use fl_api::helm::actions::DeletionPropagation;
 use fl_apply::{Error as ClusterError, Propagation, annotation};
 use fl_helm::{UNINSTALL_ORDER, compare_kinds};
-use fl_release::{GoTime, Release, Status};
+use fl_helm_storage::{GoTime, Release, Status};
 use jiff::Timestamp;
 
-use super::Action;
+use super::Configuration;
 use super::error::ActionError;
 use super::hooks::HookRun;
-use super::objects::{Target, build};
 use super::ownership::is_marked;
+use super::resources::{Resource, build};
 use super::wait;
-use crate::spec::Asked;
+use crate::spec::ReleaseSpec;
 
-impl Action<'_> {
-    /// Uninstalls the release and answers with the revision that ended.
+impl Configuration<'_> {
+    /// Uninstalls the release and returns its last revision.
     pub(crate) async fn uninstall(&mut self) -> Result<Release, ActionError> {
         let options = self.object.uninstall();
-        let name = self.records.name().to_owned();
+        let name = self.storage.name().to_owned();
         let keep = options.keep_history.unwrap_or(false);
-        let history = self.records.history().await?;
+        let history = self.storage.history().await?;
         let mut versions: Vec<i64> = history.releases.iter().map(|release| release.version).collect();
         versions.extend(history.corrupt.iter().map(|corrupt| corrupt.version).filter(|version| *version > 0));
         versions.sort_unstable();
         let Some(mut release) = history.last().cloned() else {
-            // Records that cannot be read say nothing about objects; keeping them would block the name for ever.
+            // Revisions that cannot be read name no objects; keeping them would block the name.
             for version in versions {
-                self.records.delete(version).await?;
+                self.storage.delete(version).await?;
             }
             return Err(ActionError::NotFound);
         };
@@ -66,7 +66,7 @@ impl Action<'_> {
         release.set_status(Status::Uninstalled, "Uninstallation complete");
         if keep {
             self.record(&release).await;
-            self.records.supersede_deployed(release.version).await?;
+            self.storage.supersede_deployed(release.version).await?;
         } else if let Err(error) = self.purge(&versions).await {
             errors.push(format!("uninstall: Failed to purge the release: {error}"));
         }
@@ -82,7 +82,7 @@ impl Action<'_> {
 
     async fn purge(&mut self, versions: &[i64]) -> Result<(), ActionError> {
         for version in versions {
-            self.records.delete(*version).await?;
+            self.storage.delete(*version).await?;
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl Action<'_> {
         &self,
         release: &Release,
         propagation: Propagation,
-    ) -> Result<Vec<Target>, ActionError> {
+    ) -> Result<Vec<Resource>, ActionError> {
         let failed = || ActionError::failed(format!("failed to delete release: {}", release.name));
         let mut targets = match build(self.cluster, &release.manifest, self.namespace).await {
             Ok(targets) => targets,
@@ -106,7 +106,7 @@ impl Action<'_> {
             !keep
         });
         if release.namespace != self.namespace {
-            // What has one of its names in another namespace than its own may be anybody's.
+            // Objects of the same name in another namespace may belong to another release.
             targets = self.marked(release, targets).await.map_err(|error| {
                 self.log.note("uninstall: Failed to delete release", &[("error", &error)]);
                 failed()
@@ -121,8 +121,8 @@ impl Action<'_> {
         Ok(targets)
     }
 
-    /// Those that bear the marks of the release.
-    async fn marked(&self, release: &Release, targets: Vec<Target>) -> Result<Vec<Target>, ClusterError> {
+    /// Those with the ownership metadata of the release.
+    async fn marked(&self, release: &Release, targets: Vec<Resource>) -> Result<Vec<Resource>, ClusterError> {
         let mut marked = Vec::with_capacity(targets.len());
         for target in targets {
             let live = match self.cluster.get(&target.reference).await {

@@ -1,50 +1,50 @@
-//! A further revision of a release.
+//! Upgrade: a further revision of a release.
 
 use std::sync::Arc;
 
 use fl_apply::Propagation;
-use fl_helm::{CompiledChart, Tree};
-use fl_release::{GoTime, Info, Release, Status};
+use fl_helm::{CompiledChart, JsonValue};
+use fl_helm_storage::{GoTime, Info, Release, Status};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::apply::Method;
 use super::error::ActionError;
 use super::hooks::HookRun;
-use super::objects::{Target, build, mark_as_ours};
 use super::ownership::{self, Existing};
-use super::wait::{self, Patience};
-use super::write::Method;
-use super::{Action, LoadedChart, apply_method, coalesce};
-use crate::spec::{Asked, crds_policy, server_side};
+use super::resources::{Resource, build, set_release_metadata};
+use super::wait::{self, WaitOptions};
+use super::{Configuration, LoadedChart, apply_method, coalesce};
+use crate::spec::{ReleaseSpec, crds_policy, server_side};
 
-/// What an upgrade starts from and leads to.
-struct Plan {
+/// The current and the new release of an upgrade.
+struct UpgradePlan {
     original: Release,
     upgraded: Release,
     server_side: bool,
 }
 
-impl Action<'_> {
-    /// Upgrades the release. What was stored is in the records, whatever happens.
+impl Configuration<'_> {
+    /// Upgrades the release. `Storage::observed` has what was stored, also after an error.
     pub(crate) async fn upgrade(
         &mut self,
         chart: &LoadedChart,
         values: &Map<String, Value>,
     ) -> Result<(), ActionError> {
         let options = self.object.upgrade();
-        let name = self.records.name().to_owned();
+        let name = self.storage.name().to_owned();
         let none = || ActionError::failed(format!("{name:?} has no deployed releases"));
-        let last = match self.records.last().await {
+        let last = match self.storage.last().await {
             Err(ActionError::NotFound) => return Err(none()),
             other => other?,
         };
         let server_side = server_side(options.server_side_apply, last.applied_by_server());
-        let patience = Patience {
+        let wait_options = WaitOptions {
             wait: self.object.wait(options.disable_wait, self.defaults),
             timeout: self.object.timeout_of(options.timeout),
             jobs: !options.disable_wait_for_jobs.unwrap_or(false),
         };
-        self.apply_crds(crds_policy(options.crds), &chart.compiled, values, server_side, patience.wait)
+        self.apply_crds(crds_policy(options.crds), &chart.compiled, values, server_side, wait_options.wait)
             .await
             .map_err(|error| error.within("failed to apply CustomResourceDefinitions"))?;
         self.log.note("preparing upgrade", &[("name", &name)]);
@@ -52,14 +52,14 @@ impl Action<'_> {
         self.log.note("performing update", &[("name", &name)]);
         let (current, targets, existing) = self.upgrade_objects(&plan).await?;
         self.log.note("creating upgraded release", &[("name", &name)]);
-        self.records.create(&plan.upgraded, self.object.max_history()).await?;
-        let result = self.perform_upgrade(&mut plan, &current, &targets, &existing, patience).await;
+        self.storage.create(&plan.upgraded, self.object.max_history()).await?;
+        let result = self.perform_upgrade(&mut plan, &current, &targets, &existing, wait_options).await;
         match result {
             Ok(()) => {
                 plan.original.info.status = Status::Superseded;
                 self.record(&plan.original).await;
                 plan.upgraded.set_status(Status::Deployed, "Upgrade complete");
-                self.records.update(&plan.upgraded).await
+                self.storage.update(&plan.upgraded).await
             }
             Err((error, created)) => self.fail_upgrade(plan.upgraded, error, created).await,
         }
@@ -71,17 +71,17 @@ impl Action<'_> {
         values: &Map<String, Value>,
         last: Release,
         server_side: bool,
-    ) -> Result<Plan, ActionError> {
+    ) -> Result<UpgradePlan, ActionError> {
         let options = self.object.upgrade();
         if last.info.status.is_pending() {
             return Err(ActionError::failed("another operation (install/upgrade/rollback) is in progress"));
         }
-        let history = self.records.history().await?;
+        let history = self.storage.history().await?;
         let revision = history.next_version();
         let original = match (&last.info.status, history.deployed()) {
             (Status::Deployed, _) => last.clone(),
             (_, Some(deployed)) => deployed.clone(),
-            // An uninstall that was cut off left objects behind, as a failure does.
+            // An interrupted uninstall leaves objects behind, as a failure does.
             (Status::Failed | Status::Superseded | Status::Uninstalling, None) => last.clone(),
             (_, None) => {
                 return Err(ActionError::failed(format!("{:?} has no deployed releases", last.name)));
@@ -114,14 +114,14 @@ impl Action<'_> {
             apply_method: apply_method(server_side),
             labels: last.labels.into_iter().filter(|(_, value)| value != "null").collect(),
         };
-        Ok(Plan { original, upgraded, server_side })
+        Ok(UpgradePlan { original, upgraded, server_side })
     }
 
-    /// The objects of both revisions, and those among the new ones that are there already.
+    /// The objects of both revisions, and those of the new one that exist already.
     async fn upgrade_objects(
         &self,
-        plan: &Plan,
-    ) -> Result<(Vec<Target>, Vec<Target>, Existing), ActionError> {
+        plan: &UpgradePlan,
+    ) -> Result<(Vec<Resource>, Vec<Resource>, Existing), ActionError> {
         let namespace = self.namespace;
         let mut targets = build(self.cluster, &plan.upgraded.manifest, namespace)
             .await
@@ -137,9 +137,9 @@ impl Action<'_> {
         })?;
         let (name, place) = (&plan.upgraded.name, &plan.upgraded.namespace);
         for target in &mut targets {
-            mark_as_ours(&mut target.object, name, place);
+            set_release_metadata(&mut target.object, name, place);
         }
-        let new: Vec<Target> =
+        let new: Vec<Resource> =
             targets.iter().filter(|target| !current.iter().any(|known| known.is(target))).cloned().collect();
         let take = !self.object.upgrade().disable_take_ownership.unwrap_or(false);
         let existing = ownership::existing(self.cluster, &new, take, name, place)
@@ -151,19 +151,19 @@ impl Action<'_> {
 
     async fn perform_upgrade(
         &mut self,
-        plan: &mut Plan,
-        current: &[Target],
-        targets: &[Target],
+        plan: &mut UpgradePlan,
+        current: &[Resource],
+        targets: &[Resource],
         existing: &Existing,
-        patience: Patience,
-    ) -> Result<(), (ActionError, Vec<Target>)> {
+        wait_options: WaitOptions,
+    ) -> Result<(), (ActionError, Vec<Resource>)> {
         let options = self.object.upgrade();
         let server_side = plan.server_side;
         let hooks = !options.disable_hooks.unwrap_or(false);
         let run = |event| HookRun {
             event,
-            wait: patience.wait,
-            timeout: patience.timeout,
+            wait: wait_options.wait,
+            timeout: wait_options.timeout,
             server_side,
             only: None,
         };
@@ -178,16 +178,20 @@ impl Action<'_> {
             (false, true) => Method::Replace,
             (false, false) => Method::Patch { three_way: false },
         };
-        let hand_over = server_side && !plan.original.applied_by_server();
+        let migrate_managed_fields = server_side && !plan.original.applied_by_server();
         self.progress(&format!("Applying {} objects", targets.len()));
-        let (written, result) =
-            self.writer(&plan.upgraded).update(current, targets, method, hand_over, existing).await;
+        let (written, result) = self
+            .writer(&plan.upgraded)
+            .update(current, targets, method, migrate_managed_fields, existing)
+            .await;
         if let Err(error) = result {
             self.record(&plan.original).await;
             return Err((error, written.created));
         }
         self.progress(&format!("Waiting for {} objects", targets.len()));
-        let ready = wait::ready(self.cluster, &self.health, targets, &written.live, patience).await;
+        let ready =
+            wait::ready(self.cluster, &self.health, targets, &written.live, wait_options, self.interrupt)
+                .await;
         if let Err(error) = ready {
             self.record(&plan.original).await;
             return Err((error, written.created));
@@ -203,7 +207,7 @@ impl Action<'_> {
         &mut self,
         mut release: Release,
         error: ActionError,
-        created: Vec<Target>,
+        created: Vec<Resource>,
     ) -> Result<(), ActionError> {
         self.log.note("warning: upgrade failed", &[("name", &release.name), ("error", &error)]);
         release.set_status(Status::Failed, format!("Upgrade {:?} failed: {error}", release.name));
@@ -223,7 +227,7 @@ impl Action<'_> {
     }
 }
 
-/// `preserveValues`: the values of the last release stay where the new ones say nothing.
+/// `preserveValues`: keeps values of the last release that the new ones do not set.
 fn reuse_values(
     chart: &LoadedChart,
     current: &Release,
@@ -235,7 +239,7 @@ fn reuse_values(
     }
     let mut kept = values.clone();
     coalesce(&mut kept, &current.config);
-    let tree = Tree::from_json(&Value::Object(defaults));
+    let tree = JsonValue::from_json(&Value::Object(defaults));
     let mut changed = chart.compiled.chart().clone();
     changed.values = tree.clone();
     let chart = LoadedChart {

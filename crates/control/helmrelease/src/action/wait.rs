@@ -1,26 +1,26 @@
-//! Waiting for what an action made.
+//! Waits for the objects of an action to become ready, to end, or to be gone.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use fl_api::meta::health::CustomHealthCheck;
 use fl_apply::{
-    Action, ChangeSet, Cluster, HealthRuleError, HealthRules, ObjectRef, Sight, WaitOptions, Waiter,
-    jobs_with_ttl,
+    Action, ChangeSet, Cluster, HealthRuleError, HealthRules, LiveObject, ObjectRef, Waiter, jobs_with_ttl,
 };
 use fl_client::{Kind, Request};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::error::ActionError;
-use super::objects::Target;
+use super::interrupt::Interrupt;
+use super::resources::Resource;
 use crate::spec::Wait;
 
 /// The rules of a HelmRelease, for objects and for hooks.
 #[derive(Debug, Clone)]
 pub(crate) struct Health {
     objects: HealthRules,
-    /// The same where Jobs are not waited for: they only have to start.
+    /// The same if Jobs are not waited for: they only have to start.
     without_jobs: HealthRules,
     hooks: HealthRules,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Health {
 impl Health {
     /// Compiles `healthCheckExprs`.
     pub(crate) fn compile(checks: &[CustomHealthCheck]) -> Result<Self, HealthRuleError> {
-        // A Pod that is a hook is done when it ended, not when it runs.
+        // A Pod that is a hook is done when it has ended, not when it runs.
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -63,90 +63,101 @@ fn with_default(checks: &[CustomHealthCheck], more: Value) -> Result<HealthRules
     HealthRules::compile(&all)
 }
 
-/// How long and for what to wait.
+/// How to wait for readiness, and how long.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct WaitOptions {
     pub(crate) wait: Wait,
     pub(crate) timeout: Duration,
     pub(crate) jobs: bool,
 }
 
-/// Waits until objects are ready. `live` is how the server answered when they were written.
+/// Waits until objects are ready. `live` are the objects as the API server returned them from the write.
 pub(crate) async fn ready(
     cluster: &Cluster,
     health: &Health,
-    targets: &[Target],
+    targets: &[Resource],
     live: &[Value],
-    patience: Patience,
+    wait_options: WaitOptions,
+    interrupt: &Interrupt,
 ) -> Result<(), ActionError> {
-    if patience.wait == Wait::HooksOnly {
+    if wait_options.wait == Wait::HooksOnly {
         return Ok(());
     }
-    let is_job = |target: &Target| target.reference.id.kind == "Job" && target.reference.id.group == "batch";
-    let paused = |target: &Target| {
+    let is_job =
+        |target: &Resource| target.reference.id.kind == "Job" && target.reference.id.group == "batch";
+    let paused = |target: &Resource| {
         target.reference.id.kind == "Deployment"
             && target.object.pointer("/spec/paused") == Some(&Value::Bool(true))
     };
-    // As Helm 3 waits, Jobs do not matter at all when they are not waited for.
-    let ignored = |target: &Target| patience.wait == Wait::Legacy && !patience.jobs && is_job(target);
-    let waited: Vec<&Target> = targets.iter().filter(|target| !paused(target) && !ignored(target)).collect();
+    // Helm 3 ignores Jobs unless it waits for them.
+    let ignored =
+        |target: &Resource| wait_options.wait == Wait::Legacy && !wait_options.jobs && is_job(target);
+    let waited: Vec<&Resource> =
+        targets.iter().filter(|target| !paused(target) && !ignored(target)).collect();
     let references: Vec<ObjectRef> = waited.iter().map(|target| target.reference.clone()).collect();
-    let options = WaitOptions {
-        timeout: patience.timeout,
-        fail_fast: patience.wait == Wait::Poller,
+    let options = fl_apply::WaitOptions {
+        timeout: wait_options.timeout,
+        fail_fast: wait_options.wait == Wait::Poller,
         jobs_with_ttl: jobs_with_ttl(waited.iter().map(|target| &target.object)),
     };
-    let rules = if patience.jobs { &health.objects } else { &health.without_jobs };
+    let rules = if wait_options.jobs { &health.objects } else { &health.without_jobs };
     let waiter = Waiter::new(cluster.clone(), rules.clone());
-    let ready = fl_runtime::idle(waiter.wait(&references, sights(live), &options)).await;
-    ready.map_err(|error| match patience.wait {
+    // Helm's own waiter, the legacy one, cannot be cancelled.
+    let cancels = wait_options.wait == Wait::Poller;
+    let ready = fl_runtime::without_permit(async {
+        tokio::select! {
+            ready = waiter.wait(&references, live_objects(live), &options) => Ok(ready),
+            () = interrupt.triggered(), if cancels => Err(ActionError::Canceled),
+        }
+    });
+    ready.await?.map_err(|error| match wait_options.wait {
         Wait::Legacy if error.timed_out => ActionError::failed("context deadline exceeded"),
         _ => ActionError::failed(error.to_string()),
     })
 }
 
-/// Waits until the Jobs and Pods of a hook have ended. Other objects are done when they are there, unless an expression of the
-/// HelmRelease says when.
+/// Waits until the Jobs and Pods of a hook have ended. Other objects are ready when they exist, unless `healthCheckExprs` has a
+/// rule for them.
 pub(crate) async fn hook_done(
     cluster: &Cluster,
     health: &Health,
-    targets: &[Target],
+    targets: &[Resource],
     live: &[Value],
     wait: Wait,
     timeout: Duration,
 ) -> Result<(), ActionError> {
-    let ends = |target: &&Target| {
+    let ends = |target: &&Resource| {
         let id = &target.reference.id;
         (id.group.as_str(), id.kind.as_str()) == ("batch", "Job")
             || health.hooks.is_custom(&id.group, &id.kind)
     };
-    let waited: Vec<&Target> = targets.iter().filter(ends).collect();
+    let waited: Vec<&Resource> = targets.iter().filter(ends).collect();
     if waited.is_empty() {
         return Ok(());
     }
     let references: Vec<ObjectRef> = waited.iter().map(|target| target.reference.clone()).collect();
-    let options = WaitOptions {
+    let options = fl_apply::WaitOptions {
         timeout,
         fail_fast: false,
         jobs_with_ttl: jobs_with_ttl(waited.iter().map(|target| &target.object)),
     };
     let waiter = Waiter::new(cluster.clone(), health.hooks.clone());
-    let done = fl_runtime::idle(waiter.wait(&references, sights(live), &options)).await;
+    let done = fl_runtime::without_permit(waiter.wait(&references, live_objects(live), &options)).await;
     done.map_err(|error| match wait {
         Wait::Legacy if error.timed_out => ActionError::failed("timed out waiting for the condition"),
         _ => ActionError::failed(error.to_string()),
     })
 }
 
-fn sights(live: &[Value]) -> Vec<Sight> {
-    live.iter().cloned().map(Sight::from).collect()
+fn live_objects(live: &[Value]) -> Vec<LiveObject> {
+    live.iter().cloned().map(LiveObject::from).collect()
 }
 
 /// Waits until objects are gone.
 pub(crate) async fn gone(
     cluster: &Cluster,
     health: &Health,
-    targets: &[Target],
+    targets: &[Resource],
     wait: Wait,
     timeout: Duration,
 ) -> Result<(), ActionError> {
@@ -158,11 +169,11 @@ pub(crate) async fn gone(
         changes.add(target.reference.clone(), Action::Deleted);
     }
     let waiter = Waiter::new(cluster.clone(), health.objects.clone());
-    let gone = fl_runtime::idle(waiter.wait_for_termination(&changes, timeout)).await;
+    let gone = fl_runtime::without_permit(waiter.wait_for_termination(&changes, timeout)).await;
     gone.map_err(ActionError::failed)
 }
 
-/// The last lines of what the containers of a hook's Pods printed.
+/// The last log lines of the containers of a hook's Pods.
 pub(crate) async fn pod_logs(
     cluster: &Cluster,
     kind: &str,
@@ -189,12 +200,12 @@ pub(crate) async fn pod_logs(
 }
 
 /// Bytes of a container's log that are shown.
-const LOG_BYTES: usize = 2048;
+const MAX_LOG_BYTES: usize = 2048;
 
 async fn log_of(cluster: &Cluster, namespace: &str, pod: &str, container: &str) -> Result<String, String> {
     let mut path = Kind::pod().object_path(Some(namespace), pod);
     path.push_str("/log");
-    let limit = LOG_BYTES.to_string();
+    let limit = MAX_LOG_BYTES.to_string();
     let query = fl_client::query(&[("container", container), ("tailLines", "10"), ("limitBytes", &limit)]);
     let answer = cluster.client().execute(&Request::new(Method::GET, &path, &query)).await;
     answer.map(|raw| String::from_utf8_lossy(&raw.body).into_owned()).map_err(|error| error.to_string())

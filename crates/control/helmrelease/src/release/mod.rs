@@ -1,10 +1,11 @@
-//! From what is stored to what is wanted: which action is next, and what its end means.
+//! From the stored release to the desired one: which action follows, and how its result is reported.
 
-mod deed;
-mod machine;
-mod report;
+mod action;
+mod atomic_release;
+mod run_action;
 mod state;
+mod status;
 
-pub(crate) use machine::{End, Machine, Shared};
-pub(crate) use report::{record_changes, record_release, snapshot_data, summarize};
+pub(crate) use atomic_release::{AtomicRelease, ReleaseError, ReleaseResult, Shared};
 pub(crate) use state::is_own;
+pub(crate) use status::{record_changes, record_release, snapshot_data, summarize};

@@ -1,53 +1,53 @@
-//! What state a release is in.
+//! The state of a release: what storage, status and cluster say about it.
 
 use fl_api::condition::types;
 use fl_api::helm::HelmRelease;
 use fl_api::helm::helm_release::{ReleaseAction, ReleaseSnapshot};
-use fl_release::{
+use fl_helm_storage::{
     Observation, Release, Status, common_metadata_digest, post_renderers_digest, snapshot_verifies,
     values_digest, verify_values,
 };
 use fl_runtime::Conditions as _;
 
-use super::machine::Machine;
+use super::atomic_release::AtomicRelease;
 use crate::action::ActionError;
-use crate::action::objects::read_manifest;
 use crate::action::post_render::owner_labels;
-use crate::action::records::Records;
+use crate::action::resources::read_manifest;
+use crate::action::storage::Storage;
 use crate::drift::{self, Differences};
-use crate::snapshots::{Snapshots, is_of, rollback_succeeded, test_failed, tested};
-use crate::spec::{Asked, DEFAULT_HISTORY};
+use crate::history::{ReleaseHistory, is_of, rollback_succeeded, test_failed, tested};
+use crate::spec::{DEFAULT_HISTORY, ReleaseSpec};
 
-/// What was found.
+/// The state of a release.
 #[derive(Debug)]
 pub(crate) enum State {
-    /// Nothing is installed.
+    /// No release is installed.
     Absent(&'static str),
-    /// An action was cut off.
+    /// An action was interrupted: the release is pending.
     Locked(String),
-    /// Somebody else made it.
+    /// The release was made by another client.
     Unmanaged(&'static str),
-    /// It is ours, made by a pass that did not live to write it down.
+    /// The release was made by an interrupted reconcile, and is not in the status.
     Unrecorded(Box<Release>),
-    /// The last action failed, or its tests did.
+    /// The last action or its tests failed.
     Failed(&'static str),
-    /// Something else is wanted.
+    /// Chart, values or post-renderers differ from the spec.
     OutOfSync(&'static str),
     /// Its tests have not run.
     Untested,
-    /// Objects were changed.
+    /// Live objects differ from the release.
     Drifted(Differences),
-    /// All is well.
+    /// The release is in the desired state.
     InSync,
 }
 
-impl Machine<'_> {
-    /// Looks at storage, status and cluster; the first thing that is not as wanted is the state.
+impl AtomicRelease<'_> {
+    /// Determines the state from storage, status and cluster; the first difference decides.
     pub(crate) async fn state(&mut self) -> Result<State, ActionError> {
         let within = |error: ActionError| error.within("failed to retrieve last release from storage");
-        let history = self.records.history().await.map_err(within)?;
+        let history = self.storage.history().await.map_err(within)?;
         for corrupt in &history.corrupt {
-            self.pass.log.info(&format!("record {} {}; it is passed over", corrupt.object, corrupt.error));
+            self.cx.log.info(&format!("record {} {}; skipping it", corrupt.object, corrupt.error));
         }
         let Some(release) = history.last().cloned() else {
             return Ok(State::Absent(if history.is_empty() {
@@ -59,7 +59,7 @@ impl Machine<'_> {
         if release.info.status.is_pending() {
             return Ok(State::Locked(format!("release with status '{}'", release.info.status)));
         }
-        let known = self.pass.object.status.as_ref().and_then(|status| status.latest());
+        let known = self.cx.object.status.as_ref().and_then(|status| status.latest());
         if known.is_none() && release.info.status == Status::Uninstalled {
             return Ok(State::Absent("found uninstalled release in storage"));
         }
@@ -73,13 +73,13 @@ impl Machine<'_> {
             if !self.is_own(&release) {
                 return Ok(State::Unmanaged(reason));
             }
-            // A pass was cut off between an action and the status.
-            if release.version == before + 1 && self.is_wanted(&release) {
+            // A reconcile was interrupted between the action and the write of the status.
+            if release.version == before + 1 && self.is_desired(&release) {
                 return Ok(State::Unrecorded(Box::new(release)));
             }
             self.restore_history().await?;
         }
-        let status = self.pass.object.status.clone().unwrap_or_default();
+        let status = self.cx.object.status.clone().unwrap_or_default();
         let Some(latest) = status.latest().cloned() else {
             return Ok(State::Unmanaged("found existing release in storage"));
         };
@@ -88,8 +88,8 @@ impl Machine<'_> {
             Status::Deployed => {}
             Status::Failed => return Ok(State::Failed("")),
             Status::Uninstalled => return Ok(State::Absent("found uninstalled release in storage")),
-            // An uninstall was cut off, or the newest revision lost its place: what is wanted is released anew. One that failed is
-            // in the history, and would only fail again.
+            // An uninstall was interrupted, or the newest revision was superseded: released again. An uninstall that failed
+            // is in the history, and would fail again.
             Status::Uninstalling if !recorded => return Ok(State::Unmanaged("release is not deployed")),
             Status::Superseded => return Ok(State::Unmanaged("release is not deployed")),
             other => {
@@ -105,7 +105,7 @@ impl Machine<'_> {
         if !verify_values(&latest.config_digest, &self.values) {
             return Ok(State::OutOfSync("release config values changed"));
         }
-        let object = &self.pass.object;
+        let object = &self.cx.object;
         if status.observed_generation != object.metadata.generation {
             if post_renderers(object) != status.observed_post_renderers_digest {
                 return Ok(State::OutOfSync("postrenderers digest has changed"));
@@ -141,31 +141,30 @@ impl Machine<'_> {
         Ok(State::InSync)
     }
 
-    /// Whether a release that the status does not know was made by this object: by this engine, since the object is there, and
-    /// labelled with its name.
+    /// Whether a release that is not in the status was made for this object: stored by this engine since the object exists,
+    /// and labelled with its name.
     fn is_own(&self, release: &Release) -> bool {
-        is_own(&self.records, release, &self.pass.object)
+        is_own(&self.storage, release, &self.cx.object)
     }
 
-    /// Whether a release is what is wanted now: then making it once more would be a second effect.
-    fn is_wanted(&self, release: &Release) -> bool {
-        release.info.status == Status::Deployed && self.is_same(release)
+    /// Whether a release is the desired one: making it again would run its hooks twice.
+    fn is_desired(&self, release: &Release) -> bool {
+        release.info.status == Status::Deployed && self.has_same_chart_and_values(release)
     }
 
-    /// Whether a release is of the chart and the values that are wanted now, however it ended.
-    fn is_same(&self, release: &Release) -> bool {
+    /// Whether a release is of the desired chart and values, whatever its result.
+    fn has_same_chart_and_values(&self, release: &Release) -> bool {
         let metadata = &release.chart.metadata;
         metadata.name == self.chart.name()
             && metadata.version == self.chart.version
             && values_digest(&release.config) == values_digest(&self.values)
     }
 
-    /// Makes the history anew from what is stored, where a pass was cut off before it could write the status. What it knew
-    /// about tests and digests stays.
+    /// Restores the history from storage after an interrupted reconcile. Test results and digests of known revisions stay.
     async fn restore_history(&mut self) -> Result<(), ActionError> {
-        let history = self.records.history().await?;
+        let history = self.storage.history().await?;
         let releases: Vec<Release> = history.releases.iter().rev().take(DEFAULT_HISTORY).cloned().collect();
-        let status = self.pass.object.status.clone().unwrap_or_default();
+        let status = self.cx.object.status.clone().unwrap_or_default();
         let restored = releases.iter().filter(|release| self.is_own(release)).map(|release| {
             let known = status.list().iter().find(|known| is_of(known, release));
             let action = known.and_then(|known| known.action.clone()).unwrap_or_else(|| made_by(release));
@@ -177,35 +176,35 @@ impl Machine<'_> {
             ReleaseSnapshot { test_hooks: known.and_then(|known| known.test_hooks.clone()), ..snapshot }
         });
         let restored: Vec<ReleaseSnapshot> = restored.collect();
-        self.pass.log.info("the last pass was cut off: the history is restored from storage");
-        // What the cut-off pass tried, failed at and rolled back counts: it is not tried beyond the retries that are allowed.
-        // A failure with nothing after it may be nothing but the cut itself.
+        self.cx.log.info("the last reconcile was interrupted: restoring the history from storage");
+        // Failures that the interrupted reconcile rolled back count against the retries. A failure without a rollback after it
+        // may be the interruption itself, and does not count.
         let before = status.latest().map_or(0, |latest| latest.version as i64);
         let rolled_back = releases.first().filter(|newest| {
             newest.info.status == Status::Deployed && newest.info.description.starts_with("Rollback")
         });
-        let tried = |release: &&Release| {
+        let failed_attempt = |release: &&Release| {
             rolled_back.is_some_and(|newest| newest.version > release.version)
                 && release.version > before
                 && release.info.status == Status::Failed
                 && self.is_own(release)
-                && self.is_same(release)
+                && self.has_same_chart_and_values(release)
         };
-        let failed = releases.iter().filter(tried).count();
+        let failed = releases.iter().filter(failed_attempt).count();
         let back_to = rolled_back.filter(|_| failed > 0).and_then(|newest| {
             let version: i64 = newest.info.description.rsplit(' ').next()?.parse().ok()?;
             restored.iter().find(|snapshot| snapshot.version as i64 == version)
         });
         let remediated = back_to.map(rollback_succeeded);
         let action = if before == 0 { ReleaseAction::Install } else { ReleaseAction::Upgrade };
-        let object = &mut self.pass.object;
+        let object = &mut self.cx.object;
         object.status.get_or_insert_default().history = Some(restored);
         if failed > 0 {
             object.status.get_or_insert_default().last_attempted_release_action = Some(action);
         }
         if let Some(message) = remediated {
             object.mark_true(types::REMEDIATED, "RollbackSucceeded", &message);
-            super::report::summarize(object);
+            super::status::summarize(object);
         }
         if let Some(remediation) = object.active_remediation() {
             let status = object.status.get_or_insert_default();
@@ -218,13 +217,13 @@ impl Machine<'_> {
     }
 }
 
-/// Whether a release was made for an object by this engine.
-pub(crate) fn is_own(records: &Records, release: &Release, object: &HelmRelease) -> bool {
+/// Whether a release was made by this engine for an object.
+pub(crate) fn is_own(storage: &Storage, release: &Release, object: &HelmRelease) -> bool {
     let Some(since) = object.metadata.creation_timestamp else { return false };
-    records.is_own(release.version, since) && made_for(&release.manifest, object)
+    storage.is_own(release.version, since) && made_for(&release.manifest, object)
 }
 
-/// The action that makes a release as this one.
+/// The action that made a release.
 fn made_by(release: &Release) -> String {
     let action = match release.version {
         _ if release.info.description.starts_with("Rollback") => "rollback",

@@ -1,5 +1,5 @@
-//! What was built last, and from what: a commit that touches none of it builds nothing. A build that fetched from elsewhere proves
-//! nothing about the next one, and is made anew each time.
+//! The last build of each Kustomization and the files it read: a commit that changes none of them needs no build. A build with
+//! remote bases is repeated each time.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fl_runtime::Key;
 use serde_json::Value;
 
-use super::Tree;
+use super::ArtifactFiles;
 
-type Print = Option<[u8; 32]>;
+type ContentHash = Option<[u8; 32]>;
 
 /// The result of a build.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) objects: Vec<Value>,
-    /// Of the text of all objects; the key of the history.
+    /// The digest of the YAML of all objects; identifies the build in the history.
     pub(crate) digest: String,
-    /// Every path the build looked at, relative to the root, and what was there.
-    reads: Vec<(PathBuf, Print)>,
-    /// Whether it fetched something that may be another thing by now.
+    /// Every path that the build read, relative to the root, and a hash of its content.
+    reads: Vec<(PathBuf, ContentHash)>,
+    /// Whether remote bases were fetched.
     remote: bool,
 }
 
@@ -28,31 +28,31 @@ impl Built {
     pub(crate) fn new(
         objects: Vec<Value>,
         digest: String,
-        tree: &Tree,
-        reads: Vec<PathBuf>,
+        tree: &ArtifactFiles,
+        reads: impl IntoIterator<Item = PathBuf>,
         remote: bool,
     ) -> Self {
         let mut relative: Vec<PathBuf> =
-            reads.iter().filter_map(|p| p.strip_prefix(tree.root()).ok().map(Path::to_owned)).collect();
+            reads.into_iter().filter_map(|p| p.strip_prefix(tree.root()).ok().map(Path::to_owned)).collect();
         relative.sort();
         relative.dedup();
-        let reads = relative.into_iter().map(|path| (path.clone(), tree.print(&path))).collect();
+        let reads = relative.into_iter().map(|path| (path.clone(), tree.hash(&path))).collect();
         Built { objects, digest, reads, remote }
     }
 
-    fn holds_for(&self, tree: &Tree) -> bool {
-        !self.remote && self.reads.iter().all(|(path, print)| tree.print(path) == *print)
+    fn holds_for(&self, tree: &ArtifactFiles) -> bool {
+        !self.remote && self.reads.iter().all(|(path, hash)| tree.hash(path) == *hash)
     }
 }
 
 /// The last build of each Kustomization.
 #[derive(Debug, Default)]
 pub(crate) struct BuildCache {
-    builds: Mutex<HashMap<Key, Kept>>,
+    builds: Mutex<HashMap<Key, CachedBuild>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedBuild {
     /// Spec and variables.
     inputs: [u8; 32],
     artifact: String,
@@ -74,7 +74,7 @@ impl BuildCache {
         key: &Key,
         inputs: &[u8; 32],
         artifact: &str,
-        tree: &Tree,
+        tree: &ArtifactFiles,
     ) -> Option<Arc<Built>> {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = builds.get_mut(key)?;
@@ -87,7 +87,7 @@ impl BuildCache {
 
     pub(crate) fn keep(&self, key: &Key, inputs: [u8; 32], artifact: &str, built: Arc<Built>) {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
-        builds.insert(key.clone(), Kept { inputs, artifact: artifact.to_owned(), built });
+        builds.insert(key.clone(), CachedBuild { inputs, artifact: artifact.to_owned(), built });
     }
 
     pub(crate) fn forget(&self, key: &Key) {

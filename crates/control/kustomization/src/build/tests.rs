@@ -1,5 +1,7 @@
 //! Builds over files in memory.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
@@ -15,16 +17,16 @@ fn object(spec: serde_json::Value) -> Kustomization {
     .expect("a Kustomization")
 }
 
-fn tree(files: &[(&str, &str)]) -> Arc<Tree> {
+fn tree(files: &[(&str, &str)]) -> Arc<ArtifactFiles> {
     let files = files.iter().map(|(p, c)| (std::path::PathBuf::from(p), c.as_bytes().to_vec()));
-    Arc::new(Tree::new("/artifact/app".into(), files))
+    Arc::new(ArtifactFiles::new("/artifact/app".into(), files))
 }
 
 fn run(files: &[(&str, &str)], path: &str, spec: serde_json::Value) -> Result<Built, String> {
     run_in(&tree(files), path, spec)
 }
 
-fn run_in(tree: &Arc<Tree>, path: &str, spec: serde_json::Value) -> Result<Built, String> {
+fn run_in(tree: &Arc<ArtifactFiles>, path: &str, spec: serde_json::Value) -> Result<Built, String> {
     let object = object(spec);
     let variables = object.spec.post_build.as_ref().and_then(|p| p.substitute.clone()).unwrap_or_default();
     let variables = Ok(fl_types::Secret::new(variables));
@@ -37,8 +39,8 @@ fn run_in(tree: &Arc<Tree>, path: &str, spec: serde_json::Value) -> Result<Built
         secrets: KnownSecrets::default(),
         remote: None,
     };
-    let directory = check_path(tree, path)?;
-    build(tree, &directory, &request)
+    let directory = check_path(tree, path).map_err(|e| e.to_string())?;
+    build(tree, &directory, &request).map_err(|e| e.to_string())
 }
 
 fn names(built: &Built) -> Vec<String> {
@@ -55,7 +57,7 @@ fn names(built: &Built) -> Vec<String> {
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: ${who:=world}\n";
 
 #[test]
-fn a_plain_directory_is_walked_in_order() {
+fn directory_without_kustomization_is_walked_in_order() {
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
     let files = [
         ("b.yaml", MAP),
@@ -69,7 +71,7 @@ fn a_plain_directory_is_walked_in_order() {
 }
 
 #[test]
-fn overrides_of_the_spec() {
+fn spec_overrides_are_applied() {
     let files = [
         (
             "app/kustomization.yaml",
@@ -114,7 +116,7 @@ fn substitution_is_strict_and_typed() {
 
 /// Recorded from Flux: what a substituted value breaks is named as Go names it, without the value.
 #[test]
-fn a_value_that_breaks_the_text_is_not_quoted() {
+fn substituted_values_are_not_quoted_in_errors() {
     let broken = |value: &str| {
         run(&[("m.yaml", MAP)], "", json!({"postBuild": {"substitute": {"who": value}}})).unwrap_err()
     };
@@ -130,7 +132,7 @@ fn a_value_that_breaks_the_text_is_not_quoted() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_files_are_reported() {
     let error = run(&[("b.yaml", "a: [")], "", json!({})).unwrap_err();
     assert!(
         error.starts_with("failed to decode Kubernetes YAML from /artifact/app/b.yaml: MalformedYAMLError: "),
@@ -145,7 +147,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn a_broken_kustomization_is_told_with_its_place() {
+fn invalid_kustomization_is_reported_with_its_position() {
     let broken = |text| run(&[("app/kustomization.yaml", text)], "./app", json!({})).map(|_| ()).unwrap_err();
     let error = broken("resources:\n- a.yaml\n  b: [\n");
     assert!(error.starts_with("error converting YAML to JSON: "), "{error}");
@@ -155,13 +157,13 @@ fn a_broken_kustomization_is_told_with_its_place() {
 }
 
 #[test]
-fn an_empty_directory_builds_nothing() {
+fn empty_directory_builds_no_objects() {
     let built = run(&[("empty/notes.txt", "x")], "empty", json!({})).expect("builds");
     assert!(built.objects.is_empty());
 }
 
 #[test]
-fn objects_that_are_none_are_named() {
+fn invalid_objects_are_reported() {
     let refuse = |text: &str| run(&[("a.yaml", text)], "./", json!({})).map(|_| ()).expect_err("no object");
     let begin = "failed to decode Kubernetes YAML from /artifact/app/a.yaml: ";
     assert_eq!(refuse("just text\n"), format!("{begin}missing Resource metadata"));
@@ -182,7 +184,7 @@ fn objects_that_are_none_are_named() {
 }
 
 #[test]
-fn what_others_began_with_is_finished_for_each() {
+fn shared_builds_are_finished_with_each_set_of_variables() {
     let files =
         [("app/a.yaml", MAP), ("other/a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: b}\n")];
     let shared = tree(&files);

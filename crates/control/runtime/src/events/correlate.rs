@@ -1,27 +1,27 @@
-//! Repeated events become one with a count, similar ones are combined, and no object can flood the cluster.
-//! The rules are those of Kubernetes' own recorder.
+//! Event correlation: repeated events are counted, similar ones are aggregated, and events are rate limited
+//! per object. The rules are those of client-go's recorder.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::About;
+use super::InvolvedObject;
 
 /// More than this many different messages of one kind within [`SIMILAR_WINDOW`] are combined.
 const SIMILAR_LIMIT: usize = 10;
 const SIMILAR_WINDOW: Duration = Duration::from_secs(600);
 const COMBINED: &str = "(combined from similar events): ";
-/// Events of one object: so many at once, then one in [`REFILL`].
+/// Burst of events per object, refilled by one per [`REFILL`].
 const BURST: f64 = 25.0;
 const REFILL: Duration = Duration::from_secs(300);
-/// Objects and events remembered.
+/// Size of the caches.
 const REMEMBERED: usize = 1024;
 
-/// Names what is counted together.
+/// The key of events that are aggregated.
 pub(super) type Id = String;
 
-/// What to do with an event.
+/// How an event is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     New { message: String, id: Id },
@@ -30,7 +30,7 @@ pub(super) enum Decision {
 }
 
 #[derive(Debug)]
-struct Similar {
+struct AggregateKey {
     messages: HashSet<String>,
     last: Instant,
 }
@@ -42,12 +42,12 @@ struct Budget {
 }
 
 #[derive(Debug)]
-struct Recorded {
+struct SeenEvent {
     name: String,
     count: u32,
 }
 
-/// A map that forgets the oldest entry when it is full.
+/// A map that evicts the oldest entry when it is full.
 #[derive(Debug)]
 struct Memory<V> {
     entries: HashMap<String, V>,
@@ -74,19 +74,19 @@ impl<V> Memory<V> {
     }
 }
 
-/// Remembers what was recorded lately.
+/// The recently recorded events.
 #[derive(Debug, Default)]
 pub(super) struct Correlator {
-    similar: Memory<Similar>,
+    similar: Memory<AggregateKey>,
     budgets: Memory<Budget>,
-    recorded: Memory<Recorded>,
+    recorded: Memory<SeenEvent>,
 }
 
 impl Correlator {
     pub(super) fn decide(
         &mut self,
         component: &str,
-        about: &About,
+        about: &InvolvedObject,
         warning: bool,
         reason: &str,
         message: &str,
@@ -97,7 +97,7 @@ impl Correlator {
             about.api_version, about.kind, about.namespace, about.name, about.uid
         );
         let group = format!("{object}\0{warning}\0{reason}");
-        let similar = self.similar.entry(&group, || Similar { messages: HashSet::new(), last: now });
+        let similar = self.similar.entry(&group, || AggregateKey { messages: HashSet::new(), last: now });
         if now.duration_since(similar.last) > SIMILAR_WINDOW {
             similar.messages.clear();
         }
@@ -106,7 +106,7 @@ impl Correlator {
         let (id, message) = if similar.messages.len() < SIMILAR_LIMIT {
             (format!("{group}\0{message}"), message.to_owned())
         } else {
-            // Only the number matters from here on: do not keep every message of a storm.
+            // Only the count matters from here on: messages are not kept.
             if similar.messages.len() > SIMILAR_LIMIT {
                 similar.messages.remove(message);
             }
@@ -129,10 +129,10 @@ impl Correlator {
         }
     }
 
-    /// An event was written under a name.
+    /// Records the name under which an event was written.
     pub(super) fn recorded(&mut self, id: Id, name: String) {
-        let entry = self.recorded.entry(&id, || Recorded { name: name.clone(), count: 1 });
-        *entry = Recorded { name, count: 1 };
+        let entry = self.recorded.entry(&id, || SeenEvent { name: name.clone(), count: 1 });
+        *entry = SeenEvent { name, count: 1 };
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn decide(c: &mut Correlator, reason: &str, message: &str) -> Decision {
-        c.decide("x", &About::default(), true, reason, message, Instant::now())
+        c.decide("x", &InvolvedObject::default(), true, reason, message, Instant::now())
     }
 
     #[tokio::test(start_paused = true)]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn storms_are_combined_and_cut() {
+    async fn similar_events_are_aggregated_and_rate_limited() {
         let mut c = Correlator::default();
         let mut dropped = 0;
         for i in 0..100 {

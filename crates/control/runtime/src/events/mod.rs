@@ -1,4 +1,4 @@
-//! Events: for `kubectl describe`, and for whoever sends notifications.
+//! Events: Kubernetes events, and notifications to an event sink.
 
 mod correlate;
 mod sink;
@@ -14,31 +14,31 @@ use tokio::time::Instant;
 
 pub use sink::HttpSink;
 
-use crate::failure::EventKind;
+use crate::load::Load;
 use crate::log::Log;
-use crate::object::Reconciled;
-use crate::pressure::Pressure;
+use crate::resource::Reconciled;
+use crate::result::EventKind;
 use correlate::{Correlator, Decision};
 use fl_client::Kind;
 use fl_client::MaskedText;
-use fl_client::Stop;
+use fl_client::Shutdown;
 use fl_client::{Client, Patch, Write};
 
-/// Annotations of an object that begin so go into each of its events.
+/// Annotations with this prefix are copied into each event of the object.
 const COPIED: &str = "event.toolkit.fluxcd.io/";
-/// Writers; events of one object always go through the same one, in order.
-const LANES: usize = 4;
-/// Events waiting to be written. Beyond it the oldest promise of events holds: best effort.
+/// Number of writers; events of one object always use the same one, in order.
+const EVENT_WRITERS: usize = 4;
+/// Capacity of a writer's queue. Events are best effort: beyond it they are dropped.
 const BACKLOG: usize = 1024;
-/// How long an event waits at most while many objects are due: their work comes first.
+/// Maximum delay of a normal event under load.
 const LATEST: Duration = Duration::from_secs(20);
-/// How long a process that ends goes on to write what it has to tell.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a shutdown waits for queued events.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The object an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct About {
+pub struct InvolvedObject {
     pub kind: String,
     pub namespace: String,
     pub name: String,
@@ -50,11 +50,11 @@ pub struct About {
     pub annotations: BTreeMap<String, String>,
 }
 
-impl About {
+impl InvolvedObject {
     pub fn of<T: Reconciled>(object: &T) -> Self {
         let meta = object.meta();
         let copied = meta.annotations.iter().flatten().filter(|(k, _)| k.starts_with(COPIED));
-        About {
+        InvolvedObject {
             kind: T::KIND.to_owned(),
             namespace: object.namespace().to_owned(),
             name: meta.name.clone(),
@@ -66,11 +66,11 @@ impl About {
     }
 }
 
-/// An event on its way to a sink.
+/// A notification.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notification {
-    pub involved_object: About,
+    pub involved_object: InvolvedObject,
     /// `info` or `error`
     pub severity: &'static str,
     /// RFC 3339
@@ -83,33 +83,33 @@ pub struct Notification {
     pub reporting_instance: String,
 }
 
-/// Where notifications go: a notification controller in this process, or one behind an address. Must not block.
+/// Receives notifications: a notification controller in this process or behind a URL. Must not block.
 pub trait EventSink: Send + Sync {
     fn deliver(&self, notification: Notification);
 }
 
 struct Job {
     component: &'static str,
-    about: About,
+    about: InvolvedObject,
     warning: bool,
     reason: String,
     message: String,
     annotations: BTreeMap<String, String>,
-    /// When it happened, which may be a while before it is written.
+    /// Time of the event, which may be some time before it is written.
     at: jiff::Timestamp,
     since: Instant,
 }
 
 struct Shared {
-    lanes: Vec<mpsc::Sender<Job>>,
-    /// Events on their way to the server.
+    writers: Vec<mpsc::Sender<Job>>,
+    /// Number of queued events.
     unwritten: watch::Sender<usize>,
     sinks: Mutex<Vec<Arc<dyn EventSink>>>,
     host: String,
     log: Log,
 }
 
-/// Records events in the name of a controller. Clones share the writers.
+/// Records the events of a controller. Clones share the writers.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -124,28 +124,28 @@ impl std::fmt::Debug for Recorder {
 
 impl Recorder {
     /// Starts the writers; they end with the last clone.
-    pub(crate) fn start(cluster: &Client, pressure: &Pressure, stop: &Stop, log: Log) -> Self {
+    pub(crate) fn start(cluster: &Client, load: &Load, stop: &Shutdown, log: Log) -> Self {
         let unwritten = watch::Sender::new(0);
-        let lanes = (0..LANES)
+        let writers = (0..EVENT_WRITERS)
             .map(|_| {
                 let (sender, jobs) = mpsc::channel(BACKLOG);
-                let lane = Lane {
+                let writer = EventWriter {
                     cluster: cluster.clone(),
                     jobs,
                     unwritten: unwritten.clone(),
-                    pressure: pressure.clone(),
+                    load: load.clone(),
                     stop: stop.clone(),
                     log: log.clone(),
                 };
-                tokio::spawn(lane.run());
+                tokio::spawn(writer.run());
                 sender
             })
             .collect();
-        let shared = Shared { lanes, unwritten, sinks: Mutex::default(), host: hostname(), log };
+        let shared = Shared { writers, unwritten, sinks: Mutex::default(), host: hostname(), log };
         Recorder { shared: Arc::new(shared), component: "fluorite" }
     }
 
-    /// The same writers in another controller's name.
+    /// The same writers for another controller.
     #[must_use]
     pub fn named(&self, component: &'static str) -> Self {
         Recorder { shared: self.shared.clone(), component }
@@ -155,11 +155,11 @@ impl Recorder {
         self.shared.sinks.lock().unwrap_or_else(PoisonError::into_inner).push(sink);
     }
 
-    /// Waits a moment for what was recorded to be written.
+    /// Waits for queued events to be written, for a bounded time.
     pub(crate) async fn flush(&self) {
         let mut unwritten = self.shared.unwritten.subscribe();
         let written = unwritten.wait_for(|count| *count == 0);
-        if tokio::time::timeout(LAST_WORDS, written).await.is_err() {
+        if tokio::time::timeout(FLUSH_TIMEOUT, written).await.is_err() {
             self.shared.log.error("time is up", "some events are not written");
         }
     }
@@ -167,7 +167,7 @@ impl Recorder {
     /// Records an event. `metadata` keys carry the API group of the object as a prefix already.
     pub fn event(
         &self,
-        about: &About,
+        about: &InvolvedObject,
         kind: EventKind,
         reason: &str,
         message: &MaskedText,
@@ -186,10 +186,10 @@ impl Recorder {
             at: jiff::Timestamp::now(),
             since: Instant::now(),
         };
-        let lane =
-            about.uid.bytes().fold(0usize, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into())) % LANES;
+        let writer = about.uid.bytes().fold(0usize, |sum, b| sum.wrapping_mul(31).wrapping_add(b.into()))
+            % EVENT_WRITERS;
         self.shared.unwritten.send_modify(|count| *count += 1);
-        if self.shared.lanes[lane].try_send(job).is_err() {
+        if self.shared.writers[writer].try_send(job).is_err() {
             self.shared.unwritten.send_modify(|count| *count -= 1);
             self.shared.log.error("too many events at once", "an event is dropped");
         }
@@ -220,28 +220,28 @@ fn hostname() -> String {
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// Writes the events of some objects, one after the other.
-struct Lane {
+/// Writes the events of some objects in order.
+struct EventWriter {
     cluster: Client,
     jobs: mpsc::Receiver<Job>,
     unwritten: watch::Sender<usize>,
-    pressure: Pressure,
-    stop: Stop,
+    load: Load,
+    stop: Shutdown,
     log: Log,
 }
 
-impl Lane {
+impl EventWriter {
     async fn run(mut self) {
         let mut correlator = Correlator::default();
         while let Some(job) = self.jobs.recv().await {
-            // A failure is news; and a lane that fills must not have to drop anything.
+            // Warnings are not delayed, nor are events of a queue that fills up.
             if !job.warning && self.jobs.len() < BACKLOG / 2 {
                 tokio::select! {
-                    () = self.pressure.gone(job.since + LATEST) => {}
+                    () = self.load.wait_until_quiet(job.since + LATEST) => {}
                     () = self.stop.stopped() => {}
                 }
             }
-            // A namespace that is going away takes no more events; that is no news.
+            // A terminating namespace accepts no events; not an error.
             if let Err(error) = self.write(&mut correlator, &job).await
                 && !error.is_forbidden()
                 && !error.is_not_found()
@@ -275,7 +275,7 @@ impl Lane {
                     .patch(&kind, Some(&job.about.namespace), &name, Patch::Strategic, &patch, &write)
                     .await
                 {
-                    // The server forgets events after an hour.
+                    // The API server expires events after an hour.
                     Err(e) if e.is_not_found() => create(cluster, &kind, correlator, id, job, &message).await,
                     other => other.map(drop),
                 }

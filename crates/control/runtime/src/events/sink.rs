@@ -10,10 +10,10 @@ use crate::log::Log;
 const TIMEOUT: Duration = Duration::from_secs(5);
 const TRIES: u32 = 5;
 const BACKLOG: usize = 1024;
-/// Posts on their way at once; one slow answer must not hold up the rest.
+/// Concurrent posts: one slow response must not delay the others.
 const AT_ONCE: usize = 8;
 
-/// Posts to an address, retrying what may succeed later.
+/// Posts to a URL, with retries.
 #[derive(Debug)]
 pub struct HttpSink {
     queue: mpsc::Sender<Notification>,
@@ -23,7 +23,7 @@ pub struct HttpSink {
 impl HttpSink {
     /// Starts the sender; it ends with the sink.
     pub fn start(address: &str, log: Log) -> Result<Self, fl_http::Error> {
-        // Refused now rather than at the first event.
+        // An invalid URL is rejected here rather than at the first event.
         fl_http::Request::new(fl_http::Method::POST, address)?;
         let client = fl_http::Client::new(fl_http::Settings {
             timeout: TIMEOUT,
@@ -71,7 +71,7 @@ async fn post(client: &fl_http::Client, address: &str, notification: &Notificati
             Err(error) => Err(error),
         };
         match sent {
-            // 429 says that it was heard before.
+            // 429: the receiver has seen this event before.
             Ok(answer) if answer.status().as_u16() < 500 => return,
             Ok(answer) => problem = format!("status {}", answer.status()),
             Err(error) => problem = error.to_string(),

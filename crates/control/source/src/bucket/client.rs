@@ -1,4 +1,4 @@
-//! How the controller reaches object stores: through a trait, so that tests can put a twin in its place.
+//! The bucket client of the controller, as a trait so that tests can use a fake.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use fl_bucket::{Bucket, BucketOptions, Budget, Error, IndexError, Key, Object};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// Sees the keys of a listing, with their etags.
+/// Called with each key of a listing and its etag.
 pub type Visit<'a> = dyn FnMut(&str, &str) -> Result<(), IndexError> + Send + 'a;
 
 /// One bucket as one object uses it.
@@ -27,19 +27,19 @@ pub trait BucketClient: Send + Sync {
     fn open(&self, options: BucketOptions) -> Result<Arc<dyn ObjectStore>, Error>;
 }
 
-/// The real one.
+/// Buckets over HTTP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NetworkBucket;
 
 impl BucketClient for NetworkBucket {
     fn open(&self, options: BucketOptions) -> Result<Arc<dyn ObjectStore>, Error> {
-        Ok(Arc::new(Opened(Bucket::new(options)?)))
+        Ok(Arc::new(BucketConnection(Bucket::new(options)?)))
     }
 }
 
-struct Opened(Bucket);
+struct BucketConnection(Bucket);
 
-impl ObjectStore for Opened {
+impl ObjectStore for BucketConnection {
     fn exists(&self) -> BoxFuture<'_, Result<bool, Error>> {
         self.0.exists().boxed()
     }

@@ -1,4 +1,4 @@
-//! From a GitRepository to the credentials for its server.
+//! The credentials for the server of a GitRepository.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
@@ -7,17 +7,18 @@ use std::time::Duration;
 use fl_api::condition::reasons;
 use fl_api::source::GitRepository;
 use fl_api::source::git_repository::GitProvider;
-use fl_gitfetch::{Address, Auth, GithubApp};
+use fl_git_client::{Address, Auth, GithubApp, GithubAppError};
 use fl_http::{Credentials, Owner, Proxy};
-use fl_runtime::{Failure, Pass, Reconciled};
+use fl_runtime::{Context, ReconcileError, Reconciled};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::secrets;
+use crate::storage::DEADLINE_EXCEEDED;
 
 const NEED_APP: &str = "secretRef with github app data must be specified when provider is set to github";
 
-/// GitHub's tokens are good for an hour; they are used for four fifths of it.
+/// GitHub's tokens are valid for an hour; they are used for four fifths of it.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(48 * 60);
 const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -25,7 +26,7 @@ const TOKEN_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct TokenCache(Mutex<HashMap<TokenKey, (Credentials, Instant)>>);
 
-/// A Secret with its content, and the proxy that the token was asked for through: a new key or another proxy asks again.
+/// A Secret with its content, and the proxy of the request: another key or proxy needs another token.
 #[derive(PartialEq, Eq, Hash)]
 struct TokenKey {
     namespace: String,
@@ -53,29 +54,29 @@ impl TokenKey {
 
 /// Credentials and proxy of an object.
 pub(super) async fn read(
-    pass: &Pass<GitRepository>,
+    cx: &Context<GitRepository>,
     tokens: &TokenCache,
-) -> Result<(Auth, Option<Proxy>), Failure> {
-    let spec = &pass.object.spec;
-    let namespace = pass.object.namespace();
-    let refuse = |message: String| Failure::retry(reasons::source::AUTHENTICATION_FAILED, message);
+) -> Result<(Auth, Option<Proxy>), ReconcileError> {
+    let spec = &cx.object.spec;
+    let namespace = cx.object.namespace();
+    let refuse = |message: String| ReconcileError::backoff(reasons::source::AUTHENTICATION_FAILED, message);
     let proxy = match &spec.proxy_secret_ref {
         None => None,
         Some(reference) => {
-            let secret = secrets::read_named(pass.cluster(), namespace, &reference.name).await;
+            let secret = secrets::read_named(cx.cluster(), namespace, &reference.name).await;
             let proxy = secret.and_then(|s| secrets::proxy(&s));
             Some(proxy.map_err(|e| refuse(format!("failed to configure proxy options: {e}")))?)
         }
     };
     let address = Address::parse(&spec.url).map_err(|e| {
         let message = format!("failed to parse url '{}': {e}", spec.url);
-        Failure::stall(reasons::source::URL_INVALID, message)
+        ReconcileError::stalled(reasons::source::URL_INVALID, message)
     })?;
     let mut data = BTreeMap::new();
     let place = spec.secret_ref.as_ref().map(|r| format!("{namespace}/{}", r.name)).unwrap_or_default();
     if let Some(reference) = &spec.secret_ref {
-        let secret = secrets::read(pass.cluster(), namespace, &reference.name).await;
-        // Said twice, as Flux says it.
+        let secret = secrets::read(cx.cluster(), namespace, &reference.name).await;
+        // Flux repeats the text.
         let secret = secret.map_err(|e| {
             refuse(format!("failed to get secret '{place}': failed to get secret '{place}': {e}"))
         })?;
@@ -89,7 +90,7 @@ pub(super) async fn read(
         )));
     }
     let configuration =
-        |message: String| Failure::retry(reasons::source::INVALID_PROVIDER_CONFIGURATION, message);
+        |message: String| ReconcileError::backoff(reasons::source::INVALID_PROVIDER_CONFIGURATION, message);
     let auth = match spec.provider.unwrap_or(GitProvider::Generic) {
         GitProvider::Generic if GithubApp::is_in(&data) => {
             return Err(configuration(format!(
@@ -98,7 +99,7 @@ pub(super) async fn read(
         }
         GitProvider::Generic => auth,
         GitProvider::Github if spec.secret_ref.is_none() => {
-            return Err(Failure::stall(reasons::source::INVALID_PROVIDER_CONFIGURATION, NEED_APP));
+            return Err(ReconcileError::stalled(reasons::source::INVALID_PROVIDER_CONFIGURATION, NEED_APP));
         }
         GitProvider::Github if !GithubApp::is_in(&data) => return Err(configuration(NEED_APP.to_owned())),
         GitProvider::Github => {
@@ -111,9 +112,9 @@ pub(super) async fn read(
         }
         provider @ (GitProvider::Aws | GitProvider::Azure) => {
             if spec.service_account_name.as_ref().is_some_and(|n| !n.is_empty())
-                && !pass.runtime.options().gates.enabled("ObjectLevelWorkloadIdentity")
+                && !cx.runtime.options().gates.enabled("ObjectLevelWorkloadIdentity")
             {
-                return Err(Failure::stall(
+                return Err(ReconcileError::stalled(
                     reasons::FEATURE_GATE_DISABLED,
                     "to use spec.serviceAccountName for provider authentication please enable the \
                      ObjectLevelWorkloadIdentity feature gate in the controller",
@@ -129,23 +130,33 @@ pub(super) async fn read(
     Ok((auth, proxy))
 }
 
-/// A token of a GitHub App, exchanged once and kept until shortly before it expires.
+/// Why there is no token of a GitHub App.
+#[derive(Debug, thiserror::Error)]
+enum TokenError {
+    #[error("{0}")]
+    App(#[from] GithubAppError),
+    #[error("{DEADLINE_EXCEEDED}")]
+    Deadline,
+}
+
+/// A token of a GitHub App, requested once and cached until shortly before it expires.
 async fn github(
     data: &BTreeMap<String, Vec<u8>>,
     proxy: Option<&Proxy>,
     key: TokenKey,
     tokens: &TokenCache,
-) -> Result<Credentials, String> {
+) -> Result<Credentials, TokenError> {
     let owner = Owner::namespace(&key.namespace);
-    let app = GithubApp::from_secret(data).map_err(|e| e.to_string())?;
+    let app = GithubApp::from_secret(data)?;
     if let Some((credentials, until)) =
         tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(&key)
         && *until > Instant::now()
     {
         return Ok(credentials.clone());
     }
+    let exchange = app.credentials(owner, proxy.cloned(), TOKEN_TIMEOUT);
     let credentials =
-        app.credentials(owner, proxy.cloned(), TOKEN_TIMEOUT).await.map_err(|e| e.to_string())?;
+        tokio::time::timeout(TOKEN_TIMEOUT, exchange).await.map_err(|_| TokenError::Deadline)??;
     let mut all = tokens.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     all.retain(|_, (_, until)| *until > Instant::now());
     all.insert(key, (credentials.clone(), Instant::now() + TOKEN_LIFETIME));

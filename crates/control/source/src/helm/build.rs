@@ -1,13 +1,13 @@
-//! What building a chart comes to.
+//! The result of building a chart.
 
 use fl_api::condition::reasons;
 
-/// A chart that was built, or found unchanged in the store.
+/// A chart that was built, or that storage has already.
 #[derive(Clone, Debug)]
 pub(super) struct Build {
     pub(super) name: String,
     pub(super) version: String,
-    /// `None`: the artifact in the store is this chart.
+    /// `None`: the artifact in storage is this chart.
     pub(super) archive: Option<Vec<u8>>,
     pub(super) values_files: Vec<String>,
     pub(super) resolved_dependencies: usize,
@@ -72,25 +72,25 @@ impl Reason {
         }
     }
 
-    /// Only a change of the object or its source can help.
+    /// Whether only a change of the object or its source can resolve it.
     pub(super) fn is_final(self) -> bool {
         matches!(self, Reason::Reference | Reason::Metadata | Reason::Values)
     }
 
-    /// Whether it is about getting the chart, not about making it.
+    /// Whether it is reported by `FetchFailed` rather than `BuildFailed`.
     pub(super) fn is_fetching(self) -> bool {
         matches!(self, Reason::Reference | Reason::Pull)
     }
 }
 
-/// A failed build, or trouble before it.
+/// A failed build, or an error before it.
 #[derive(Clone, Debug)]
 pub(super) enum BuildError {
     Failed {
         reason: Reason,
         problem: String,
     },
-    /// Before anything was built: the event's reason, the message, and whether only a change of the spec can help.
+    /// Before the build: the reason of the event, the message, and whether only a change of the spec can resolve it.
     Before {
         reason: String,
         message: String,
@@ -107,7 +107,7 @@ impl BuildError {
         BuildError::Before { reason: reason.to_owned(), message: message.into(), is_final: false }
     }
 
-    pub(super) fn before_for_good(reason: &str, message: impl Into<String>) -> Self {
+    pub(super) fn before_final(reason: &str, message: impl Into<String>) -> Self {
         BuildError::Before { reason: reason.to_owned(), message: message.into(), is_final: true }
     }
 
@@ -119,21 +119,21 @@ impl BuildError {
     }
 }
 
-/// What shapes a build beside the chart itself.
+/// Options of a build.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BuildOptions {
     pub(super) values_files: Vec<String>,
     pub(super) ignore_missing: bool,
     /// Build metadata for the version.
     pub(super) version_metadata: String,
-    /// Name and version of the chart in the store; `None` when it must be built anew.
+    /// Name and version of the chart in storage; `None` when it must be built again.
     pub(super) cached: Option<(String, String)>,
-    /// The values files that chart was made with, where they are on record.
+    /// The values files that chart was built with, where they are recorded.
     pub(super) cached_values_files: Option<Vec<String>>,
 }
 
 impl BuildOptions {
-    /// Naming only the chart's own values is naming none.
+    /// The values files to merge; naming only the chart's own is naming none.
     pub(super) fn merged_files(&self) -> &[String] {
         match self.values_files.as_slice() {
             [only] if crate::tree::clean(only) == "values.yaml" => &[],
@@ -159,8 +159,8 @@ impl BuildOptions {
         Ok(patched.to_string())
     }
 
-    /// The chart in the store, when it is the one that would be built.
-    pub(super) fn kept(&self, name: &str, version: &str, packaged: bool) -> Option<Build> {
+    /// The chart in storage, if it is the one that would be built.
+    pub(super) fn cached_build(&self, name: &str, version: &str, packaged: bool) -> Option<Build> {
         self.cached.as_ref().filter(|(n, v)| n == name && v == version)?;
         let files = self.cached_values_files.clone().unwrap_or_else(|| self.merged_files().to_vec());
         Some(Build {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
+    fn summaries_and_errors_match_flux() {
         let build = Build {
             name: "app".into(),
             version: "1.0.0+2".into(),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_on_versions() {
+    fn metadata_is_appended_to_versions() {
         let options = |metadata: &str| BuildOptions {
             version_metadata: metadata.to_owned(),
             ..BuildOptions::default()

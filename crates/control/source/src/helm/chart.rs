@@ -1,194 +1,170 @@
 //! HelmChart: a chart of a repository or a source tree becomes an artifact.
 
+use std::time::Duration;
+
 use fl_api::condition::{reasons, types};
 use fl_api::meta::artifact::Artifact;
 use fl_api::source::helm_chart::ReconcileStrategy;
-use fl_api::source::{Bucket, GitRepository, HelmChart, HelmRepository};
+use fl_api::source::{HelmChart, HelmRepository};
 use fl_archive::ReadLimits;
+use fl_artifact_store::Store;
+use fl_http::{HeldBytes, Lease};
 use fl_runtime::{
-    ArtifactFetcher, ClientError, Conditions, Edge, End, EventKind, Failure, Kind, Names, Outcome, Pass,
-    Reconciled, Reconciler, Resolver, Source, WatchSpec,
+    ArtifactFetcher, Conditions, Context, Edge, EventKind, ReconcileError, Reconciled, Resolver, Source,
 };
-use fl_store::Store;
 use fl_types::{ObjectReference, Revision};
 
 use super::HelmLimits;
-use super::access::{self, is_oci};
+use super::auth::{self, is_oci};
 use super::build::{Build, BuildError, BuildOptions, Reason};
+use super::chart_source::{self, ChartSource};
+use super::charts::{Charts, HttpCharts};
 use super::dependencies::Dependencies;
-use super::local::{self, Local, SourceTree};
+use super::local::{self, LocalChart, SourceTree};
 use super::oci::OciCharts;
-use super::remote::{self, Charts, HttpCharts};
-use super::verify;
-use crate::conclude::{self, Verdict, failed, recovered};
+use super::{remote, verify};
+use crate::conditions;
+use crate::driver::{Change, Fetched, Fetcher, SourceReconciler, SourceResult, Storage};
 use crate::storage::{self, blocking, has_revision};
 use crate::tree::TarTree;
 
+/// How long a fetch waits for room in the budget; a HelmChart has no timeout of its own.
+const BUDGET_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The controller of HelmCharts.
+pub type HelmCharts = SourceReconciler<ChartFetcher>;
+
+impl HelmCharts {
+    pub fn new(store: Store, resolver: Resolver, artifacts: ArtifactFetcher, limits: HelmLimits) -> Self {
+        Self::with_fetcher(store, ChartFetcher { resolver, artifacts, limits })
+    }
+}
+
+/// Fetches and builds charts.
 #[derive(Debug)]
-pub struct HelmCharts {
-    store: Store,
+pub struct ChartFetcher {
     resolver: Resolver,
     /// Reads the artifacts of sources, of this process and of others.
     artifacts: ArtifactFetcher,
     limits: HelmLimits,
 }
 
-/// Where a chart comes from.
-enum ChartSource {
-    Repository(Box<HelmRepository>),
-    /// A tree of files.
-    Tree(Artifact),
+/// A chart that was built.
+#[derive(Debug)]
+pub struct ChartContent {
+    build: Build,
+    archive: Vec<u8>,
+    /// Counts the archive.
+    _held: HeldBytes,
 }
 
-impl HelmCharts {
-    pub fn new(store: Store, resolver: Resolver, artifacts: ArtifactFetcher, limits: HelmLimits) -> Self {
-        Self { store, resolver, artifacts, limits }
+fn result(build: &Build, change: Change) -> SourceResult {
+    SourceResult {
+        revision: build.version.clone(),
+        condition: (build.reason(), build.summary()),
+        event: build.summary(),
+        event_reason: Some(build.reason()),
+        change,
     }
+}
 
-    async fn run(&self, pass: &mut Pass<HelmChart>) -> Result<(), Failure> {
-        conclude::begin(pass);
-        storage::check(pass, &self.store).await?;
-        self.refresh_link(pass);
-        if pass.object.is_false(types::SOURCE_VERIFIED) {
-            pass.object.remove_condition(types::SOURCE_VERIFIED);
-        }
-        let source = self.source(pass).await?;
-        let built = match source {
-            ChartSource::Repository(repository) => self.build_from_repository(pass, &repository).await,
-            ChartSource::Tree(artifact) => self.build_from_tree(pass, artifact).await,
-        };
-        let build = match built {
-            Ok(build) => build,
-            Err(error) => return Err(observe_failure(pass, &error)),
-        };
-        observe_build(pass, &build);
-        let summary = build.summary();
-        let reason = build.reason();
-        self.store_chart(pass, build).await?;
-        announce(pass, reason, &summary);
-        Ok(())
-    }
+impl Fetcher for ChartFetcher {
+    type Object = HelmChart;
+    type Content = ChartContent;
 
-    fn refresh_link(&self, pass: &mut Pass<HelmChart>) {
-        let path = pass.object.artifact().map(|a| a.path.clone());
-        let status = pass.object.status.get_or_insert_default();
-        status.url = match (path, &status.url) {
-            (Some(path), Some(_)) => {
-                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                Some(self.store.url(&format!("{folder}/latest.tar.gz")))
-            }
-            _ => None,
-        };
-    }
+    const CONTROLLER: &'static str = "helmchart";
+    const LINK: Option<&'static str> = Some(storage::LATEST);
 
-    /// Finds the source and notes its revision.
-    async fn source(&self, pass: &mut Pass<HelmChart>) -> Result<ChartSource, Failure> {
-        let reference = pass.object.spec.source_ref.clone();
-        let namespace = pass.object.namespace().to_owned();
-        let own = reference
-            .api_version
-            .as_deref()
-            .is_none_or(|v| v.is_empty() || v.starts_with("source.toolkit.fluxcd.io/"));
-        let found = match reference.kind.as_str() {
-            "HelmRepository" if own => {
-                let found = source_object::<HelmRepository>(pass, &namespace, &reference.name).await;
-                found.map(|repository| {
-                    let artifact = repository.artifact().cloned();
-                    (artifact, Some(repository))
-                })
-            }
-            "GitRepository" if own => {
-                let found = source_object::<GitRepository>(pass, &namespace, &reference.name).await;
-                found.map(|source| (source.artifact().cloned(), None))
-            }
-            "Bucket" if own => {
-                let found = source_object::<Bucket>(pass, &namespace, &reference.name).await;
-                found.map(|source| (source.artifact().cloned(), None))
-            }
-            _ => return self.foreign_source(pass).await,
-        };
-        let (artifact, repository) = match found {
-            Ok(found) => found,
-            Err(error) => {
-                let failure = Failure::retry("SourceUnavailable", format!("failed to get source: {error}"));
-                return Err(failed(pass, types::FETCH_FAILED, failure));
-            }
-        };
-        let in_store = match &artifact {
-            Some(artifact) => self.is_stored(artifact).await,
-            None => false,
-        };
-        let needs_none = repository.as_ref().is_some_and(is_oci);
-        if !in_store && !needs_none {
-            return Err(no_artifact(pass));
-        }
-        if let Some(artifact) = &artifact {
-            let status = pass.object.status.get_or_insert_default();
-            status.observed_source_artifact_revision = Some(artifact.revision.clone());
-        }
-        Ok(match (repository, artifact) {
-            (Some(repository), _) => ChartSource::Repository(Box::new(repository)),
-            (None, Some(artifact)) => ChartSource::Tree(artifact),
-            (None, None) => return Err(no_artifact(pass)),
-        })
-    }
-
-    /// A kind that is not ours, or an ExternalArtifact: found through the artifact it published.
-    async fn foreign_source(&self, pass: &mut Pass<HelmChart>) -> Result<ChartSource, Failure> {
-        let reference = pass.object.spec.source_ref.clone();
-        let unsupported = reference.api_version.as_deref().is_none_or(str::is_empty)
-            && reference.kind != "ExternalArtifact";
-        if unsupported {
-            let message = format!(
-                "failed to get source: unsupported source kind '{}', must be one of: [HelmRepository GitRepository Bucket]",
-                reference.kind
-            );
-            failed(pass, types::FETCH_FAILED, Failure::retry("SourceUnavailable", message.clone()));
-            return Err(Failure::stall("UnsupportedSourceKind", message));
-        }
-        let object = ObjectReference {
+    fn edges(&self, object: &HelmChart) -> Vec<Edge> {
+        let reference = &object.spec.source_ref;
+        let source = ObjectReference {
             api_version: reference.api_version.clone(),
             kind: reference.kind.clone(),
             name: reference.name.clone(),
             namespace: None,
         };
-        let namespace = pass.object.namespace().to_owned();
-        match self.resolver.resolve(&object, &namespace).await {
-            Ok(found) => match found.artifact {
-                Some(artifact) => {
-                    let status = pass.object.status.get_or_insert_default();
-                    status.observed_source_artifact_revision = Some(artifact.revision.clone());
-                    Ok(ChartSource::Tree(artifact))
-                }
-                None => Err(no_artifact(pass)),
-            },
-            Err(error) => {
-                let failure = Failure::retry("SourceUnavailable", format!("failed to get source: {error}"));
-                Err(failed(pass, types::FETCH_FAILED, failure))
+        vec![Resolver::edge(&source, object.namespace())]
+    }
+
+    fn timeout(&self, _object: &HelmChart) -> Duration {
+        BUDGET_TIMEOUT
+    }
+
+    fn status_url<'a>(&self, object: &'a mut HelmChart) -> Option<&'a mut Option<String>> {
+        Some(&mut object.status.get_or_insert_default().url)
+    }
+
+    async fn fetch(
+        &self,
+        cx: &mut Context<HelmChart>,
+        storage: &Storage<'_>,
+        lease: &Lease,
+    ) -> Result<Fetched<ChartContent>, ReconcileError> {
+        conditions::reset_verification(cx);
+        let mut held = lease.hold();
+        let built = match chart_source::find(cx, storage.store, &self.resolver).await? {
+            ChartSource::Repository(repository) => {
+                self.build_from_repository(cx, &repository, storage.store, lease, &mut held).await
             }
-        }
+            ChartSource::Tree(artifact) => {
+                self.build_from_tree(cx, artifact, storage.store, lease, &mut held).await
+            }
+        };
+        let mut build = built.map_err(|error| report_failure(cx, &error))?;
+        report_build(cx, &build);
+        Ok(match build.archive.take() {
+            None => Fetched::Current(result(&build, Change::UpToDate)),
+            Some(archive) => Fetched::New(ChartContent { build, archive, _held: held }),
+        })
     }
 
-    async fn is_stored(&self, artifact: &Artifact) -> bool {
-        let (store, path) = (self.store.clone(), artifact.path.clone());
-        let exists = move || store.file(&path).is_ok_and(|file| file.exists());
-        blocking(exists).await.unwrap_or(false)
+    async fn store(
+        &self,
+        cx: &mut Context<HelmChart>,
+        storage: &Storage<'_>,
+        content: ChartContent,
+    ) -> Result<SourceResult, ReconcileError> {
+        let ChartContent { build, archive, _held } = content;
+        let name = format!("{}-{}.tgz", build.name.replace('/', "-"), build.version);
+        let (store, at, file) = (storage.store.clone(), storage.location.clone(), name.clone());
+        let published = blocking(move || {
+            store.publish(&at, &file, |out| {
+                std::io::Write::write_all(out, &archive).map_err(|source| fl_artifact_store::Error::Io {
+                    action: "write",
+                    path: file.clone().into(),
+                    source,
+                })
+            })
+        })
+        .await?;
+        let published = published.map_err(|error| {
+            let problem = storage::chain(&error);
+            storage::archive_failed(format!("unable to copy Helm chart to storage: {problem}"))
+        })?;
+        let ignoring = cx.object.spec.ignore_missing_values_files.unwrap_or_default();
+        let status = cx.object.status.get_or_insert_default();
+        status.artifact = Some(storage::artifact(published, &build.version));
+        status.observed_chart_name = Some(build.name.clone());
+        status.observed_values_files = ignoring.then(|| build.values_files.clone()).filter(|f| !f.is_empty());
+        storage.link(self, cx, name).await?;
+        Ok(result(&build, Change::Stored))
     }
+}
 
+impl ChartFetcher {
     async fn build_from_repository(
         &self,
-        pass: &mut Pass<HelmChart>,
+        cx: &mut Context<HelmChart>,
         repository: &HelmRepository,
+        store: &Store,
+        lease: &Lease,
+        held: &mut HeldBytes,
     ) -> Result<Build, BuildError> {
-        let access = access::read(pass.cluster(), repository)
+        let access = auth::read(cx.cluster(), repository)
             .await
-            .map_err(|problem| BuildError::before(reasons::source::AUTHENTICATION_FAILED, problem))?;
+            .map_err(|e| BuildError::before(reasons::source::AUTHENTICATION_FAILED, e.to_string()))?;
         let unusable = |problem: String| {
-            BuildError::before_for_good(
-                reasons::FAILED,
-                format!("failed to construct Helm client: {problem}"),
-            )
+            BuildError::before_final(reasons::FAILED, format!("failed to construct Helm client: {problem}"))
         };
         let charts = if is_oci(repository) {
             if !access.url.starts_with("oci://") {
@@ -205,89 +181,95 @@ impl HelmCharts {
                 return Err(BuildError::before(reasons::source::AUTHENTICATION_FAILED, problem));
             }
             let charts = OciCharts::new(&access, self.limits)
-                .map_err(|e| BuildError::before(reasons::source::AUTHENTICATION_FAILED, e))?;
+                .map_err(|e| BuildError::before(reasons::source::AUTHENTICATION_FAILED, e.to_string()))?;
             Charts::Oci(charts)
         } else {
-            let index = repository.artifact().and_then(|a| self.store.file(&a.path).ok());
-            Charts::Http(HttpCharts { access, index, limits: self.limits })
+            let index = repository.artifact().and_then(|a| store.file(&a.path).ok());
+            Charts::Http(HttpCharts { access, index, limits: self.limits, lease: lease.clone() })
         };
-        let mut options = self.options(pass).await;
+        let mut options = self.options(cx, store).await;
         if !options.merged_files().is_empty() {
-            options.version_metadata = pass.object.generation().to_string();
+            options.version_metadata = cx.object.generation().to_string();
         }
-        let spec = pass.object.spec.clone();
-        let verification = verify::prepare(pass, &charts).await?;
-        let built = remote::build(&charts, &spec.chart, &spec.version, &options, self.limits, &verification);
-        built.await.map_err(as_login_problem)
+        let spec = cx.object.spec.clone();
+        let verification = verify::prepare(cx, &charts).await?;
+        remote::build(&charts, &spec.chart, &spec.version, &options, self.limits, &verification, held)
+            .await
+            .map_err(as_authentication_error)
     }
 
     async fn build_from_tree(
         &self,
-        pass: &mut Pass<HelmChart>,
+        cx: &mut Context<HelmChart>,
         artifact: Artifact,
+        store: &Store,
+        lease: &Lease,
+        held: &mut HeldBytes,
     ) -> Result<Build, BuildError> {
         let unreadable = |e: String| {
             let message = format!("failed to open source artifact: {e}");
             BuildError::before(reasons::source::READ_OPERATION_FAILED, message)
         };
-        // The source of a chart is in the chart's own namespace.
-        let owner = fl_http::Owner::namespace(pass.object.namespace());
-        let kept = self.artifacts.open(&artifact, &owner).await.map_err(|e| unreadable(e.to_string()))?;
-        let name = format!("helmchart-{}-{}", pass.object.namespace(), pass.object.name());
+        // The source is in the namespace of the chart.
+        let owner = fl_http::Owner::namespace(cx.object.namespace());
+        let opened = self.artifacts.open(&artifact, &owner).await.map_err(|e| unreadable(e.to_string()))?;
+        let name = format!("helmchart-{}-{}", cx.object.namespace(), cx.object.name());
         let shown = format!("{}/source", std::env::temp_dir().join(name).display());
-        let opened = blocking(move || -> Result<SourceTree, BuildError> {
-            let tree = TarTree::unpack(kept.into_file(), false, &ReadLimits::default())
+        let unpack_lease = lease.clone();
+        let unpacked = blocking(move || -> Result<SourceTree, BuildError> {
+            let tree = TarTree::unpack(opened.into_file(), false, &ReadLimits::default(), &unpack_lease)
                 .map_err(|e| BuildError::before(reasons::FAILED, format!("artifact untar error: {e}")))?;
             Ok(SourceTree::new(tree, shown))
         });
-        let source = opened.await.map_err(|f| BuildError::before(reasons::FAILED, f.message))??;
-        let mut options = self.options(pass).await;
-        if pass.object.spec.reconcile_strategy == ReconcileStrategy::Revision {
+        let source = unpacked.await.map_err(|f| BuildError::before(reasons::FAILED, f.message))??;
+        let mut options = self.options(cx, store).await;
+        if cx.object.spec.reconcile_strategy == ReconcileStrategy::Revision {
             options.version_metadata = revision_metadata(&artifact.revision);
         }
         if !options.merged_files().is_empty() {
             if !options.version_metadata.is_empty() {
                 options.version_metadata.push('.');
             }
-            options.version_metadata.push_str(&pass.object.generation().to_string());
+            options.version_metadata.push_str(&cx.object.generation().to_string());
         }
-        let (path, limits) = (pass.object.spec.chart.clone(), self.limits);
-        let stopped = |f: Failure| BuildError::new(Reason::Package, f.message);
-        let (prepared, source) = blocking(move || (local::prepare(&source, &path, &options, limits), source))
+        let (path, limits) = (cx.object.spec.chart.clone(), self.limits);
+        let stopped = |f: ReconcileError| BuildError::new(Reason::Package, f.message);
+        let (loaded, source) = blocking(move || (local::load(&source, &path, &options, limits), source))
             .await
             .map_err(stopped)?;
-        let mut prepared = match prepared? {
-            Local::Done(build) => return Ok(build),
-            Local::Prepared(prepared) => prepared,
+        let mut loaded = match loaded? {
+            LocalChart::Complete(build) => return Ok(build),
+            LocalChart::Loaded(loaded) => loaded,
         };
         let mut resolved = 0;
-        if let Some(directory) = prepared.directory.clone() {
-            let namespace = pass.object.namespace().to_owned();
+        if let Some(directory) = loaded.directory.clone() {
+            let namespace = cx.object.namespace().to_owned();
             let dependencies = Dependencies {
-                cluster: pass.cluster(),
-                store: &self.store,
+                cluster: cx.cluster(),
+                store,
                 namespace: &namespace,
                 source: &source,
                 limits: self.limits,
+                lease,
             };
-            resolved = dependencies.complete(&mut prepared.chart, &directory).await?;
+            resolved = dependencies.complete(&mut loaded.chart, &directory, held).await?;
         }
-        blocking(move || local::finish(*prepared, resolved)).await.map_err(stopped)?
+        blocking(move || local::package(*loaded, resolved)).await.map_err(stopped)?
     }
 
-    /// What the spec says about the build, and what is in the store already.
-    async fn options(&self, pass: &Pass<HelmChart>) -> BuildOptions {
-        let spec = &pass.object.spec;
+    /// The options of the spec, and the chart that is in storage.
+    async fn options(&self, cx: &Context<HelmChart>, store: &Store) -> BuildOptions {
+        let spec = &cx.object.spec;
         let mut values_files = spec.values_files.clone().unwrap_or_default();
         if let Some(old) = spec.values_file.as_ref().filter(|f| !f.is_empty() && values_files.is_empty()) {
             values_files.push(old.clone());
         }
-        let observed = pass.object.generation() == pass.object.observed_generation().unwrap_or_default();
-        let cached = match pass.object.artifact() {
-            Some(artifact) if observed => self.stored_chart(artifact).await,
+        let observed = cx.object.generation() == cx.object.observed_generation().unwrap_or_default();
+        let cached = match cx.object.artifact() {
+            Some(artifact) if observed => self.stored_chart(store, artifact).await,
             _ => None,
         };
-        let status = pass.object.status.as_ref();
+        let status = cx.object.status.as_ref();
         BuildOptions {
             values_files,
             ignore_missing: spec.ignore_missing_values_files.unwrap_or_default(),
@@ -297,9 +279,9 @@ impl HelmCharts {
         }
     }
 
-    /// Name and version of the chart in the store.
-    async fn stored_chart(&self, artifact: &Artifact) -> Option<(String, String)> {
-        let (store, path, limits) = (self.store.clone(), artifact.path.clone(), self.limits);
+    /// Name and version of the chart in storage.
+    async fn stored_chart(&self, store: &Store, artifact: &Artifact) -> Option<(String, String)> {
+        let (store, path, limits) = (store.clone(), artifact.path.clone(), self.limits);
         let read = move || {
             let data = std::fs::read(store.file(&path).ok()?).ok()?;
             let mut metadata = fl_helm::archive_metadata(&data, remote::archive_limits(limits)).ok()?;
@@ -308,81 +290,17 @@ impl HelmCharts {
         };
         blocking(read).await.ok().flatten()
     }
-
-    async fn store_chart(&self, pass: &mut Pass<HelmChart>, build: Build) -> Result<(), Failure> {
-        let (summary, reason) = (build.summary(), build.reason());
-        let stored = |pass: &mut Pass<HelmChart>| {
-            let known = pass.object.status.as_ref().and_then(|s| s.observed_chart_name.as_deref())
-                == Some(build.name.as_str());
-            if known && has_revision(pass.object.artifact(), &build.version) {
-                pass.object.remove_condition(types::ARTIFACT_OUTDATED);
-                pass.object.mark_true(types::ARTIFACT_IN_STORAGE, reason, &summary);
-            }
-        };
-        let Some(archive) = build.archive.clone() else {
-            let message = format!("artifact up-to-date with remote revision: '{}'", build.version);
-            pass.log.info(&message);
-            pass.event(EventKind::Trace, "ArtifactUpToDate", &message);
-            stored(pass);
-            return Ok(());
-        };
-        let at = storage::location(&pass.object)?;
-        let name = format!("{}-{}.tgz", build.name.replace('/', "-"), build.version);
-        let disk = self.store.clone();
-        let published = blocking(move || -> Result<_, fl_store::Error> {
-            let published = disk.publish(&at, &name, |out| {
-                std::io::Write::write_all(out, &archive).map_err(|source| fl_store::Error::Io {
-                    action: "write",
-                    path: name.clone().into(),
-                    source,
-                })
-            })?;
-            let link = disk.link(&at, &name, "latest.tar.gz").map_err(|e| storage::chain(&e));
-            Ok((published, link))
-        })
-        .await?;
-        let (published, link) = match published {
-            Ok(done) => done,
-            Err(error) => {
-                let message = format!("unable to copy Helm chart to storage: {}", storage::chain(&error));
-                let failure = Failure::retry(reasons::source::ARCHIVE_OPERATION_FAILED, message);
-                return Err(failed(pass, types::STORAGE_OPERATION_FAILED, failure));
-            }
-        };
-        let ignoring = pass.object.spec.ignore_missing_values_files.unwrap_or_default();
-        let status = pass.object.status.get_or_insert_default();
-        status.artifact = Some(storage::artifact(published, &build.version));
-        status.observed_chart_name = Some(build.name.clone());
-        status.observed_values_files = ignoring.then(|| build.values_files.clone()).filter(|f| !f.is_empty());
-        match link {
-            Ok(url) => status.url = Some(url),
-            Err(error) => {
-                let message = format!("failed to update status URL symlink: {error}");
-                pass.event(EventKind::Trace, reasons::source::SYMLINK_UPDATE_FAILED, &message);
-            }
-        }
-        pass.object.remove_condition(types::STORAGE_OPERATION_FAILED);
-        stored(pass);
-        Ok(())
-    }
 }
 
-fn no_artifact(pass: &mut Pass<HelmChart>) -> Failure {
-    let reference = &pass.object.spec.source_ref;
-    let message = format!("no artifact available for {} source '{}'", reference.kind, reference.name);
-    let failure = Failure { event: Some(EventKind::Trace), ..Failure::retry("NoSourceArtifact", message) };
-    failed(pass, types::FETCH_FAILED, failure)
-}
-
-/// Of a commit or a content the first twelve digits, so that a label still has room for the rest of the version.
+/// The first twelve digits of a commit or a digest, so that the version fits a label.
 fn revision_metadata(revision: &str) -> String {
     let parsed = revision.parse::<Revision>().ok();
     let digest = parsed.as_ref().and_then(|r| r.digest()).map(|d| d.encoded().to_owned());
     digest.unwrap_or_else(|| revision.to_owned()).chars().take(12).collect()
 }
 
-/// A refused login is told apart by words in the error, as Flux does it.
-fn as_login_problem(error: BuildError) -> BuildError {
+/// Recognises an authentication error by its text, as Flux does.
+fn as_authentication_error(error: BuildError) -> BuildError {
     let message = error.message();
     let words = ["401", "unauthorized", "authentication required", "tls", "unknown certificate authority"];
     if words.iter().any(|w| message.contains(w)) {
@@ -392,129 +310,61 @@ fn as_login_problem(error: BuildError) -> BuildError {
     error
 }
 
-/// Notes a failed build on the object.
-fn observe_failure(pass: &mut Pass<HelmChart>, error: &BuildError) -> Failure {
-    let message = error.message();
-    if pass.object.spec.verify.is_none() {
-        pass.object.remove_condition(types::SOURCE_VERIFIED);
+/// Sets the conditions of a failed build.
+fn report_failure(cx: &mut Context<HelmChart>, error: &BuildError) -> ReconcileError {
+    if cx.object.spec.verify.is_none() {
+        cx.object.remove_condition(types::SOURCE_VERIFIED);
     }
     match error {
         BuildError::Before { reason, message, is_final } => {
-            pass.object.remove_condition(types::BUILD_FAILED);
-            pass.object.mark_true(types::FETCH_FAILED, "Unknown", &format!("unknown build error: {message}"));
-            if *is_final { Failure::stall(reason, message) } else { Failure::retry(reason, message) }
+            cx.object.remove_condition(types::BUILD_FAILED);
+            cx.object.mark_true(types::FETCH_FAILED, "Unknown", &format!("unknown build error: {message}"));
+            if *is_final {
+                ReconcileError::stalled(reason, message)
+            } else {
+                ReconcileError::backoff(reason, message)
+            }
         }
         BuildError::Failed { reason, .. } => {
-            if reason.is_fetching() {
-                pass.object.remove_condition(types::BUILD_FAILED);
-                pass.object.mark_true(types::FETCH_FAILED, reason.name(), &message);
-            } else {
-                pass.object.remove_condition(types::FETCH_FAILED);
-                pass.object.mark_true(types::BUILD_FAILED, reason.name(), &message);
-            }
+            let message = error.message();
             if *reason == Reason::Verification {
-                pass.object.mark_false(types::SOURCE_VERIFIED, reasons::source::VERIFICATION_ERROR, &message);
+                cx.object.mark_false(types::SOURCE_VERIFIED, reasons::source::VERIFICATION_ERROR, &message);
             }
-            if reason.is_final() {
-                Failure::stall(reason.name(), message)
+            let (condition, other) = if reason.is_fetching() {
+                (types::FETCH_FAILED, types::BUILD_FAILED)
             } else {
-                Failure::retry(reason.name(), message)
-            }
+                (types::BUILD_FAILED, types::FETCH_FAILED)
+            };
+            cx.object.remove_condition(other);
+            let error = if reason.is_final() {
+                ReconcileError::stalled(reason.name(), message)
+            } else {
+                ReconcileError::backoff(reason.name(), message)
+            };
+            error.on(condition)
         }
     }
 }
 
-/// Notes a build on the object.
-fn observe_build(pass: &mut Pass<HelmChart>, build: &Build) {
-    let known = pass.object.status.as_ref().and_then(|s| s.observed_chart_name.clone());
-    if known.as_deref() != Some(build.name.as_str()) || !has_revision(pass.object.artifact(), &build.version)
-    {
-        let summary = build.summary();
-        if pass.object.artifact().is_some() {
-            pass.object.mark_true(types::ARTIFACT_OUTDATED, reasons::source::NEW_CHART, &summary);
-        }
-        pass.object.mark_progressing(true, &format!("building artifact: {summary}"));
-        pass.progress();
+/// Sets the conditions of a successful build.
+fn report_build(cx: &mut Context<HelmChart>, build: &Build) {
+    let known = cx.object.status.as_ref().and_then(|s| s.observed_chart_name.clone());
+    if known.as_deref() != Some(build.name.as_str()) || !has_revision(cx.object.artifact(), &build.version) {
+        conditions::mark_outdated(cx, reasons::source::NEW_CHART, &build.summary());
     }
-    pass.object.remove_condition(types::FETCH_FAILED);
-    pass.object.remove_condition(types::BUILD_FAILED);
+    cx.object.remove_condition(types::FETCH_FAILED);
+    cx.object.remove_condition(types::BUILD_FAILED);
     if build.verified {
         let message = format!("verified signature of version {}", build.version);
-        pass.object.mark_true(types::SOURCE_VERIFIED, reasons::SUCCEEDED, &message);
+        cx.object.mark_true(types::SOURCE_VERIFIED, reasons::SUCCEEDED, &message);
     }
-    if pass.object.spec.verify.is_none() {
-        pass.object.remove_condition(types::SOURCE_VERIFIED);
+    if cx.object.spec.verify.is_none() {
+        cx.object.remove_condition(types::SOURCE_VERIFIED);
     }
     if build.resolved_dependencies > 0 {
         let message = format!("resolved {} chart dependencies", build.resolved_dependencies);
-        pass.event(EventKind::Trace, "ResolvedDependencies", &message);
+        cx.event(EventKind::Trace, "ResolvedDependencies", &message);
     }
-}
-
-/// The event of a new chart, or of a recovery without one.
-fn announce(pass: &Pass<HelmChart>, reason: &str, summary: &str) {
-    let Some(artifact) = pass.object.artifact() else { return };
-    let digest = |object: &HelmChart| object.artifact().and_then(|a| a.digest.clone());
-    if digest(&pass.original) == digest(&pass.object) && !recovered(pass) {
-        return;
-    }
-    let metadata = [
-        ("revision", artifact.revision.clone()),
-        ("digest", artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default()),
-    ];
-    pass.event_with(EventKind::Normal, reason, summary, metadata.into());
-    pass.log.info(summary);
-}
-
-impl Reconciler for HelmCharts {
-    type Object = HelmChart;
-
-    fn names(&self) -> Names {
-        Names { controller: "helmchart", component: "source-controller", field_manager: "source-controller" }
-    }
-
-    fn owned_conditions(&self) -> &'static [&'static str] {
-        conclude::CONDITIONS
-    }
-
-    fn edges(&self, object: &HelmChart) -> Vec<Edge> {
-        let reference = &object.spec.source_ref;
-        let source = ObjectReference {
-            api_version: reference.api_version.clone(),
-            kind: reference.kind.clone(),
-            name: reference.name.clone(),
-            namespace: None,
-        };
-        vec![Resolver::edge(&source, object.namespace())]
-    }
-
-    async fn reconcile(&self, pass: &mut Pass<HelmChart>) -> Outcome {
-        let verdict = Verdict::from(self.run(pass).await);
-        conclude::conclude(pass, &verdict)
-    }
-
-    async fn delete(&self, pass: &mut Pass<HelmChart>) -> Result<(), Outcome> {
-        storage::remove(pass, &self.store).await
-    }
-
-    fn finish(&self, pass: &mut Pass<HelmChart>, end: End, _outcome: &mut Outcome) {
-        conclude::finish(pass, end);
-    }
-}
-
-/// A source, as the watch has it; asked for where that does not know it (yet).
-async fn source_object<T: fl_api::Resource + serde::de::DeserializeOwned>(
-    pass: &Pass<HelmChart>,
-    namespace: &str,
-    name: &str,
-) -> Result<T, ClientError> {
-    let kind = Kind::of::<T>();
-    let known = pass.runtime.hub().watch(WatchSpec::full(kind.clone())).get(namespace, name);
-    if let Some(object) = known.and_then(|live| live.parse::<T>().ok()) {
-        return Ok(object);
-    }
-    let found = pass.cluster().get_as::<T>(&kind, Some(namespace), name).await;
-    found.map_err(|error| if error.is_not_found() { ClientError::absent(&kind, name) } else { error })
 }
 
 #[cfg(test)]
@@ -522,21 +372,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_of_revisions() {
+    fn revision_metadata_has_twelve_digits() {
         let commit = "8b9f98084bef9cff99a8bcda3426ba8231a3e68d";
         assert_eq!(revision_metadata(&format!("main@sha1:{commit}")), "8b9f98084bef");
         assert_eq!(revision_metadata(&format!("sha256:{}", "ab".repeat(32))), "abababababab");
     }
 
     #[test]
-    fn words_of_a_refused_login() {
-        let refused = as_login_problem(BuildError::new(Reason::Pull, "failed to fetch x : 401 Unauthorized"));
+    fn authentication_errors_are_recognised_by_text() {
+        let refused =
+            as_authentication_error(BuildError::new(Reason::Pull, "failed to fetch x : 401 Unauthorized"));
         assert!(
             refused
                 .message()
                 .starts_with("failed to authenticate with the Helm repository: chart pull error: ")
         );
-        let other = as_login_problem(BuildError::new(Reason::Pull, "failed to fetch x : 404 Not Found"));
+        let other =
+            as_authentication_error(BuildError::new(Reason::Pull, "failed to fetch x : 404 Not Found"));
         assert_eq!(other.message(), "chart pull error: failed to fetch x : 404 Not Found");
     }
 }

@@ -1,21 +1,21 @@
-//! Charts out of a source tree: a directory that is packaged, or an archive that is there already.
+//! Charts of a source tree: a directory that is packaged, or an archive.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Mutex;
 
-use fl_helm::{Entry, Files, Kind, Tree as Values};
+use fl_helm::{Entry, Files, JsonValue as Values, Kind};
 
 use super::HelmLimits;
 use super::build::{Build, BuildError, BuildOptions, Reason};
 use super::remote::{archive_limits, loader};
 use crate::tree::{Node, TarTree, Tree, clean, confined};
 
-/// A source tree that can be read at many places at once.
+/// A source tree that several readers can share.
 pub(super) struct SourceTree {
     nodes: BTreeMap<String, Node>,
     tree: Mutex<TarTree>,
-    /// How places in it are called in messages.
+    /// The path of its root in messages.
     pub(super) shown: String,
 }
 
@@ -53,7 +53,7 @@ impl SourceTree {
         Directory { source: self, root: path.to_owned() }
     }
 
-    /// What Go says of a path that is not there.
+    /// Go's message for a path that does not exist.
     fn missing(&self, action: &str, path: &str) -> String {
         format!("{action} {}/{path}: no such file or directory", self.shown)
     }
@@ -105,27 +105,28 @@ impl Files for Directory<'_> {
     }
 }
 
-/// A chart of the source that is about to be built.
-pub(super) struct Prepared {
+/// A chart of the source that is to be packaged.
+pub(super) struct LoadedChart {
     pub(super) chart: fl_helm::Chart,
     /// Where its directory is; `None` for an archive.
     pub(super) directory: Option<String>,
     values_files: Vec<String>,
 }
 
-/// What came of looking at the source.
-pub(super) enum Local {
-    Done(Build),
-    Prepared(Box<Prepared>),
+/// What a source tree has for a chart.
+pub(super) enum LocalChart {
+    /// Nothing has to be packaged.
+    Complete(Build),
+    Loaded(Box<LoadedChart>),
 }
 
-/// Finds the chart and loads it, unless the one in the store is the same.
-pub(super) fn prepare(
+/// Finds the chart and loads it, unless storage has it.
+pub(super) fn load(
     source: &SourceTree,
     path: &str,
     options: &BuildOptions,
     limits: HelmLimits,
-) -> Result<Local, BuildError> {
+) -> Result<LocalChart, BuildError> {
     let wrong = |problem: String| BuildError::new(Reason::Reference, problem);
     if path.is_empty() {
         return Err(wrong("no path set for local chart reference".to_owned()));
@@ -155,11 +156,11 @@ pub(super) fn prepare(
     metadata.validate().map_err(|e| wrong(e.to_string()))?;
     let version = options.version(&metadata.version)?;
     let packaged = is_directory || options.needs_packaging();
-    if let Some(build) = options.kept(&metadata.name, &version, packaged) {
-        return Ok(Local::Done(build));
+    if let Some(build) = options.cached_build(&metadata.name, &version, packaged) {
+        return Ok(LocalChart::Complete(build));
     }
     if !packaged {
-        return Ok(Local::Done(Build {
+        return Ok(LocalChart::Complete(Build {
             name: metadata.name,
             version,
             archive: Some(archive),
@@ -187,12 +188,16 @@ pub(super) fn prepare(
     {
         values_files = used;
     }
-    Ok(Local::Prepared(Box::new(Prepared { chart, directory: is_directory.then_some(place), values_files })))
+    Ok(LocalChart::Loaded(Box::new(LoadedChart {
+        chart,
+        directory: is_directory.then_some(place),
+        values_files,
+    })))
 }
 
-/// Packages a chart whose dependencies are all there.
-pub(super) fn finish(prepared: Prepared, resolved: usize) -> Result<Build, BuildError> {
-    let Prepared { chart, values_files, .. } = prepared;
+/// Packages a chart whose dependencies are complete.
+pub(super) fn package(loaded: LoadedChart, resolved: usize) -> Result<Build, BuildError> {
+    let LoadedChart { chart, values_files, .. } = loaded;
     let archive = fl_helm::package(&chart).map_err(|e| BuildError::new(Reason::Package, e.to_string()))?;
     Ok(Build {
         name: chart.metadata.name,
@@ -205,7 +210,7 @@ pub(super) fn finish(prepared: Prepared, resolved: usize) -> Result<Build, Build
     })
 }
 
-/// The named values files of the source, one over the other. Their paths begin at the root of the source.
+/// Merges the named values files of the source, later ones over earlier ones. Paths are relative to the root of the source.
 fn merge(source: &SourceTree, options: &BuildOptions) -> Result<(Values, Vec<String>), BuildError> {
     let failed = |problem: String| BuildError::new(Reason::Values, problem);
     let mut merged = Values::Map(Vec::new());

@@ -1,8 +1,10 @@
-//! Helm sources: repositories of charts, and charts out of them.
+//! Helm sources: repositories of charts, and charts.
 
-mod access;
+mod auth;
 mod build;
 mod chart;
+mod chart_source;
+mod charts;
 mod dependencies;
 mod local;
 mod oci;
@@ -11,10 +13,10 @@ mod repository;
 mod verify;
 
 pub use chart::HelmCharts;
-pub use remote::fetch_chart;
+pub use charts::{ChartError, fetch_chart};
 pub use repository::HelmRepositories;
 
-/// What may be fetched; the defaults are Flux's.
+/// Limits of what is fetched; the defaults are Flux's.
 #[derive(Clone, Copy, Debug)]
 pub struct HelmLimits {
     /// `--helm-index-max-size`

@@ -1,114 +1,124 @@
-//! HelmRepository: an index over HTTP becomes an artifact. A registry is only an address and needs no work.
+//! HelmRepository: an index over HTTP becomes an artifact. A registry is only an address and has none.
 
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
+use std::time::Duration;
 
 use fl_api::condition::{reasons, types};
 use fl_api::source::HelmRepository;
+use fl_artifact_store::{DigestWriter, Store};
 use fl_helm::{IndexError, RepositoryIndex};
-use fl_runtime::{
-    Conditions, Edge, End, EventKind, FINALIZER, Failure, Names, Outcome, Pass, Reconciled, Reconciler,
-    Source,
-};
-use fl_store::{DigestWriter, Store};
+use fl_http::{HeldBytes, Lease};
+use fl_runtime::{Conditions, Context, Edge, ReconcileError, Reconciled, Source};
 use fl_types::Algorithm;
 
 use super::HelmLimits;
-use super::access::{self, Access};
-use crate::conclude::{self, Verdict, failed};
+use super::auth::{self, Access, AccessError};
+use crate::conditions;
+use crate::driver::{Change, Fetched, Fetcher, SourceReconciler, SourceResult, Storage};
 use crate::secrets;
-use crate::storage::{self, blocking, has_revision};
+use crate::storage::{self, DEADLINE_EXCEEDED, blocking};
 
 /// The controller of HelmRepositories.
-#[derive(Debug)]
-pub struct HelmRepositories {
-    store: Store,
-    limits: HelmLimits,
-}
-
-/// An index as it came, in a file without a name.
-pub(super) struct FetchedIndex {
-    pub(super) file: std::fs::File,
-    /// `sha256:…` of its bytes.
-    pub(super) revision: String,
-}
+pub type HelmRepositories = SourceReconciler<IndexFetcher>;
 
 impl HelmRepositories {
     pub fn new(store: Store, limits: HelmLimits) -> Self {
-        Self { store, limits }
+        Self::with_fetcher(store, IndexFetcher { limits })
+    }
+}
+
+/// Fetches the indexes of Helm repositories.
+#[derive(Debug)]
+pub struct IndexFetcher {
+    limits: HelmLimits,
+}
+
+/// An index as it was downloaded.
+#[derive(Debug)]
+pub struct DownloadedIndex {
+    pub(super) file: std::fs::File,
+    /// `sha256:…` of its bytes.
+    pub(super) revision: String,
+    /// Counts the file, and its copies while it is read.
+    pub(super) held: HeldBytes,
+}
+
+/// Files that are made of an index while it is read: itself, its sorted form and its JSON.
+const INDEX_COPIES: u64 = 2;
+
+fn result(object: &HelmRepository, revision: &str, change: Change) -> SourceResult {
+    let size = object.artifact().and_then(|a| a.size);
+    let size = size.map_or_else(|| "unknown size".to_owned(), |s| format!("size {}", human_size(s)));
+    SourceResult {
+        revision: revision.to_owned(),
+        condition: (reasons::SUCCEEDED, format!("stored artifact: revision '{revision}'")),
+        event: format!("stored fetched index of {size} from '{}'", object.spec.url),
+        event_reason: None,
+        change,
+    }
+}
+
+impl Fetcher for IndexFetcher {
+    type Object = HelmRepository;
+    type Content = DownloadedIndex;
+
+    const CONTROLLER: &'static str = "helmrepository";
+    const LINK: Option<&'static str> = Some("index.yaml");
+
+    fn edges(&self, object: &HelmRepository) -> Vec<Edge> {
+        let secrets = [object.spec.secret_ref.as_ref(), object.spec.cert_secret_ref.as_ref()];
+        secrets::edges(object.namespace(), secrets)
     }
 
-    async fn run(&self, pass: &mut Pass<HelmRepository>) -> Result<(), Stop> {
-        conclude::begin(pass);
-        storage::check(pass, &self.store).await?;
-        self.refresh_link(pass);
-        let Some(index) = self.fetch(pass).await? else {
-            return Ok(());
-        };
-        self.store_index(pass, index).await?;
-        let size = pass.object.artifact().and_then(|a| a.size);
-        let size = size.map_or_else(|| "unknown size".to_owned(), |s| format!("size {}", human_size(s)));
-        let message = format!("stored fetched index of {size} from '{}'", pass.object.spec.url);
-        conclude::announce(pass, &message);
-        Ok(())
+    fn timeout(&self, object: &HelmRepository) -> Duration {
+        auth::timeout(object)
     }
 
-    /// The address of the newest artifact follows the store's, and goes with the artifact.
-    fn refresh_link(&self, pass: &mut Pass<HelmRepository>) {
-        let path = pass.object.artifact().map(|a| a.path.clone());
-        let status = pass.object.status.get_or_insert_default();
-        status.url = match (path, &status.url) {
-            (Some(path), Some(_)) => {
-                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                Some(self.store.url(&format!("{folder}/index.yaml")))
-            }
-            _ => None,
-        };
+    fn status_url<'a>(&self, object: &'a mut HelmRepository) -> Option<&'a mut Option<String>> {
+        Some(&mut object.status.get_or_insert_default().url)
     }
 
-    /// Downloads and checks the index; `None` when it is the one we have.
-    async fn fetch(&self, pass: &mut Pass<HelmRepository>) -> Result<Option<FetchedIndex>, Failure> {
-        let url = pass.object.spec.url.clone();
-        if url.starts_with("oci://") {
-            let message = "invalid Helm repository URL: 'oci' URL scheme cannot be used with 'default' HelmRepository type";
-            let failure = Failure::stall(reasons::source::URL_INVALID, message);
-            return Err(failed(pass, types::FETCH_FAILED, failure));
+    fn is_static(&self, object: &HelmRepository) -> bool {
+        auth::is_oci(object)
+    }
+
+    fn clear_status(&self, object: &mut HelmRepository) {
+        object.status = None;
+    }
+
+    async fn fetch(
+        &self,
+        cx: &mut Context<HelmRepository>,
+        _storage: &Storage<'_>,
+        lease: &Lease,
+    ) -> Result<Fetched<DownloadedIndex>, ReconcileError> {
+        check_url(&cx.object.spec.url).map_err(|problem| {
+            let message = format!("invalid Helm repository URL: {problem}");
+            ReconcileError::stalled(reasons::source::URL_INVALID, message).on(types::FETCH_FAILED)
+        })?;
+        let access = auth::read(cx.cluster(), &cx.object).await.map_err(|error| {
+            ReconcileError::backoff(reasons::source::AUTHENTICATION_FAILED, error.to_string())
+                .on(types::FETCH_FAILED)
+        })?;
+        let index = download(&access, self.limits.index, lease).await.map_err(|error| {
+            let message = format!("failed to fetch Helm repository index: {error}");
+            ReconcileError::backoff(reasons::FAILED, message).on(types::FETCH_FAILED)
+        })?;
+        if cx.object.artifact().is_some_and(|a| a.revision == index.revision) {
+            cx.object.remove_condition(types::FETCH_FAILED);
+            return Ok(Fetched::Current(result(&cx.object, &index.revision, Change::UpToDate)));
         }
-        if let Err(error) = url::Url::parse(&url) {
-            let failure =
-                Failure::stall(reasons::source::URL_INVALID, format!("invalid Helm repository URL: {error}"));
-            return Err(failed(pass, types::FETCH_FAILED, failure));
-        }
-        let access = match access::read(pass.cluster(), &pass.object).await {
-            Ok(access) => access,
-            Err(problem) => {
-                let failure = Failure::retry(reasons::source::AUTHENTICATION_FAILED, problem);
-                return Err(failed(pass, types::FETCH_FAILED, failure));
-            }
-        };
-        let index = match download(&access, self.limits.index).await {
-            Ok(index) => index,
-            Err(problem) => {
-                let message = format!("failed to fetch Helm repository index: {problem}");
-                return Err(failed(pass, types::FETCH_FAILED, Failure::retry(reasons::FAILED, message)));
-            }
-        };
-        if pass.object.artifact().is_some_and(|a| a.revision == index.revision) {
-            pass.object.remove_condition(types::FETCH_FAILED);
-            let message = format!("artifact up-to-date with remote revision: '{}'", index.revision);
-            pass.log.info(&message);
-            pass.event(EventKind::Trace, "ArtifactUpToDate", &message);
-            stored(pass, &index.revision);
-            let size = pass.object.artifact().and_then(|a| a.size).unwrap_or_default();
-            let message = format!("stored fetched index of size {} from '{url}'", human_size(size));
-            conclude::announce(pass, &message);
-            return Ok(None);
-        }
-        Ok(Some(index))
+        Ok(Fetched::New(index))
     }
 
-    /// Reads the index, which checks it, and publishes it as JSON.
-    async fn store_index(&self, pass: &mut Pass<HelmRepository>, fetched: FetchedIndex) -> Result<(), Stop> {
-        let FetchedIndex { file, revision } = fetched;
+    /// Reads the index, which validates it, and publishes it as JSON.
+    async fn store(
+        &self,
+        cx: &mut Context<HelmRepository>,
+        storage: &Storage<'_>,
+        content: DownloadedIndex,
+    ) -> Result<SourceResult, ReconcileError> {
+        let DownloadedIndex { file, revision, held: _held } = content;
         let loaded = blocking(move || {
             let spool = tempfile::tempfile()?;
             RepositoryIndex::read(file, spool)
@@ -116,124 +126,124 @@ impl HelmRepositories {
         .await?;
         let mut index = match loaded {
             Ok(index) => index,
-            Err(error @ IndexError::NullVersion(_)) => return Err(Stop::Unsaid(error.to_string())),
+            // As in Flux, the status stays at "building artifact"; the log has the reason.
+            Err(error @ IndexError::NullVersion(_)) => {
+                let message = format!("failed to load Helm repository index: {error}");
+                let error = ReconcileError::backoff(reasons::source::INDEXATION_FAILED, message);
+                return Err(error.without_event().conditions_set());
+            }
             Err(error) => {
                 let message =
                     format!("failed to load Helm repository from index YAML: failed to load index: {error}");
-                let failure = Failure::retry(reasons::source::INDEXATION_FAILED, message);
-                return Err(failed(pass, types::FETCH_FAILED, failure).into());
+                let error = ReconcileError::backoff(reasons::source::INDEXATION_FAILED, message);
+                return Err(error.on(types::FETCH_FAILED));
             }
         };
-        pass.object.remove_condition(types::FETCH_FAILED);
+        cx.object.remove_condition(types::FETCH_FAILED);
         let message = format!("new index revision '{revision}'");
-        if pass.object.artifact().is_some() {
-            pass.object.mark_true(types::ARTIFACT_OUTDATED, reasons::source::NEW_REVISION, &message);
-        }
-        pass.object.mark_progressing(true, &format!("building artifact: {message}"));
-        pass.progress();
-        let at = storage::location(&pass.object)?;
+        conditions::mark_outdated(cx, reasons::source::NEW_REVISION, &message);
         let hex = revision.split_once(':').map_or(revision.as_str(), |(_, hex)| hex);
         let name = format!("index-{hex}.yaml");
-        let disk = self.store.clone();
-        let published = blocking(move || -> Result<_, String> {
-            let published = disk
-                .publish(&at, &name, |out| {
-                    let mut out = std::io::BufWriter::with_capacity(64 << 10, out);
-                    index.write_json(&mut out).map_err(|e| WriteError::Index(e.to_string()))?;
-                    out.flush().map_err(|e| WriteError::Index(e.to_string()))
-                })
-                .map_err(|e: WriteError| e.to_string())?;
-            let link = disk.link(&at, &name, "index.yaml").map_err(|e| storage::chain(&e));
-            Ok((published, link))
+        let (store, at, file) = (storage.store.clone(), storage.location.clone(), name.clone());
+        let published = blocking(move || {
+            store.publish(&at, &file, |out| {
+                let mut out = io::BufWriter::with_capacity(64 << 10, out);
+                index.write_json(&mut out)?;
+                Ok::<_, WriteError>(out.flush()?)
+            })
         })
         .await?;
-        let (published, link) = match published {
-            Ok(done) => done,
-            Err(error) => {
-                let message = format!("unable to save artifact to storage: {error}");
-                let failure = Failure::retry(reasons::source::ARCHIVE_OPERATION_FAILED, message);
-                return Err(failed(pass, types::STORAGE_OPERATION_FAILED, failure).into());
-            }
-        };
-        pass.object.set_artifact(Some(storage::artifact(published, &revision)));
-        match link {
-            Ok(url) => pass.object.status.get_or_insert_default().url = Some(url),
-            Err(error) => {
-                let message = format!("failed to update status URL symlink: {error}");
-                pass.event(EventKind::Trace, reasons::source::SYMLINK_UPDATE_FAILED, &message);
-            }
-        }
-        pass.object.remove_condition(types::STORAGE_OPERATION_FAILED);
-        stored(pass, &revision);
-        Ok(())
-    }
-
-    /// An object that became a mere address: what was kept for it goes, and nothing is said about it any more.
-    async fn retire(&self, pass: &mut Pass<HelmRepository>) -> Outcome {
-        if (pass.object.has_finalizer(FINALIZER) || pass.object.artifact().is_some())
-            && let Err(outcome) = storage::remove(pass, &self.store).await
-        {
-            return outcome;
-        }
-        if let Some(finalizers) = &mut pass.object.meta_mut().finalizers {
-            finalizers.retain(|f| f != FINALIZER);
-        }
-        pass.object.status = None;
-        Outcome::never()
+        let published = published.map_err(|error| {
+            storage::archive_failed(format!("unable to save artifact to storage: {error}"))
+        })?;
+        cx.object.set_artifact(Some(storage::artifact(published, &revision)));
+        storage.link(self, cx, name).await?;
+        Ok(result(&cx.object, &revision, Change::Stored))
     }
 }
 
-/// Why a pass ended early.
-enum Stop {
-    Failed(Failure),
-    /// Tried again without a word in the status, which stays at "building artifact", as Flux does; the log has the reason.
-    Unsaid(String),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Stop::Failed(failure)
-    }
-}
-
+/// Why an index could not be written.
 #[derive(Debug, thiserror::Error)]
 enum WriteError {
     #[error("{}", storage::chain(.0))]
-    Store(#[from] fl_store::Error),
+    Store(#[from] fl_artifact_store::Error),
     #[error("{0}")]
-    Index(String),
+    Index(#[from] IndexError),
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
 
-fn stored(pass: &mut Pass<HelmRepository>, revision: &str) {
-    if !has_revision(pass.object.artifact(), revision) {
-        return;
+/// Why the URL of a repository is invalid.
+#[derive(Debug, thiserror::Error)]
+enum UrlError {
+    #[error("'oci' URL scheme cannot be used with 'default' HelmRepository type")]
+    Oci,
+    #[error("{0}")]
+    Malformed(#[from] url::ParseError),
+}
+
+fn check_url(url: &str) -> Result<(), UrlError> {
+    if url.starts_with("oci://") {
+        return Err(UrlError::Oci);
     }
-    pass.object.remove_condition(types::ARTIFACT_OUTDATED);
-    let message = format!("stored artifact: revision '{revision}'");
-    pass.object.mark_true(types::ARTIFACT_IN_STORAGE, reasons::SUCCEEDED, &message);
+    url::Url::parse(url)?;
+    Ok(())
 }
 
-/// Fetches an index into a file of its own, hashing it on the way.
-pub(super) async fn download(access: &Access, limit: u64) -> Result<FetchedIndex, String> {
-    let cached = |problem: String| format!("failed to cache index to temporary file: {problem}");
-    let url = access::resolve(&access.url, "index.yaml").map_err(cached)?;
-    let response = access.get(&url).await.map_err(cached)?;
-    let mut body = response.reader(limit + 1);
-    let done = tokio::task::spawn_blocking(move || -> Result<FetchedIndex, String> {
-        let file = tempfile::tempfile().map_err(|e| e.to_string())?;
-        let mut out = DigestWriter::new(file, &Algorithm::Sha256).map_err(|e| e.to_string())?;
-        let copied = std::io::copy(&mut (&mut body).take(limit + 1), &mut out).map_err(|e| e.to_string())?;
+/// Why an index could not be downloaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DownloadError {
+    #[error("failed to cache index to temporary file: {0}")]
+    Access(#[from] AccessError),
+    #[error("failed to cache index to temporary file: {0}")]
+    Io(#[from] io::Error),
+    #[error("failed to cache index to temporary file: {0}")]
+    Store(#[from] fl_artifact_store::Error),
+    #[error("failed to cache index to temporary file: {0}")]
+    Budget(#[from] fl_http::BudgetError),
+    #[error(
+        "failed to cache index to temporary file: index exceeds the maximum index file size of {0} bytes"
+    )]
+    TooLarge(u64),
+    #[error("failed to cache index to temporary file: {0}")]
+    Interrupted(#[from] tokio::task::JoinError),
+    #[error("failed to cache index to temporary file: {DEADLINE_EXCEEDED}")]
+    Deadline,
+}
+
+/// Fetches an index into a temporary file and computes its digest.
+pub(super) async fn download(
+    access: &Access,
+    limit: u64,
+    lease: &Lease,
+) -> Result<DownloadedIndex, DownloadError> {
+    let _waits = lease.cancel_on_drop();
+    let downloaded = tokio::time::timeout(access.timeout, download_file(access, limit, lease)).await;
+    downloaded.unwrap_or_else(|_| Err(lease.timed_out().map_or(DownloadError::Deadline, Into::into)))
+}
+
+async fn download_file(access: &Access, limit: u64, lease: &Lease) -> Result<DownloadedIndex, DownloadError> {
+    let url = auth::resolve(&access.url, "index.yaml")?;
+    let response = access.get(&url).await?;
+    let (mut body, spool) = (response.reader(limit + 1), lease.spool()?);
+    let mut copies = lease.hold();
+    let downloaded = tokio::task::spawn_blocking(move || {
+        let mut out = DigestWriter::new(spool, &Algorithm::Sha256)?;
+        let copied = io::copy(&mut (&mut body).take(limit + 1), &mut out)?;
         if copied > limit {
-            return Err(format!("index exceeds the maximum index file size of {limit} bytes"));
+            return Err(DownloadError::TooLarge(limit));
         }
-        let (mut file, digest, _) = out.finish().map_err(|e| e.to_string())?;
-        file.rewind().map_err(|e| e.to_string())?;
-        Ok(FetchedIndex { file, revision: digest.to_string() })
+        let (mut spool, digest, _) = out.finish()?;
+        spool.rewind()?;
+        copies.add_blocking(copied * INDEX_COPIES)?;
+        let (file, mut held) = spool.into_parts();
+        held.append(copies);
+        Ok(DownloadedIndex { file, revision: digest.to_string(), held })
     });
-    done.await.map_err(|e| cached(e.to_string()))?.map_err(cached)
+    downloaded.await?
 }
 
-/// `1.234kB`: four digits and a decimal unit.
+/// A size with four digits and a decimal unit: `1.234kB`.
 fn human_size(bytes: i64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     #[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
@@ -255,62 +265,12 @@ fn human_size(bytes: i64) -> String {
     format!("{text}{}", units[unit])
 }
 
-impl Reconciler for HelmRepositories {
-    type Object = HelmRepository;
-
-    fn names(&self) -> Names {
-        Names {
-            controller: "helmrepository",
-            component: "source-controller",
-            field_manager: "source-controller",
-        }
-    }
-
-    fn owned_conditions(&self) -> &'static [&'static str] {
-        conclude::CONDITIONS
-    }
-
-    fn edges(&self, object: &HelmRepository) -> Vec<Edge> {
-        let secrets = [object.spec.secret_ref.as_ref(), object.spec.cert_secret_ref.as_ref()];
-        secrets::edges(object.namespace(), secrets)
-    }
-
-    fn finalizer(&self, object: &HelmRepository) -> Option<&'static str> {
-        (!access::is_oci(object) || object.deleting()).then_some(FINALIZER)
-    }
-
-    async fn reconcile(&self, pass: &mut Pass<HelmRepository>) -> Outcome {
-        if access::is_oci(&pass.object) {
-            return self.retire(pass).await;
-        }
-        let verdict = match self.run(pass).await {
-            Ok(()) => Verdict::Success,
-            Err(Stop::Failed(failure)) => Verdict::Failed(failure),
-            Err(Stop::Unsaid(problem)) => {
-                conclude::conclude(pass, &Verdict::Nothing);
-                return Outcome::backoff(format!("failed to load Helm repository index: {problem}"));
-            }
-        };
-        conclude::conclude(pass, &verdict)
-    }
-
-    async fn delete(&self, pass: &mut Pass<HelmRepository>) -> Result<(), Outcome> {
-        storage::remove(pass, &self.store).await
-    }
-
-    fn finish(&self, pass: &mut Pass<HelmRepository>, end: End, _outcome: &mut Outcome) {
-        if !access::is_oci(&pass.object) {
-            conclude::finish(pass, end);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::human_size;
 
     #[test]
-    fn sizes_for_people() {
+    fn sizes_have_four_digits_and_a_unit() {
         for (bytes, want) in [
             (0, "0B"),
             (412, "412B"),

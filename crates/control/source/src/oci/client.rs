@@ -1,4 +1,4 @@
-//! How the controller reaches registries: through a trait, so that tests can put a twin in its place.
+//! The registry client of the controller, as a trait so that tests can use a fake.
 
 use std::io::Read;
 
@@ -6,8 +6,8 @@ use fl_oci::{Descriptor, Error, Manifest, Reference, Registry, RegistryOptions, 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// A layer larger than this is not pulled.
-const LARGEST_LAYER: u64 = 4 << 30;
+/// Bytes of a layer.
+const MAX_LAYER_BYTES: u64 = 4 << 30;
 
 /// One registry as one object uses it.
 pub trait OciRegistry: Send + Sync {
@@ -15,7 +15,7 @@ pub trait OciRegistry: Send + Sync {
     /// The digest of a reference.
     fn resolve<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<String, Error>>;
     fn manifest<'a>(&'a self, reference: &'a Reference) -> BoxFuture<'a, Result<Manifest, Error>>;
-    /// A layer's bytes as they are stored, checked against its digest while they are read.
+    /// The bytes of a layer. Its digest is checked when the end is read.
     fn layer<'a>(
         &'a self,
         repository: &'a Repository,
@@ -30,19 +30,19 @@ pub trait OciClient: Send + Sync {
     fn open(&self, options: RegistryOptions) -> Result<Box<dyn OciRegistry>, Error>;
 }
 
-/// The real one.
+/// Registries over HTTP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NetworkOci;
 
 impl OciClient for NetworkOci {
     fn open(&self, options: RegistryOptions) -> Result<Box<dyn OciRegistry>, Error> {
-        Ok(Box::new(Opened(Registry::new(options)?)))
+        Ok(Box::new(RegistryConnection(Registry::new(options)?)))
     }
 }
 
-struct Opened(Registry);
+struct RegistryConnection(Registry);
 
-impl OciRegistry for Opened {
+impl OciRegistry for RegistryConnection {
     fn tags<'a>(&'a self, repository: &'a Repository) -> BoxFuture<'a, Result<Vec<String>, Error>> {
         self.0.tags(repository).boxed()
     }
@@ -61,7 +61,7 @@ impl OciRegistry for Opened {
         layer: &'a Descriptor,
     ) -> BoxFuture<'a, Result<Box<dyn Read + Send>, Error>> {
         async move {
-            let blob = self.0.blob(repository, layer, LARGEST_LAYER).await?;
+            let blob = self.0.blob(repository, layer, MAX_LAYER_BYTES).await?;
             Ok(Box::new(blob) as Box<dyn Read + Send>)
         }
         .boxed()

@@ -1,42 +1,61 @@
-//! Signatures of OCI artifacts.
+//! Verification of OCI artifacts.
+
+use std::time::Duration;
 
 use fl_api::condition::{reasons, types};
 use fl_api::source::OCIRepository;
 use fl_api::source::verification::{OCIRepositoryVerification, VerificationProvider};
 use fl_oci::Reference;
-use fl_runtime::{Conditions, Failure, Pass, Reconciled, Source};
+use fl_runtime::{ClientError, Conditions, Context, ReconcileError, Reconciled, Source};
 
 use super::client::OciRegistry;
 use crate::secrets::{self, SecretData};
-use crate::signature;
-use crate::storage::has_revision;
+use crate::signature::{self, SignatureError};
+use crate::storage::{DEADLINE_EXCEEDED, has_revision};
 
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
-/// Checks what the spec demands, when the revision or the spec is new or the last check failed. Nothing is pulled unless it
-/// holds.
+/// Why an artifact is not verified.
+#[derive(Debug, thiserror::Error)]
+enum VerifyError {
+    #[error("{0}")]
+    Signature(#[from] SignatureError),
+    #[error("{0}")]
+    Secret(#[from] ClientError),
+    #[error("failed to read trusted root from secret '{secret}': {error}")]
+    ReadRoot { secret: String, error: ClientError },
+    #[error("failed to read trusted root from secret '{0}': '{TRUSTED_ROOT}' not found in secret '{0}'")]
+    NoRoot(String),
+    #[error("verification secret cannot be empty: '{0}'")]
+    NoSecret(String),
+    #[error("{DEADLINE_EXCEEDED}")]
+    Deadline,
+}
+
+/// Verifies the artifact as the spec requires, when the revision or the spec is new or the last verification failed. Nothing
+/// is pulled unless it succeeds.
 pub(super) async fn check(
-    pass: &mut Pass<OCIRepository>,
+    cx: &mut Context<OCIRepository>,
     registry: &dyn OciRegistry,
     at: &Reference,
     revision: &str,
-) -> Result<(), Failure> {
-    let Some(verify) = pass.object.spec.verify.clone() else {
-        pass.object.remove_condition(types::SOURCE_VERIFIED);
+    timeout: Duration,
+) -> Result<(), ReconcileError> {
+    let Some(verify) = cx.object.spec.verify.clone() else {
+        cx.object.remove_condition(types::SOURCE_VERIFIED);
         return Ok(());
     };
-    let verified = pass.object.condition(types::SOURCE_VERIFIED);
-    let current = verified.is_some_and(|c| c.observed_generation == Some(pass.object.generation()));
-    if current
-        && has_revision(pass.object.artifact(), revision)
-        && !pass.object.is_false(types::SOURCE_VERIFIED)
+    let verified = cx.object.condition(types::SOURCE_VERIFIED);
+    let current = verified.is_some_and(|c| c.observed_generation == Some(cx.object.generation()));
+    if current && has_revision(cx.object.artifact(), revision) && !cx.object.is_false(types::SOURCE_VERIFIED)
     {
         return Ok(());
     }
-    match judge(pass, registry, at, &verify).await {
+    let verified = tokio::time::timeout(timeout, verify_signatures(cx, registry, at, &verify)).await;
+    match verified.unwrap_or(Err(VerifyError::Deadline)) {
         Ok(()) => {
             let message = format!("verified signature of revision {revision}");
-            pass.object.mark_true(types::SOURCE_VERIFIED, reasons::SUCCEEDED, &message);
+            cx.object.mark_true(types::SOURCE_VERIFIED, reasons::SUCCEEDED, &message);
             Ok(())
         }
         Err(problem) => {
@@ -46,53 +65,55 @@ pub(super) async fn check(
                 VerificationProvider::Notation => "notation",
             };
             let message = format!("failed to verify the signature using provider '{provider}': {problem}");
-            let failure = Failure::retry(reasons::source::VERIFICATION_ERROR, message);
-            pass.object.mark_false(types::SOURCE_VERIFIED, &failure.reason, &failure.message);
+            let failure = ReconcileError::backoff(reasons::source::VERIFICATION_ERROR, message);
+            cx.object.mark_false(types::SOURCE_VERIFIED, &failure.reason, &failure.message);
             Err(failure)
         }
     }
 }
 
-/// Fails closed: what cannot be checked is not verified.
-async fn judge(
-    pass: &Pass<OCIRepository>,
+/// Succeeds only when a signature was verified.
+async fn verify_signatures(
+    cx: &Context<OCIRepository>,
     registry: &dyn OciRegistry,
     at: &Reference,
     verify: &OCIRepositoryVerification,
-) -> Result<(), String> {
-    let namespace = pass.object.namespace();
+) -> Result<(), VerifyError> {
+    let namespace = cx.object.namespace();
     match verify.provider {
         VerificationProvider::Cosign => {
             let mut root = None;
             if let Some(reference) = &verify.trusted_root_secret_ref {
                 let place = format!("{namespace}/{}", reference.name);
-                let wrong = |e: String| format!("failed to read trusted root from secret '{place}': {e}");
-                let secret = read(pass, &reference.name).await.map_err(wrong)?;
-                let missing = || wrong(format!("'{TRUSTED_ROOT}' not found in secret '{place}'"));
-                root = Some(secret.data.get(TRUSTED_ROOT).ok_or_else(missing)?.clone());
+                let secret = read(cx, &reference.name)
+                    .await
+                    .map_err(|error| VerifyError::ReadRoot { secret: place.clone(), error })?;
+                let missing = || VerifyError::NoRoot(place);
+                root = Some(secret.data.get(TRUSTED_ROOT).cloned().ok_or_else(missing)?);
             }
             if let Some(reference) = &verify.secret_ref {
-                let secret = read(pass, &reference.name).await?;
+                let secret = read(cx, &reference.name).await?;
                 let keys = signature::cosign_keys(&secret.data)?;
                 if keys.is_empty() {
-                    return Err(format!("no matching signatures were found for '{at}'"));
+                    return Err(SignatureError::NoMatch(at.to_string()).into());
                 }
-                return signature::check_cosign(registry.signatures(at).await, &keys, &at.to_string());
+                let found = registry.signatures(at).await;
+                return Ok(signature::check_cosign(found, &keys, &at.to_string())?);
             }
-            let root = root.ok_or(signature::KEYLESS)?;
+            let root = root.ok_or(SignatureError::Keyless)?;
             let matchers = verify.match_oidc_identity.as_deref().unwrap_or_default();
             let policy = signature::Keyless::new(&root, matchers)?;
-            policy.check(registry.signatures(at).await)
+            Ok(policy.check(registry.signatures(at).await)?)
         }
         VerificationProvider::Notation => {
             let Some(reference) = &verify.secret_ref else {
-                return Err(format!("verification secret cannot be empty: '{at}'"));
+                return Err(VerifyError::NoSecret(at.to_string()));
             };
-            Err(signature::notation_problem(&read(pass, &reference.name).await?))
+            Err(signature::notation_error(&read(cx, &reference.name).await?).into())
         }
     }
 }
 
-async fn read(pass: &Pass<OCIRepository>, name: &str) -> Result<SecretData, String> {
-    secrets::read(pass.cluster(), pass.object.namespace(), name).await.map_err(|e| e.to_string())
+async fn read(cx: &Context<OCIRepository>, name: &str) -> Result<SecretData, ClientError> {
+    secrets::read(cx.cluster(), cx.object.namespace(), name).await
 }

@@ -1,4 +1,4 @@
-//! A CRD: names, versions, columns and the schema of its types.
+//! CRDs: names, versions, columns and the schema of the types.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::structural_schema;
 use crate::resource::{ObjectSchema, Resource, Scope};
 
-/// Everything about a kind that its CRD says. Built by the kind's own file.
+/// The definition of a kind for its CRD. Built by the file of the kind.
 #[derive(Clone, Debug)]
 pub struct Definition {
     group: &'static str,
@@ -45,7 +45,7 @@ impl Column {
         Column { name, r#type, path, priority: 0 }
     }
 
-    /// Above zero it is only shown with `-o wide`.
+    /// With a priority above zero it is only shown with `-o wide`.
     #[must_use]
     pub const fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
@@ -70,7 +70,7 @@ fn generator() -> SchemaGenerator {
 }
 
 impl Definition {
-    /// The definition of a kind, with the schemas of its types and nothing else.
+    /// The definition of a kind with the schemas of its types, without columns and the like.
     pub(crate) fn of<R: Resource + ObjectSchema>() -> Self {
         Definition {
             group: R::GROUP,
@@ -118,13 +118,13 @@ impl Definition {
         self
     }
 
-    /// A field that field selectors may use.
+    /// Adds a selectable field.
     pub(crate) fn selectable(mut self, path: &'static str) -> Self {
         self.selectable.push(path);
         self
     }
 
-    /// A CEL rule on the whole object.
+    /// Adds a CEL rule on the whole object.
     pub(crate) fn rule(mut self, rule: &'static str, message: &'static str) -> Self {
         self.rules.push((rule, message));
         self
@@ -135,7 +135,7 @@ impl Definition {
         self
     }
 
-    /// A new object has `observedGeneration: -1`, so that nobody takes it for done.
+    /// New objects have `observedGeneration: -1`, so that clients do not take them for reconciled.
     pub(crate) fn unobserved_until_reconciled(mut self) -> Self {
         self.unobserved_until_reconciled = true;
         self
@@ -239,7 +239,7 @@ impl Definition {
         version
     }
 
-    /// All versions have the same fields: nothing is lost between them, so no conversion is needed.
+    /// All versions have the same fields, so no conversion is needed.
     fn root_schema(&self) -> Value {
         let text = |description: &str| json!({"type": "string", "description": description});
         let mut root = json!({

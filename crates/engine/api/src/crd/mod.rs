@@ -1,4 +1,4 @@
-//! CRDs, built from the types.
+//! CRDs, generated from the types.
 
 mod definition;
 mod structural;
@@ -8,5 +8,5 @@ pub use structural::structural_schema;
 
 /// Durations as Flux's CRDs accept them.
 pub(crate) const DURATION_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$";
-/// Timeouts of fetches, which do not take hours.
+/// Fetch timeouts, which do not accept hours.
 pub(crate) const FETCH_TIMEOUT_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$";

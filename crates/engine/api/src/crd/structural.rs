@@ -1,13 +1,13 @@
-//! From the schema that `schemars` derives to the structural schema that Kubernetes wants.
+//! Converts the schema derived by `schemars` to a structural schema.
 //!
-//! Structural means: every node says its type, nothing is referred to, null is not a type, and combinators
-//! only restrict what is declared beside them.
+//! In a structural schema every node has a type, there are no references, null is not a type, and combinators
+//! only restrict what is declared next to them.
 
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
-/// Marks a field that has a default and is required all the same, which `schemars` cannot say. The API server fills
-/// in the default before it looks at what is required.
+/// Marks a required field with a default, which `schemars` cannot express. The API server sets the default
+/// before it checks required fields.
 const REQUIRED: &str = "x-required";
 
 /// Rewrites a derived schema in place.
@@ -77,7 +77,7 @@ fn is_null_type(value: &Value) -> bool {
     value.as_object().is_some_and(|o| o.len() == 1 && o.get("type").and_then(Value::as_str) == Some("null"))
 }
 
-/// An optional field is one that may be absent; an explicit null is dropped by the API server.
+/// An optional field may be absent; the API server drops an explicit null.
 fn drop_null(node: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = node.get_mut("type") {
         types.retain(|t| t != "null");
@@ -96,7 +96,7 @@ fn drop_null(node: &mut Map<String, Value>) {
     }
 }
 
-/// `anyOf` of one branch is that branch. What stands beside it (the field's own description) wins.
+/// Merges `anyOf` with a single branch. Keywords next to it (the field's own description) take precedence.
 fn merge_single(node: &mut Map<String, Value>) {
     for key in ["anyOf", "oneOf", "allOf"] {
         let single = match node.get(key) {
@@ -113,7 +113,7 @@ fn merge_single(node: &mut Map<String, Value>) {
     }
 }
 
-/// Variants that are plain words become one `enum`.
+/// Converts constant variants to one `enum`.
 fn constants_to_enum(node: &mut Map<String, Value>) {
     if let Some(constant) = node.remove("const") {
         node.insert("enum".to_owned(), json!([constant]));
@@ -131,15 +131,15 @@ fn constants_to_enum(node: &mut Map<String, Value>) {
     }
 }
 
-/// `1.0` as `1`, as YAML writes it.
+/// Converts `1.0` to `1`, as YAML writes it.
 fn shorten_number(value: &mut Value) {
-    // Beyond 2^53 a float is not exact anyway.
+    // Beyond 2^53 a float is not exact.
     if let Some(float) = value.as_f64().filter(|f| value.is_f64() && f.fract() == 0.0 && f.abs() < 9e15) {
         *value = json!(float as i64);
     }
 }
 
-/// Formats that only Rust knows. A Go `int` has none, so the types use `isize` for it.
+/// Removes formats specific to Rust. A Go `int` has no format, so the types use `isize` for it.
 fn drop_rust_formats(node: &mut Map<String, Value>) {
     let rust_only =
         ["int", "uint", "double", "float", "uint8", "uint16", "uint32", "uint64", "int8", "int16"];

@@ -311,10 +311,10 @@ pub struct CanaryCondition {
     /// When it was last updated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Timestamp>,
-    /// What it means, for a person.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// One word that says why.
+    /// Reason in one CamelCase word.
     pub reason: String,
     /// The status.
     pub status: String,

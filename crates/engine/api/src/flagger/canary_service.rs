@@ -56,7 +56,7 @@ pub struct CanaryService {
     /// Which requests are meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#match: Option<Vec<HttpMatch>>,
-    /// When requests are tried again.
+    /// Retry policy of requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<HttpRetries>,
     /// How requests are rewritten.
@@ -164,11 +164,11 @@ pub struct StringMatch {
     pub regex: Option<Text>,
 }
 
-/// When requests are tried again.
+/// Retry policy of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRetries {
-    /// How often a failed request is tried again.
+    /// Number of retries of a failed request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
     /// Timeout of each try.

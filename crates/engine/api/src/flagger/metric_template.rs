@@ -28,17 +28,17 @@ pub(crate) fn definition() -> Definition {
         .status_subresource()
 }
 
-/// A query and who answers it.
+/// A query and its metrics provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricTemplateSpec {
-    /// Who answers the query.
+    /// Metrics provider of the query.
     pub provider: MetricProvider,
     /// The query.
     pub query: String,
 }
 
-/// Who answers queries.
+/// A metrics provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricProvider {
@@ -61,7 +61,7 @@ pub struct MetricProvider {
     pub insecure_skip_verify: Option<bool>,
 }
 
-/// Services that answer queries.
+/// Types of metrics providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum MetricProviderType {
     #[serde(rename = "prometheus")]

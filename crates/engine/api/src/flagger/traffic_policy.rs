@@ -185,7 +185,7 @@ pub struct OutlierDetection {
     /// How long a host is put aside at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_ejection_time: Option<String>,
-    /// How many 5xx answers in a row put a host aside.
+    /// Number of consecutive 5xx responses that eject a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consecutive5xx_errors: Option<isize>,
     /// How many errors in a row put a host aside.
@@ -203,7 +203,7 @@ pub struct OutlierDetection {
     /// At most this share of hosts is put aside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ejection_percent: Option<i32>,
-    /// Below this share of healthy hosts nobody is put aside.
+    /// Minimum percentage of healthy hosts below which no host is ejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_health_percent: Option<i32>,
     /// Count local and remote errors apart.

@@ -67,7 +67,7 @@ pub enum CrdsPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstallRemediation {
-    /// A failed test is no reason to remediate. Defaults to `test.ignoreFailures`.
+    /// Ignore failed tests when deciding about remediation. Defaults to `test.ignoreFailures`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_test_failures: Option<bool>,
     /// Remediate also after the last retry.
@@ -270,7 +270,7 @@ pub enum ChartNameChangeStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradeRemediation {
-    /// A failed test is no reason to remediate. Defaults to `test.ignoreFailures`.
+    /// Ignore failed tests when deciding about remediation. Defaults to `test.ignoreFailures`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_test_failures: Option<bool>,
     /// Remediate also after the last retry.

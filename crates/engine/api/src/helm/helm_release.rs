@@ -324,22 +324,22 @@ pub struct HelmReleaseStatus {
     /// The objects that are managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inventory: Option<ResourceInventory>,
-    /// Digest of the values tried last.
+    /// Digest of the last attempted values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_config_digest: Option<String>,
-    /// Generation tried last.
+    /// Last attempted generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_generation: Option<i64>,
-    /// Action tried last.
+    /// Last attempted action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_release_action: Option<ReleaseAction>,
     /// How long the last action took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_release_action_duration: Option<String>,
-    /// Revision tried last.
+    /// Last attempted revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_revision: Option<String>,
-    /// Digest of the chart tried last.
+    /// Digest of the last attempted chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_revision_digest: Option<String>,
     /// Checksum of the values as older versions wrote it.

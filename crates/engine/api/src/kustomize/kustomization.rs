@@ -279,7 +279,7 @@ pub struct KustomizationStatus {
     /// Revision applied last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
-    /// Revision tried last.
+    /// Last attempted revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_revision: Option<String>,
     /// The last reconcile request that was handled.

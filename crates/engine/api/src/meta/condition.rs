@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 pub struct Condition {
     /// When the condition last changed.
     pub last_transition_time: Timestamp,
-    /// What it means, for a person.
+    /// Human-readable message.
     #[schemars(length(max = 32768))]
     pub message: String,
     /// The generation this status is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
-    /// One word that says why.
+    /// Reason in one CamelCase word.
     #[schemars(length(min = 1, max = 1024), regex(pattern = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
     pub reason: String,
     /// True, False or Unknown.

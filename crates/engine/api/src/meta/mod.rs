@@ -4,6 +4,7 @@ pub mod access;
 pub mod artifact;
 pub mod condition;
 pub mod drift;
+mod free_form;
 pub mod health;
 pub mod history;
 pub mod inventory;
@@ -13,9 +14,8 @@ pub mod metadata;
 pub mod provider;
 pub mod range;
 pub mod references;
-mod unstructured;
 
-pub use unstructured::{AnyObject, AnyValue};
+pub use free_form::{AnyObject, AnyValue};
 
 /// The default of switches that are on unless turned off.
 pub(crate) fn yes() -> bool {

@@ -95,7 +95,7 @@ pub struct OidcProvider {
 pub struct OidcValidation {
     /// CEL expression.
     pub expression: String,
-    /// What is said when the expression is false.
+    /// Message if the expression is false.
     pub message: String,
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn definition() -> Definition {
     Definition::of::<Artifact>().status_subresource()
 }
 
-/// The artifact, written by whoever produced it.
+/// The artifact, set by its producer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactSpec {

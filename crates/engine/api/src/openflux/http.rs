@@ -44,7 +44,7 @@ pub struct HttpStatus {
     /// Revision applied last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_applied_revision: Option<String>,
-    /// Revision tried last.
+    /// Last attempted revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_revision: Option<String>,
     /// The generation this status is about.

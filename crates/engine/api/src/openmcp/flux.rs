@@ -65,7 +65,7 @@ pub struct ManagedResource {
     /// Where the object lives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// What it means, for a person.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The name.

@@ -328,7 +328,7 @@ pub struct FluxInstanceStatus {
     /// Digest of the distribution artifact applied last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_artifact_revision: Option<String>,
-    /// Revision tried last.
+    /// Last attempted revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempted_revision: Option<String>,
     /// The last force request that was handled.

@@ -136,7 +136,7 @@ pub struct ReconcilerStats {
     pub running: isize,
     /// How many are suspended.
     pub suspended: isize,
-    /// Size of all artifacts, for a person.
+    /// Human-readable size of all artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_size: Option<String>,
 }

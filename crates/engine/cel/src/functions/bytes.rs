@@ -1,4 +1,4 @@
-//! Base64 without a dependency: schemas hand bytes over in it.
+//! Base64, used for bytes in schemas.
 
 pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_goes_both_ways() {
+    fn base64_round_trips() {
         for text in ["", "a", "ab", "abc", "abcd"] {
             assert_eq!(decode_base64(&encode_base64(text.as_bytes())).as_deref(), Some(text.as_bytes()));
         }

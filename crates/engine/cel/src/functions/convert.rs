@@ -21,7 +21,7 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
             Value::Text(t) => match t.as_ref() {
                 "1" | "t" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
                 "0" | "f" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-                _ => Err(unreadable("bool")),
+                _ => Err(conversion_error("bool")),
             },
             _ => Err(EvalError::no_overload()),
         },
@@ -35,14 +35,14 @@ pub(super) fn call<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
             Value::Int(seconds) => Ok(Value::Timestamp(i128::from(*seconds) * 1_000_000_000)),
             Value::Text(t) => time::parse_timestamp(t)
                 .map(Value::Timestamp)
-                .ok_or_else(|| unreadable("google.protobuf.Timestamp")),
+                .ok_or_else(|| conversion_error("google.protobuf.Timestamp")),
             _ => Err(EvalError::no_overload()),
         },
         "duration" => match value {
             Value::Duration(_) => Ok(value.clone()),
             Value::Text(t) => time::parse_go_duration(t)
                 .map(Value::Duration)
-                .ok_or_else(|| unreadable("google.protobuf.Duration")),
+                .ok_or_else(|| conversion_error("google.protobuf.Duration")),
             _ => Err(EvalError::no_overload()),
         },
         "base64.encode" => match value {
@@ -73,7 +73,7 @@ fn int<'a>(value: &Value<'a>) -> Eval<'a> {
             Ok(Value::Int(*n as i64))
         }
         Value::Double(_) => Err(range()),
-        Value::Text(t) => t.parse().map(Value::Int).map_err(|_| unreadable("int")),
+        Value::Text(t) => t.parse().map(Value::Int).map_err(|_| conversion_error("int")),
         Value::Timestamp(t) => {
             i64::try_from(t.div_euclid(1_000_000_000)).map(Value::Int).map_err(|_| range())
         }
@@ -82,8 +82,8 @@ fn int<'a>(value: &Value<'a>) -> Eval<'a> {
     }
 }
 
-/// A text that does not read as the type it is converted to.
-fn unreadable(wanted: &str) -> EvalError {
+/// Error of a string that cannot be converted to the type.
+fn conversion_error(wanted: &str) -> EvalError {
     EvalError::new(format!("type conversion error from 'string' to '{wanted}'"))
 }
 
@@ -94,7 +94,7 @@ fn uint<'a>(value: &Value<'a>) -> Eval<'a> {
         Value::Int(n) => u64::try_from(*n).map(Value::Uint).map_err(|_| overflow()),
         Value::Double(n) if *n >= 0.0 && *n < 1.8446744073709552e19 => Ok(Value::Uint(*n as u64)),
         Value::Double(_) => Err(overflow()),
-        Value::Text(t) => t.parse().map(Value::Uint).map_err(|_| unreadable("uint")),
+        Value::Text(t) => t.parse().map(Value::Uint).map_err(|_| conversion_error("uint")),
         _ => Err(EvalError::no_overload()),
     }
 }
@@ -104,7 +104,7 @@ fn double<'a>(value: &Value<'a>) -> Eval<'a> {
         Value::Double(n) => Ok(Value::Double(*n)),
         Value::Int(n) => Ok(Value::Double(*n as f64)),
         Value::Uint(n) => Ok(Value::Double(*n as f64)),
-        Value::Text(t) => t.parse().map(Value::Double).map_err(|_| unreadable("double")),
+        Value::Text(t) => t.parse().map(Value::Double).map_err(|_| conversion_error("double")),
         _ => Err(EvalError::no_overload()),
     }
 }
@@ -128,7 +128,7 @@ fn text<'a>(value: &Value<'a>) -> Eval<'a> {
     })
 }
 
-/// Go's shortest form of a float.
+/// Go's shortest format of a float.
 pub(super) fn print_double(n: f64) -> String {
     let scientific = format!("{n:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

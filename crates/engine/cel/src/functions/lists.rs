@@ -1,4 +1,4 @@
-//! Functions on lists, maps' sizes, and sets.
+//! Functions on lists and sets, and sizes of maps.
 
 use std::cmp::Ordering;
 

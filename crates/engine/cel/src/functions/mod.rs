@@ -3,9 +3,9 @@
 pub(crate) mod bytes;
 mod convert;
 mod format;
+mod ip;
 pub(crate) mod lists;
-mod named;
-mod net;
+mod named_formats;
 mod operators;
 pub(crate) mod quantity;
 pub(crate) mod semver;
@@ -58,7 +58,7 @@ pub(crate) fn call<'a>(scope: &mut Scope<'a, '_>, name: &str, args: &[Value<'a>]
     }
     match args.first() {
         Some(Value::Text(text)) => {
-            // Text functions read their whole receiver.
+            // String functions read their whole receiver.
             scope.charge(text.len() as u64 / 10)?;
         }
         Some(Value::List(list)) => scope.charge(list.len() as u64 / 10)?,
@@ -69,10 +69,10 @@ pub(crate) fn call<'a>(scope: &mut Scope<'a, '_>, name: &str, args: &[Value<'a>]
         .or_else(|| lists::call(scope, name, args))
         .or_else(|| time::call(name, args))
         .or_else(|| quantity::call(name, args))
-        .or_else(|| net::call(name, args))
+        .or_else(|| ip::call(name, args))
         .or_else(|| url::call(name, args))
         .or_else(|| semver::call(name, args))
-        .or_else(|| named::call(name, args));
+        .or_else(|| named_formats::call(name, args));
     found.unwrap_or_else(|| Err(EvalError::no_overload()))
 }
 
@@ -103,13 +103,13 @@ fn optional<'a>(name: &str, args: &[Value<'a>]) -> Option<Eval<'a>> {
     }))
 }
 
-/// Whether a text is a regular expression.
+/// Whether a text is a valid regular expression.
 pub(crate) fn is_pattern(text: &str) -> bool {
-    pattern_fault(text).is_none()
+    pattern_error(text).is_none()
 }
 
-/// Why a text is no regular expression.
-pub(crate) fn pattern_fault(text: &str) -> Option<String> {
+/// The error of an invalid regular expression.
+pub(crate) fn pattern_error(text: &str) -> Option<String> {
     strings::compiled(text).err().map(|why| why.to_string())
 }
 

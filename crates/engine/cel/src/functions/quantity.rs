@@ -5,7 +5,7 @@ use crate::eval::Eval;
 use crate::functions::{bool_of, opaque};
 use crate::value::{Opaque, Value};
 
-/// Billionths of a unit: everything finer is rounded up, as Kubernetes does.
+/// Nano-units: smaller fractions are rounded up, as in Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quantity(i128);
 
@@ -37,7 +37,7 @@ impl Quantity {
     }
 }
 
-/// What a suffix multiplies and divides by.
+/// Multiplier and divisor of a suffix.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |n: u32| Some((1i128 << (10 * n), 1));
     let decimal = |n: u32| Some((10i128.pow(n), 1));

@@ -7,7 +7,7 @@ use crate::eval::Eval;
 use crate::functions::{bool_of, opaque};
 use crate::value::{Opaque, Value};
 
-/// A version; build metadata does not take part in its order.
+/// A version; build metadata does not affect its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Semver {
     numbers: [u64; 3],

@@ -29,7 +29,7 @@ pub(super) fn call<'a>(scope: &mut Scope<'a, '_>, name: &str, args: &[Value<'a>]
         ("endsWith", [Value::Text(part)]) => Value::Bool(text.ends_with(part.as_ref())),
         ("contains", [Value::Text(part)]) => Value::Bool(text.contains(part.as_ref())),
         ("matches" | "find" | "findAll", [Value::Text(pattern), limit @ ..]) => {
-            // A regular expression's work grows with both its own and the text's length.
+            // The cost of a match grows with the length of both pattern and text.
             if let Err(error) =
                 scope.charge((text.len() as u64 / 10 + 1).saturating_mul(pattern.len() as u64 / 4 + 1))
             {
@@ -56,12 +56,12 @@ pub(super) fn call<'a>(scope: &mut Scope<'a, '_>, name: &str, args: &[Value<'a>]
         ("split", [Value::Text(glue)]) => split(text, glue, -1),
         ("split", [Value::Text(glue), Value::Int(count)]) => split(text, glue, *count),
         ("format", [Value::List(list)]) => return Some(format::format(text, list)),
-        ("strings.quote", []) => Value::text(fl_golang::quote(text)),
+        ("strings.quote", []) => Value::text(fl_go::quote(text)),
         _ => return None,
     }))
 }
 
-/// Compiled patterns are kept: a rule uses the same few on every object.
+/// Compiled patterns are cached: a rule uses the same few for every object.
 pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, EvalError> {
     static CACHE: OnceLock<Mutex<HashMap<String, Arc<Regex>>>> = OnceLock::new();
     let cache = CACHE.get_or_init(Mutex::default);
@@ -69,7 +69,7 @@ pub(crate) fn compiled(pattern: &str) -> Result<Arc<Regex>, EvalError> {
     if let Some(found) = cache.get(pattern) {
         return Ok(Arc::clone(found));
     }
-    let built = fl_goregex::compile(pattern).map_err(|why| EvalError::new(why.to_string()))?;
+    let built = fl_go::regexp::compile(pattern).map_err(|why| EvalError::new(why.to_string()))?;
     if cache.len() >= 256 {
         cache.clear();
     }
@@ -159,7 +159,7 @@ fn split<'a>(text: &str, glue: &str, count: i64) -> Value<'a> {
     }
     let limit = usize::try_from(count).unwrap_or(usize::MAX);
     if glue.is_empty() {
-        // Between all characters, the rest in the last part.
+        // Splits between all characters, with the rest in the last part.
         let chars: Vec<char> = text.chars().collect();
         if chars.len() <= limit {
             return all(chars.into_iter().map(String::from).collect());

@@ -182,7 +182,7 @@ pub(crate) fn parse_go_duration(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// Go's syntax, or the lenient one schemas with `format: duration` allow (`5 minutes`).
+/// Go's syntax, or the lenient one allowed for `format: duration` (`5 minutes`).
 pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     if let Some(exact) = parse_go_duration(text) {
         return Some(exact);
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_survive_printing() {
+    fn timestamps_round_trip() {
         for text in [
             "1970-01-01T00:00:00Z",
             "2024-02-29T23:59:59.123456789Z",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_parse() {
+    fn durations_are_parsed() {
         assert_eq!(parse_go_duration("1h30m"), Some(5_400_000_000_000));
         assert_eq!(parse_go_duration("-1.5s"), Some(-1_500_000_000));
         assert_eq!(parse_go_duration("5"), None);

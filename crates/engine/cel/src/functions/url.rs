@@ -1,4 +1,4 @@
-//! URLs, as far as rules look into them.
+//! URLs.
 
 use std::sync::Arc;
 

@@ -12,14 +12,14 @@ use crate::check::{check, uses};
 use crate::error::{CompileError, EvalError};
 use crate::eval::Scope;
 use crate::expression::DEFAULT_COST_LIMIT;
-use crate::literals::bad_search;
+use crate::literals::invalid_find_pattern;
 use crate::parser::parse;
 use crate::types::Type;
 use crate::value::Value;
 
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// Why a rule cannot be used.
+/// Error of compiling a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {
@@ -48,7 +48,7 @@ pub struct Program {
     path: Option<String>,
 }
 
-/// Compiles a rule for values of a schema; `resource` where the schema is a whole object's.
+/// Compiles a rule for values of a schema; `resource` if the schema describes a whole object.
 pub fn compile(rule: &CelRule, schema: &Node, resource: bool) -> Result<Program, RuleError> {
     let ty = Type::of(schema, resource).ok_or(RuleError::NoType)?;
     let optional_old = rule.optional_old_self == Some(true);
@@ -59,7 +59,7 @@ pub fn compile(rule: &CelRule, schema: &Node, resource: bool) -> Result<Program,
         Type::Named("bool") => {}
         _ => return Err(RuleError::NotBool),
     }
-    if let Some(why) = bad_search(&expr) {
+    if let Some(why) = invalid_find_pattern(&expr) {
         return Err(RuleError::Program(why));
     }
     let message = if rule.message_expression.is_empty() {
@@ -83,22 +83,22 @@ pub fn compile(rule: &CelRule, schema: &Node, resource: bool) -> Result<Program,
 }
 
 impl Program {
-    /// The most the rule costs for one value.
-    pub fn most_cost(&self) -> u64 {
+    /// Maximum cost of the rule for one value.
+    pub fn max_cost(&self) -> u64 {
         crate::cost::estimate(&self.rule, &self.node)
     }
 
-    /// The most its message expression costs.
-    pub fn most_message_cost(&self) -> Option<u64> {
+    /// Maximum cost of its message expression.
+    pub fn max_message_cost(&self) -> Option<u64> {
         self.message.as_ref().map(|expr| crate::cost::estimate(expr, &self.node))
     }
 
-    /// How many values of the rule's schema one request can hold.
-    pub fn most_values(&self) -> u64 {
-        crate::cost::most_values(&self.node)
+    /// Maximum number of values of the rule's schema in one request.
+    pub fn max_values(&self) -> u64 {
+        crate::cost::max_values(&self.node)
     }
 
-    /// Whether the rule speaks about a change.
+    /// Whether this is a transition rule.
     pub fn uses_old(&self) -> bool {
         self.uses_old
     }
@@ -118,14 +118,15 @@ impl Program {
         Scope::new(vars, DEFAULT_COST_LIMIT)
     }
 
-    /// Whether the rule holds, and what finding out cost.
+    /// Evaluates the rule; returns the result and its cost.
     pub fn eval(&self, object: &Json, old: Option<&Json>) -> (Result<bool, EvalError>, u64) {
         let mut scope = self.scope(object, old);
         let result = scope.eval(&self.rule).map(|value| matches!(value, Value::Bool(true)));
         (result, scope.cost())
     }
 
-    /// The message expression's text with its cost; `None` without one, or when it gives no usable text.
+    /// Evaluates the message expression; returns the message and its cost, `None` if there is none or its
+    /// result is unusable.
     pub fn message(&self, object: &Json, old: Option<&Json>) -> Option<(String, u64)> {
         let expr = self.message.as_ref()?;
         let mut scope = self.scope(object, old);

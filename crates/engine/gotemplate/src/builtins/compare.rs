@@ -1,11 +1,11 @@
-//! `eq` and its relatives: by basic kind, with Go's refusals.
+//! `eq` and its relatives: comparison by basic kind, with Go's errors.
 
 use super::Result;
 use crate::fmt::display;
 use crate::func::CallError;
 use crate::value::{Kind, Value};
 
-/// A value reduced to what comparison looks at.
+/// A value reduced to its basic kind.
 enum Basic<'v> {
     Bool(bool),
     Int(i64),
@@ -42,7 +42,7 @@ fn incompatible(a: &Value, b: &Value) -> CallError {
 /// `eq` for two values.
 ///
 /// # Errors
-/// Go's texts for values that cannot be compared.
+/// The values cannot be compared; the message is Go's.
 pub fn compare_equal(a: &Value, b: &Value) -> std::result::Result<bool, CallError> {
     use Basic as B;
     Ok(match (basic(a), basic(b)) {
@@ -63,7 +63,7 @@ pub fn compare_equal(a: &Value, b: &Value) -> std::result::Result<bool, CallErro
     })
 }
 
-/// Values without order: nil, slices, maps, structs.
+/// Equality of values without order: nil, slices, maps, structs.
 fn equal_others(a: &Value, b: &Value) -> std::result::Result<bool, CallError> {
     let (ka, kb) = (a.kind(), b.kind());
     if ka != kb && ka != Kind::Invalid && kb != Kind::Invalid {
@@ -89,7 +89,7 @@ fn equal_others(a: &Value, b: &Value) -> std::result::Result<bool, CallError> {
     }
 }
 
-/// What `%s` makes of a `reflect.Value`.
+/// A `reflect.Value` formatted with `%s`.
 fn reflected(value: &Value) -> String {
     let text = crate::fmt::sprintf(b"%s", std::slice::from_ref(value), 4096).unwrap_or_default();
     String::from_utf8_lossy(&text).into_owned()
@@ -98,7 +98,7 @@ fn reflected(value: &Value) -> String {
 /// `lt` for two values.
 ///
 /// # Errors
-/// Go's texts for values without order.
+/// The values have no order; the message is Go's.
 pub fn less_than(a: &Value, b: &Value) -> std::result::Result<bool, CallError> {
     use Basic as B;
     let invalid = || CallError::new("invalid type for comparison");

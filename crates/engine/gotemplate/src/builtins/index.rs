@@ -8,7 +8,7 @@ fn fail<T>(message: impl Into<String>) -> std::result::Result<T, CallError> {
     Err(CallError::new(message))
 }
 
-/// An object over a slice as that slice; one over a map answers for its keys itself.
+/// Unwraps an object over a slice; objects over maps look up their keys themselves.
 fn unwrapped(value: &Value) -> Value {
     match value {
         Value::Object(object) if matches!(object.kind(), Kind::Slice | Kind::String) => {
@@ -30,7 +30,7 @@ fn index_arg(index: &Value, capacity: usize) -> std::result::Result<usize, CallE
     }
 }
 
-/// What `reflect` panics with for an index equal to the length.
+/// The message of `reflect`'s panic for an index equal to the length.
 fn past_end(what: &str) -> CallError {
     CallError::new(format!("reflect: {what} index out of range"))
 }
@@ -56,7 +56,7 @@ pub(super) fn index(args: &[Value]) -> Result {
                 let found = entries.into_iter().find(|(k, _)| k.as_str() == Some(name)).map(|(_, v)| v);
                 found.or_else(|| object.field(&name.to_text())).unwrap_or(Value::Nil)
             }
-            // A pointer is followed before it is looked at.
+            // Pointers are dereferenced first.
             other => {
                 let ty = other.type_name();
                 return fail(format!("can't index item of type {}", ty.strip_prefix('*').unwrap_or(&ty)));
@@ -123,22 +123,33 @@ pub(super) fn slice(args: &[Value]) -> Result {
     })
 }
 
-/// `len`; `wrapped` tells a nil inside an `interface {}` from no value at all.
-pub(crate) fn length(value: &Value, wrapped: bool) -> std::result::Result<usize, String> {
+/// Error of `len`, with Go's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LenError {
+    #[error("len of nil pointer")]
+    NilPointer,
+    #[error("reflect: call of reflect.Value.Type on zero Value")]
+    ZeroValue,
+    #[error("len of type {0}")]
+    Type(String),
+}
+
+/// `len`; `wrapped` distinguishes a nil inside an `interface {}` from no value.
+pub(crate) fn length(value: &Value, wrapped: bool) -> std::result::Result<usize, LenError> {
     match value {
-        Value::Nil if wrapped => Err("len of nil pointer".to_owned()),
-        Value::Nil => Err("reflect: call of reflect.Value.Type on zero Value".to_owned()),
+        Value::Nil if wrapped => Err(LenError::NilPointer),
+        Value::Nil => Err(LenError::ZeroValue),
         Value::Str(text) | Value::Bytes(text) => Ok(text.len()),
         Value::List(list) => Ok(list.len()),
         Value::Map(map) => Ok(map.len()),
         Value::Object(object) => match (object.plain(), object.entries()) {
-            (Some(Value::Object(_)), _) => Err(format!("len of type {}", object.type_name())),
+            (Some(Value::Object(_)), _) => Err(LenError::Type(object.type_name().into_owned())),
             (Some(plain), _) => {
-                length(&plain, false).map_err(|_| format!("len of type {}", object.type_name()))
+                length(&plain, false).map_err(|_| LenError::Type(object.type_name().into_owned()))
             }
             (None, Some(entries)) => Ok(entries.len()),
-            (None, None) => Err(format!("len of type {}", object.type_name())),
+            (None, None) => Err(LenError::Type(object.type_name().into_owned())),
         },
-        other => Err(format!("len of type {}", other.type_name())),
+        other => Err(LenError::Type(other.type_name().into_owned())),
     }
 }

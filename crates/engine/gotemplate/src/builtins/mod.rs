@@ -1,4 +1,4 @@
-//! The functions every Go template has.
+//! Built-in functions of Go templates.
 
 mod compare;
 mod escape;
@@ -21,7 +21,7 @@ const TWO: Signature = Signature::fixed(&[Type::Reflect, Type::Reflect]);
 const SOME: Signature = Signature::variadic(&[Type::Reflect, Type::Reflect]);
 const FORMAT: Signature = Signature::variadic(&[Type::Str, Type::Any]);
 
-/// Finds a built-in; `and`, `or`, `call` and `len` are the executor's own.
+/// Looks up a built-in; `and`, `or`, `call` and `len` are implemented by the executor.
 pub(crate) fn find(name: &str) -> Option<Function> {
     let (signature, code): (Signature, NativeFn) = match name {
         "eq" => (SOME, |_, args| compare::eq(args)),
@@ -33,8 +33,8 @@ pub(crate) fn find(name: &str) -> Option<Function> {
         "index" => (SOME, |_, args| index::index(args)),
         "slice" => (SOME, |_, args| index::slice(args)),
         "not" => (ONE, |_, args| Ok(Value::Bool(!args[0].truth()))),
-        "print" => (ANY, |cx, args| Ok(fmt::sprint(args, cx.largest_value())?.into())),
-        "println" => (ANY, |cx, args| Ok(fmt::sprintln(args, cx.largest_value())?.into())),
+        "print" => (ANY, |cx, args| Ok(fmt::sprint(args, cx.max_value_bytes())?.into())),
+        "println" => (ANY, |cx, args| Ok(fmt::sprintln(args, cx.max_value_bytes())?.into())),
         "printf" => (FORMAT, printf),
         "html" => (ANY, |cx, args| escaped(cx, args, html_escape)),
         "js" => (ANY, |cx, args| escaped(cx, args, js_escape)),
@@ -46,7 +46,7 @@ pub(crate) fn find(name: &str) -> Option<Function> {
 
 fn printf(cx: &mut Context<'_>, args: &[Value]) -> Result {
     let format = args[0].as_str().map(Str::as_bytes).unwrap_or_default();
-    let text = fmt::sprintf(format, &args[1..], cx.largest_value())?;
+    let text = fmt::sprintf(format, &args[1..], cx.max_value_bytes())?;
     cx.reserve(text.len() as u64)?;
     Ok(text.into())
 }
@@ -55,12 +55,12 @@ fn escaped(cx: &mut Context<'_>, args: &[Value], escape: fn(&[u8]) -> Vec<u8>) -
     let text = match args {
         [Value::Str(text)] => escape(text),
         _ => {
-            // What a template would print: no value instead of nil.
+            // Arguments as a template prints them: `<no value>` instead of nil.
             let shown: Vec<Value> = args
                 .iter()
                 .map(|a| if let Value::Nil = a { Value::str("<no value>") } else { a.clone() })
                 .collect();
-            escape(&fmt::sprint(&shown, cx.largest_value())?)
+            escape(&fmt::sprint(&shown, cx.max_value_bytes())?)
         }
     };
     cx.reserve(text.len() as u64)?;

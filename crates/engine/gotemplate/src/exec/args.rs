@@ -1,4 +1,4 @@
-//! Arguments against parameter types: what Go assigns, and how it refuses.
+//! Conversion of arguments to parameter types: Go's assignability and errors.
 
 use super::walk::{Rv, State, Walk};
 use crate::func::Type;
@@ -6,7 +6,7 @@ use crate::parse::node::{NodeRef, Operand, OperandKind};
 use crate::value::{IntKind, Kind, ListType, MapType, Value};
 
 impl<'t> State<'_, '_, 't> {
-    /// A literal for a parameter of the given type.
+    /// Converts a literal to the type of a parameter.
     pub(super) fn typed_constant(&mut self, ty: Type, arg: &'t Operand) -> Walk<Value> {
         self.at(NodeRef::Operand(arg));
         let number = match &arg.kind {
@@ -44,7 +44,7 @@ impl<'t> State<'_, '_, 't> {
         self.fail(format!("expected {wanted}; found {shown}"))
     }
 
-    /// Whether a value may be passed for a type, and as what.
+    /// Checks that a value can be passed as a type, and converts it.
     pub(super) fn validate(&self, value: Rv, ty: Type) -> Walk<Value> {
         if matches!(ty, Type::Any | Type::Reflect) {
             return Ok(value.v);
@@ -81,7 +81,7 @@ fn wrap(kind: IntKind, n: i64) -> i64 {
     }
 }
 
-/// Go's assignability; gives the value back when it does not hold.
+/// Go's assignability; returns the value as error if it cannot be assigned.
 pub(super) fn assign(value: Value, ty: Type) -> Result<Value, Value> {
     let fits = match (&value, ty) {
         (_, Type::Any | Type::Reflect)
@@ -102,7 +102,8 @@ pub(super) fn assign(value: Value, ty: Type) -> Result<Value, Value> {
             let own = object.type_name();
             own == name || own.strip_prefix('*') == Some(name)
         }
-        // A list with a name of its own may stand for a plain one. The maps among objects hold bytes, which no function takes.
+        // A named slice type is assignable to a plain one. Objects over maps hold bytes, which no function
+        // takes.
         (Value::Object(object), Type::List | Type::Strings | Type::Bytes) if object.kind() == Kind::Slice => {
             return match object.plain() {
                 Some(plain) => assign(plain, ty).map_err(|_| value),

@@ -1,4 +1,4 @@
-//! What an execution carries along, and what functions may do with it.
+//! Execution context, and what functions can do with it.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -14,10 +14,11 @@ use crate::limits::{Limits, TOO_DEEP};
 use crate::parse::node::Template;
 use crate::value::{Str, Value};
 
-/// The context of an execution: budgets, the templates in reach, and the caller's host object.
+/// The context of an execution: limits, visible templates, and the caller's host object.
 pub struct Context<'a> {
     set: &'a TemplateSet,
-    /// Templates that `tpl` texts define, innermost last; they hide those of the set while the text runs.
+    /// Templates defined by `tpl` texts, innermost last; they hide those of the set while the text is
+    /// executed.
     overlays: Vec<Rc<Named>>,
     texts: FxHashMap<Str, Rc<Named>>,
     limits: Limits,
@@ -28,15 +29,16 @@ pub struct Context<'a> {
     stack_base: usize,
     host: Option<Rc<dyn Any>>,
     names: FxHashMap<Str, u32>,
-    /// The name of the variable that every template starts with.
+    /// Name of the variable that every template starts with.
     pub(super) dollar: Str,
 }
 
-/// How many steps pass between two looks at the clock.
-const CLOCK_EVERY: u64 = 4096;
+/// Steps between two checks of the deadline.
+const STEPS_PER_DEADLINE_CHECK: u64 = 4096;
 
-/// Texts of `tpl` kept parsed. Values repeat the same texts many times; a hostile one could make endless new ones.
-const KEPT_TEXTS: usize = 4096;
+/// Maximum number of parsed `tpl` texts in the cache. Values repeat the same texts many times; a malicious
+/// one could generate new texts without end.
+const MAX_CACHED_TEXTS: usize = 4096;
 
 impl<'a> Context<'a> {
     pub(super) fn new(set: &'a TemplateSet, limits: Limits, host: Option<Rc<dyn Any>>) -> Self {
@@ -56,7 +58,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The host object given to the execution, when it has this type.
+    /// The host object of the execution, if it has this type.
     pub fn host<T: 'static>(&self) -> Option<Rc<T>> {
         Rc::clone(self.host.as_ref()?).downcast().ok()
     }
@@ -65,24 +67,25 @@ impl<'a> Context<'a> {
         self.set.missing_key
     }
 
-    /// Counts how often a name is in use (Helm counts nested `include`s by name): adds `change`, gives the new count.
+    /// Changes the use count of a name by `change` and returns the new count. Helm counts nested `include`s
+    /// by name.
     pub fn count_name(&mut self, name: &Str, change: i32) -> u32 {
         let count = self.names.entry(name.clone()).or_default();
         *count = count.saturating_add_signed(change);
         *count
     }
 
-    /// Spends evaluation steps.
+    /// Counts evaluation steps.
     ///
     /// # Errors
-    /// When none are left or the time is over.
+    /// No steps are left, or the deadline has passed.
     pub fn step(&mut self, steps: u64) -> Result<(), CallError> {
-        let before = self.steps / CLOCK_EVERY;
+        let before = self.steps / STEPS_PER_DEADLINE_CHECK;
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.limits.steps {
             return Err(CallError::budget(format!("exceeded the budget of {} steps", self.limits.steps)));
         }
-        if self.steps / CLOCK_EVERY != before
+        if self.steps / STEPS_PER_DEADLINE_CHECK != before
             && let Some(expired) = &self.limits.expired
             && expired()
         {
@@ -91,10 +94,10 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Asks for room for one value of `bytes` bytes, before it is made.
+    /// Accounts for a value of `bytes` bytes before it is created.
     ///
     /// # Errors
-    /// When the value is larger than one may be, or all together are.
+    /// The value, or all values together, exceed the limit.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), CallError> {
         if bytes > self.limits.value {
             return Err(CallError::budget(format!(
@@ -112,8 +115,8 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// The largest value, in bytes, that a function may make.
-    pub fn largest_value(&self) -> u64 {
+    /// Maximum size in bytes of a value that a function may create.
+    pub fn max_value_bytes(&self) -> u64 {
         self.limits.value
     }
 
@@ -128,7 +131,7 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Refuses before the stack or the depth of calls is used up.
+    /// Fails before the stack or the call depth is exhausted.
     pub(super) fn enter(&mut self) -> Result<(), CallError> {
         if self.depth >= self.limits.depth {
             return Err(CallError::budget(format!(
@@ -150,20 +153,20 @@ impl<'a> Context<'a> {
         self.overlays.iter().rev().find_map(|o| o.get(name)).or_else(|| self.set.templates.get(name)).cloned()
     }
 
-    /// Runs a named template, as Go's `ExecuteTemplate` does, and returns its output.
+    /// Executes a named template as Go's `ExecuteTemplate` does, and returns its output.
     ///
     /// # Errors
-    /// Those of the template; its text stands in the error.
+    /// The error of the template.
     pub fn execute_template(&mut self, name: &Str, data: Value) -> Result<Vec<u8>, CallError> {
         let mut out = Vec::new();
         self.run_named(name, data, &mut out)?;
         Ok(out)
     }
 
-    /// Runs a named template of the set into `out`.
+    /// Executes a named template of the set and appends to `out`.
     ///
     /// # Errors
-    /// Go's execution errors, budgets, or a name that is not there.
+    /// Go's execution errors, a limit, or an unknown name.
     pub fn run_named(&mut self, name: &Str, data: Value, out: &mut Vec<u8>) -> Result<(), Error> {
         let Some(template) = self.lookup(name) else {
             let shown = crate::fmt::quoted(name);
@@ -183,11 +186,11 @@ impl<'a> Context<'a> {
         result
     }
 
-    /// Parses `text` under `name`; what it defines is seen while it runs, and only then. The templates of the set stay in
-    /// reach. This is what Helm's `tpl` does.
+    /// Parses and executes `text` under `name`, as Helm's `tpl` does. The templates it defines are visible
+    /// only while it is executed; those of the set stay visible.
     ///
     /// # Errors
-    /// `Ok(Err(…))` is a parse error, `Err` comes from the execution.
+    /// `Ok(Err(…))` is a parse error, `Err` an execution error.
     pub fn execute_text(
         &mut self,
         name: &str,
@@ -204,7 +207,7 @@ impl<'a> Context<'a> {
                     Err(error) => return Ok(Err(error.into())),
                 }
                 let overlay = Rc::new(named);
-                if self.texts.len() < KEPT_TEXTS {
+                if self.texts.len() < MAX_CACHED_TEXTS {
                     self.texts.insert(text.clone(), Rc::clone(&overlay));
                 }
                 overlay
@@ -221,7 +224,7 @@ impl<'a> Context<'a> {
         Ok(Ok(out))
     }
 
-    /// A text's blank definitions do not hide those already there.
+    /// Blank definitions of a text do not hide existing ones.
     fn visible(&self, overlay: Rc<Named>) -> Rc<Named> {
         let hides = |(name, t): (&Str, &Arc<Template>)| t.is_blank() && self.lookup(name).is_some();
         if overlay.len() > 1 && overlay.iter().any(hides) {
@@ -242,7 +245,8 @@ impl std::fmt::Debug for Context<'_> {
     }
 }
 
-/// Roughly where the stack is. An address is enough to measure depth and needs no unsafe code.
+/// An approximation of the stack pointer. The address of a local is enough to measure depth and needs no
+/// unsafe code.
 #[inline(never)]
 fn stack_pointer() -> usize {
     let here = 0u8;

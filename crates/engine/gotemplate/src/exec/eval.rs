@@ -68,7 +68,7 @@ impl<'t> State<'_, '_, 't> {
         }
     }
 
-    /// A literal as `interface {}` takes it.
+    /// A literal passed as `interface {}`.
     pub(super) fn constant(&mut self, operand: &'t Operand) -> Walk<Rv> {
         match &operand.kind {
             OperandKind::Bool(b) => Ok(Rv::plain(Value::Bool(*b))),
@@ -107,7 +107,7 @@ impl<'t> State<'_, '_, 't> {
         Ok(Rv::plain(value))
     }
 
-    /// A field, chain or variable, with arguments when it ends in a method.
+    /// Evaluates a field, chain or variable, with arguments if it ends in a method.
     fn eval_access(
         &mut self,
         dot: &Rv,
@@ -144,7 +144,7 @@ impl<'t> State<'_, '_, 't> {
         }
     }
 
-    /// The value of an operand before its type is looked at; constants excluded.
+    /// Evaluates an operand that is not a constant, before its type is checked.
     fn eval_operand(&mut self, dot: &Rv, operand: &'t Operand) -> Walk<Rv> {
         self.at(NodeRef::Operand(operand));
         match &operand.kind {
@@ -208,7 +208,8 @@ impl<'t> State<'_, '_, 't> {
                 }
                 let shown = match args.first() {
                     Some(arg) => self.shown(NodeRef::Operand(arg)),
-                    // A piped value is named by its type, as `reflect.Value.String` does; only a text names itself.
+                    // A piped value is shown by its type, as `reflect.Value.String` does; only a string is
+                    // shown as is.
                     None => match last.as_ref().map(|l| &l.v) {
                         Some(v @ Value::Str(_)) => crate::fmt::display(v),
                         Some(v) => format!("<{} Value>", v.type_name()),
@@ -217,7 +218,7 @@ impl<'t> State<'_, '_, 't> {
                 };
                 values.extend(last.map(|l| l.v));
                 self.at(node);
-                // No value a template can reach is a Go function, so only the refusals are left.
+                // No value in a template is a Go function, so `call` always fails.
                 match values.first() {
                     None | Some(Value::Nil) => self.fail("error calling call: call of nil"),
                     Some(v) => {
@@ -247,7 +248,7 @@ impl<'t> State<'_, '_, 't> {
         Ok(())
     }
 
-    /// Evaluates arguments against a signature.
+    /// Evaluates arguments according to a signature.
     pub(super) fn eval_args(
         &mut self,
         dot: &Rv,
@@ -319,12 +320,12 @@ impl<'t> State<'_, '_, 't> {
     }
 }
 
-/// The error names the node before the pipe's end; the value came through the pipe.
+/// Go's error names the node before the end of the pipe.
 fn named_as_piped(mut stop: Stop) -> Stop {
     if let Stop::Error(error) = &mut stop
-        && let Error::Exec(_, Some(finding)) = &mut **error
+        && let Error::Exec(_, Some(excerpt)) = &mut **error
     {
-        finding.values.iter_mut().for_each(|(expression, _)| PIPED.clone_into(expression));
+        excerpt.values.iter_mut().for_each(|(expression, _)| PIPED.clone_into(expression));
     }
     stop
 }

@@ -1,4 +1,4 @@
-//! Field chains: map keys, struct fields, methods, and the nil rules.
+//! Field chains: map keys, struct fields, methods, and the rules for nil.
 
 use super::set::MissingKey;
 use super::walk::{Rv, State, Stop, Walk};
@@ -29,16 +29,16 @@ impl<'t> State<'_, '_, 't> {
             .map_err(|stop| self.with_receiver(stop, node, 1, &receiver))
     }
 
-    /// Adds to an error what the value was whose field was asked for; `left` fields of the chain were still to come.
+    /// Adds the value whose field was accessed to an error; `left` fields of the chain remained.
     fn with_receiver(&self, stop: Stop, node: NodeRef<'t>, left: usize, receiver: &Rv) -> Stop {
         let Stop::Error(mut error) = stop else { return stop };
-        if let Error::Exec(_, Some(finding)) = &mut *error
-            && finding.values.is_empty()
+        if let Error::Exec(_, Some(excerpt)) = &mut *error
+            && excerpt.values.is_empty()
         {
             let whole = self.shown(node);
             let end = whole.rmatch_indices('.').nth(left - 1).map_or(whole.len(), |(at, _)| at);
             let before = if end == 0 { "." } else { &whole[..end] };
-            finding.note(before.to_owned(), &receiver.v);
+            excerpt.note(before.to_owned(), &receiver.v);
         }
         Stop::Error(error)
     }
@@ -89,7 +89,8 @@ impl<'t> State<'_, '_, 't> {
                     return Ok(Rv::plain(value));
                 }
                 if object.kind() == Kind::Map {
-                    // What the map says of its missing keys counts; with arguments it is refused below.
+                    // An object over a map decides about missing keys itself; with arguments the access fails
+                    // below.
                     if !has_args && let Some(value) = object.field(&name) {
                         return Ok(Rv::plain(value));
                     }
@@ -139,7 +140,7 @@ impl<'t> State<'_, '_, 't> {
         }
     }
 
-    /// A key of a map type that only lists its entries.
+    /// Looks up a key in an object over a map that only lists its entries.
     fn entry_of(&self, entries: &[(Value, Value)], field: &Str) -> Walk<Rv> {
         let found = entries.iter().find(|(key, _)| key.as_str() == Some(field));
         match (found, self.cx.missing_key()) {

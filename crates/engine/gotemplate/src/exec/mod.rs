@@ -1,4 +1,4 @@
-//! Execution: template sets, the context functions see, and the walk over the tree.
+//! Execution: template sets, the context of functions, and the walk over the tree.
 
 mod args;
 mod context;

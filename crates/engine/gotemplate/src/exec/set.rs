@@ -14,7 +14,7 @@ use crate::parse::node::Template;
 use crate::parse::{Names, ParseOptions, Workspace, parse};
 use crate::value::{Str, Value};
 
-/// What `.missing` means for a map without that key.
+/// Result of a missing key (Go's option `missingkey`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKey {
     /// No value; prints `<no value>`.
@@ -28,10 +28,10 @@ pub enum MissingKey {
 
 pub(super) type Named = FxHashMap<Str, Arc<Template>>;
 
-/// Bytes of texts from which on parsing them takes longer than starting a thread by far.
-const WORTH_A_THREAD: usize = 512 << 10;
+/// Size of texts from which parsing them on two threads pays off.
+const MIN_PARALLEL_BYTES: usize = 512 << 10;
 
-/// Templates by name, with the functions they may call.
+/// Templates by name and the functions they may call.
 #[derive(Clone, Debug)]
 pub struct TemplateSet {
     pub(super) templates: Named,
@@ -40,8 +40,8 @@ pub struct TemplateSet {
     left: Vec<u8>,
     right: Vec<u8>,
     names: Names,
-    /// Texts that were parsed before anybody asked for them, by name.
-    ahead: FxHashMap<Str, (Str, Vec<Arc<Template>>)>,
+    /// Parsed texts that are not part of the set yet, by name.
+    pre_parsed: FxHashMap<Str, (Str, Vec<Arc<Template>>)>,
 }
 
 impl TemplateSet {
@@ -54,57 +54,58 @@ impl TemplateSet {
             left: b"{{".to_vec(),
             right: b"}}".to_vec(),
             names: Names::default(),
-            ahead: FxHashMap::default(),
+            pre_parsed: FxHashMap::default(),
         }
     }
 
-    /// Sets the action delimiters for texts parsed from now on; an empty one stands for the usual.
+    /// Sets the action delimiters for texts parsed from now on; an empty string is the default delimiter.
     pub fn set_delimiters(&mut self, left: &str, right: &str) {
         self.left = if left.is_empty() { b"{{".to_vec() } else { left.as_bytes().to_vec() };
         self.right = if right.is_empty() { b"}}".to_vec() } else { right.as_bytes().to_vec() };
     }
 
-    /// Sets what a missing key means.
+    /// Sets the option `missingkey`.
     pub fn set_missing_key(&mut self, missing_key: MissingKey) {
         self.missing_key = missing_key;
     }
 
-    /// Parses a text under a name, with the templates it defines. A later definition replaces an earlier one of the same
-    /// name unless it is blank.
+    /// Parses a text under a name, with the templates it defines. A later definition replaces an earlier one
+    /// of the same name unless it is blank.
     ///
     /// # Errors
-    /// Bad syntax, an unknown function or variable, a name defined twice in the text.
+    /// Invalid syntax, an unknown function or variable, or a name defined twice in the text.
     pub fn parse(&mut self, name: &str, text: impl Into<Str>) -> Result<(), Error> {
         let parsed = self.parse_in_turn(&[(name, &text.into())]).map_err(|(_, error)| error)?;
         self.adopt(parsed);
         Ok(())
     }
 
-    /// Parses texts by name that [`parse_all`](Self::parse_all) will probably be given, for as long as there are more of them.
-    /// They are no part of the set yet, and what is wrong with one is told only when it is asked for.
-    pub fn parse_ahead(&mut self, texts: impl IntoIterator<Item = (Str, Str)>) {
+    /// Parses texts that will probably be passed to [`parse_all`](Self::parse_all). They do not become part
+    /// of the set, and their errors are reported only by `parse_all`.
+    pub fn pre_parse(&mut self, texts: impl IntoIterator<Item = (Str, Str)>) {
         let mut work = Workspace::with_names(std::mem::take(&mut self.names));
         for (name, text) in texts {
             if let Ok(templates) = self.parse_texts(&name, &text, &mut work) {
-                self.ahead.insert(name, (text, templates));
+                self.pre_parsed.insert(name, (text, templates));
             }
         }
         self.names = work.names;
     }
 
-    /// Takes over what another set of the same functions and delimiters has parsed ahead.
-    pub fn take_ahead(&mut self, other: Self) {
-        self.ahead.extend(other.ahead);
+    /// Adds the pre-parsed texts of another set, which must have the same functions and delimiters.
+    pub fn merge_pre_parsed(&mut self, other: Self) {
+        self.pre_parsed.extend(other.pre_parsed);
     }
 
-    /// As [`parse`](Self::parse) for each of the texts in turn. Many of them are shared out to a second thread.
+    /// Like [`parse`](Self::parse) for each of the texts in order. Large inputs are split between two
+    /// threads.
     ///
     /// # Errors
-    /// The first error, and which text it is in.
+    /// The first error and the index of its text.
     pub fn parse_all(&mut self, texts: &[(&str, &Str)]) -> Result<(), (usize, Error)> {
         let bytes = |texts: &[(&str, &Str)]| texts.iter().map(|(_, text)| text.len()).sum::<usize>();
         let all = bytes(texts);
-        let alone = all < WORTH_A_THREAD || !self.ahead.is_empty();
+        let alone = all < MIN_PARALLEL_BYTES || !self.pre_parsed.is_empty();
         if alone || std::thread::available_parallelism().is_ok_and(|n| n.get() == 1) {
             return self.parse_in_turn(texts).map(|parsed| self.adopt(parsed));
         }
@@ -128,10 +129,10 @@ impl TemplateSet {
 
     fn parse_in_turn(&mut self, texts: &[(&str, &Str)]) -> Result<Vec<Arc<Template>>, (usize, Error)> {
         let mut work = Workspace::with_names(std::mem::take(&mut self.names));
-        let mut ahead = std::mem::take(&mut self.ahead);
+        let mut pre_parsed = std::mem::take(&mut self.pre_parsed);
         let mut all = Vec::with_capacity(texts.len());
         for (at, (name, text)) in texts.iter().enumerate() {
-            let parsed = match ahead.remove(name.as_bytes()) {
+            let parsed = match pre_parsed.remove(name.as_bytes()) {
                 Some((known, templates)) if std::ptr::eq(known.as_bytes(), text.as_bytes()) => templates,
                 _ => self.parse_texts(&Str::from(*name), text, &mut work).map_err(|error| (at, error))?,
             };
@@ -165,10 +166,11 @@ impl TemplateSet {
         self.templates.keys()
     }
 
-    /// Runs a template and appends its output. `host` is what functions find through [`Context::host`].
+    /// Executes a template and appends its output. Functions get `host` through [`Context::host`].
     ///
     /// # Errors
-    /// Go's execution errors, and [`Error::Budget`] when `limits` are reached; `out` then holds what was written before.
+    /// Go's execution errors, and [`Error::Budget`] if a limit is reached; `out` then contains the output so
+    /// far.
     pub fn execute(
         &self,
         name: &str,
@@ -181,13 +183,14 @@ impl TemplateSet {
         cx.run_named(&Str::from(name), data, out)
     }
 
-    /// A context for several executions that share budgets and recursion counts (all templates of a chart).
+    /// Creates a context for several executions that share limits and recursion counts (all templates of a
+    /// chart).
     pub fn context(&self, limits: &Limits, host: Option<Rc<dyn Any>>) -> Context<'_> {
         Context::new(self, limits.clone(), host)
     }
 }
 
-/// Adds a template to a set as Go associates one: a blank one never replaces another.
+/// Adds a template as Go does: a blank one never replaces another.
 pub(super) fn adopt(templates: &mut Named, template: Arc<Template>) {
     if templates.contains_key(&template.name) && template.is_blank() {
         return;
@@ -200,16 +203,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_asked_for_counts() {
+    fn pre_parsed_texts_are_used_only_on_request() {
         let [a, b, broken] = ["{{template `b`}}", "{{define `b`}}2{{end}}", "{{"].map(Str::from);
         let mut set = TemplateSet::new(Arc::new(Functions::new()));
         let names = ["a", "b.tpl", "c", "d"].map(Str::from);
-        set.parse_ahead(names.into_iter().zip([&broken, &b, &broken, &a].map(Str::clone)));
+        set.pre_parse(names.into_iter().zip([&broken, &b, &broken, &a].map(Str::clone)));
         assert_eq!(set.names().count(), 0);
         let failed = set.clone().parse_all(&[("b.tpl", &b), ("c", &broken), ("a", &broken)]);
         let (at, error) = failed.expect_err("two are broken");
         assert!(at == 1 && error.to_string().contains("template: c:1"), "{error}");
-        // One is not what it was, one is, and one is new.
+        // The text of the first differs from the pre-parsed one, the second is equal, the third is new.
         set.parse_all(&[("a", &a), ("b.tpl", &b), ("e", &Str::from("5"))]).expect("all are fine");
         let mut out = Vec::new();
         set.execute("a", Value::Nil, &Limits::default(), None, &mut out).expect("it runs");

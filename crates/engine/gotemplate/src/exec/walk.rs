@@ -1,13 +1,13 @@
 //! The walk over a template's nodes: text, actions, branches, loops, calls of other templates.
 
 use super::context::Context;
-use crate::error::{Error, Finding};
+use crate::error::{Error, Excerpt};
 use crate::func::CallError;
 use crate::parse::node::{Branch, Node, NodeRef, Operand, Span, Template, TemplateCall, Tree};
 use crate::value::{Kind, List, Map, Str, Value};
 
-/// A value with what `reflect` adds to it: whether it is still wrapped in `interface {}` (an element of a map or list).
-/// A nil that is wrapped and one that is not ("no value") lead to different texts.
+/// A value with what `reflect` adds to it: whether it is wrapped in `interface {}` (an element of a map or
+/// list). A wrapped nil and "no value" give different messages.
 #[derive(Clone, Debug)]
 pub(super) struct Rv {
     pub(super) v: Value,
@@ -29,10 +29,10 @@ impl Rv {
     }
 }
 
-/// How findings name what came through a pipe.
+/// How excerpts label a piped value.
 pub(super) const PIPED: &str = "the value piped in";
 
-/// Why a walk stops: an error, or a loop word on its way to its loop.
+/// Early end of a walk: an error, or `break`/`continue` on the way to its loop.
 #[derive(Debug)]
 pub(super) enum Stop {
     Break,
@@ -66,7 +66,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         }
     }
 
-    /// What nodes point into.
+    /// The tree of the current template.
     pub(super) fn tree(&self) -> &'t Tree {
         &self.template.tree
     }
@@ -77,22 +77,22 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
 
     /// An error at the current node.
     pub(super) fn fail<T>(&self, message: impl AsRef<str>) -> Walk<T> {
-        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref()), self.finding()))))
+        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref()), self.excerpt()))))
     }
 
-    /// An error at the current node, which had this value.
+    /// An error at the current node with the value it had.
     pub(super) fn fail_at<T>(&self, message: impl AsRef<str>, value: &Value) -> Walk<T> {
-        let mut finding = self.finding();
-        if let (Some(finding), Some(node)) = (&mut finding, self.node) {
-            finding.note(self.shown(node), value);
+        let mut excerpt = self.excerpt();
+        if let (Some(excerpt), Some(node)) = (&mut excerpt, self.node) {
+            excerpt.note(self.shown(node), value);
         }
-        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref()), finding))))
+        Err(Stop::Error(Box::new(Error::Exec(self.locate(message.as_ref()), excerpt))))
     }
 
-    /// The place of the current node.
-    fn finding(&self) -> Option<Box<Finding>> {
+    /// The excerpt for the current node.
+    fn excerpt(&self) -> Option<Box<Excerpt>> {
         let pos = self.node?.pos() as usize;
-        Some(Box::new(Finding::at(self.template.parse_name.to_string(), &self.tree().text, pos)))
+        Some(Box::new(Excerpt::at(self.template.parse_name.to_string(), &self.tree().text, pos)))
     }
 
     /// A node as Go prints it.
@@ -100,13 +100,13 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         String::from_utf8_lossy(&node.print(self.tree())).into_owned()
     }
 
-    /// An error of a function or budget at the current node.
+    /// An error of a function or a limit at the current node.
     pub(super) fn fail_call<T>(&self, error: CallError) -> Walk<T> {
         self.fail_called(error, &[], &[])
     }
 
-    /// An error of a function that got these arguments; the one piped in is the last of them. When it arose in another
-    /// template, what was found there says more.
+    /// An error of a function with its arguments; a piped argument is the last one. If the error comes from
+    /// another template, the excerpt of that one is kept.
     pub(super) fn fail_called<T>(
         &self,
         mut error: CallError,
@@ -117,18 +117,18 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
         if error.is_budget() {
             return Err(Stop::Error(Box::new(Error::Budget(text))));
         }
-        let finding = error.take_finding().or_else(|| {
-            let mut finding = self.finding()?;
+        let excerpt = error.take_excerpt().or_else(|| {
+            let mut excerpt = self.excerpt()?;
             for (i, value) in values.iter().enumerate() {
                 match args.get(i) {
                     Some(arg) if arg.kind.is_constant() => {}
-                    Some(arg) => finding.note(self.shown(NodeRef::Operand(arg)), value),
-                    None => finding.note(PIPED.to_owned(), value),
+                    Some(arg) => excerpt.note(self.shown(NodeRef::Operand(arg)), value),
+                    None => excerpt.note(PIPED.to_owned(), value),
                 }
             }
-            Some(finding)
+            Some(excerpt)
         });
-        Err(Stop::Error(Box::new(Error::Exec(text, finding))))
+        Err(Stop::Error(Box::new(Error::Exec(text, excerpt))))
     }
 
     fn locate(&self, message: &str) -> String {
@@ -213,7 +213,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
                 return self.fail(format!("can't print {shown} of type {}", object.type_name()));
             }
             other => {
-                if let Err(e) = crate::fmt::print_into(self.out, other, self.cx.largest_value()) {
+                if let Err(e) = crate::fmt::print_into(self.out, other, self.cx.max_value_bytes()) {
                     return self.fail_call(e);
                 }
             }
@@ -295,7 +295,7 @@ impl<'s, 'a, 't> State<'s, 'a, 't> {
 
     fn range_map(&mut self, branch: &'t Branch, map: &Map) -> Walk<bool> {
         let iface = map.ty().elements_are_any();
-        // The body may change the map (`set`), so it sees the entries of the start, as Go's sorted copy.
+        // The body may change the map (`set`), so it iterates over a copy, like Go's sorted keys.
         let entries = map.snapshot();
         let ran = !entries.is_empty();
         for (key, item) in entries {

@@ -12,7 +12,7 @@ pub use text::{quote_into, quoted, unicode_sharp};
 use crate::func::CallError;
 use crate::value::{Kind, Value};
 
-/// Values nested deeper than this are refused; a map can contain itself.
+/// Maximum nesting of printed values; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
 /// Flags of one verb.
@@ -31,7 +31,7 @@ struct Flags {
     sharp_v: bool,
 }
 
-/// Prints into a buffer until it is larger than allowed.
+/// Prints into a buffer up to a size limit.
 struct Printer<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
@@ -70,7 +70,7 @@ impl<'o> Printer<'o> {
 /// Appends a value as `%v` prints it.
 ///
 /// # Errors
-/// When the text is longer than `limit` bytes or the value is nested too deeply.
+/// The text is longer than `limit` bytes, or the value is nested too deeply.
 pub fn print_into(out: &mut Vec<u8>, value: &Value, limit: u64) -> Result<(), CallError> {
     if let Value::Object(object) = value
         && let Some(text) = object.addressed_string()
@@ -87,7 +87,7 @@ pub fn print_into(out: &mut Vec<u8>, value: &Value, limit: u64) -> Result<(), Ca
             out.extend_from_slice(if *b { b"true" } else { b"false" });
             Ok(())
         }
-        // A pointer that a template prints is followed, where `Sprint` would show `&{…}`.
+        // Templates dereference a pointer to print it, where `Sprint` would show `&{…}`.
         Value::Object(object) if object.kind() == Kind::Pointer && object.string().is_none() => {
             let mut printer = Printer::new(out, limit);
             printer.print_struct(object.as_ref(), 'v', 0);
@@ -101,7 +101,7 @@ pub fn print_into(out: &mut Vec<u8>, value: &Value, limit: u64) -> Result<(), Ca
     }
 }
 
-/// A value as `%v` prints it, for error texts; cut when it is very long.
+/// A value as `%v` prints it, for error messages; truncated if very long.
 pub fn display(value: &Value) -> String {
     let mut out = Vec::new();
     let mut printer = Printer::new(&mut out, 4096);
@@ -109,10 +109,10 @@ pub fn display(value: &Value) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// `fmt.Sprint`: blanks between operands when neither is a string.
+/// `fmt.Sprint`: blanks between operands if neither is a string.
 ///
 /// # Errors
-/// As [`print_into`].
+/// See [`print_into`].
 pub fn sprint(args: &[Value], limit: u64) -> Result<Vec<u8>, CallError> {
     let mut out = Vec::new();
     let mut printer = Printer::new(&mut out, limit);
@@ -132,7 +132,7 @@ pub fn sprint(args: &[Value], limit: u64) -> Result<Vec<u8>, CallError> {
 /// `fmt.Sprintln`
 ///
 /// # Errors
-/// As [`print_into`].
+/// See [`print_into`].
 pub fn sprintln(args: &[Value], limit: u64) -> Result<Vec<u8>, CallError> {
     let mut out = Vec::new();
     let mut printer = Printer::new(&mut out, limit);

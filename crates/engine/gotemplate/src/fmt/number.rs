@@ -2,7 +2,8 @@
 
 use super::Printer;
 
-/// `strconv.FormatFloat(x, format, precision, 64)`; no precision means the shortest text that reads back the same.
+/// `strconv.FormatFloat(x, format, precision, 64)`; without a precision, the shortest text that parses to the
+/// same number.
 /// Formats: `e`, `E`, `f`, `g`, `G`, `b`, `x`, `X`.
 pub fn format_float(x: f64, format: u8, precision: Option<usize>) -> String {
     if x.is_nan() {
@@ -26,7 +27,7 @@ pub fn format_float(x: f64, format: u8, precision: Option<usize>) -> String {
     }
 }
 
-/// Sign, digits and decimal exponent; rounded to `count` digits when given.
+/// Sign, digits and decimal exponent; rounded to `count` digits if given.
 fn decimal(x: f64, count: Option<usize>) -> (bool, Vec<u8>, i32) {
     let text = match count {
         Some(n) => format!("{:.*e}", n.max(1) - 1, x.abs()),
@@ -221,7 +222,7 @@ impl Printer<'_> {
         self.flags.zero = zero;
     }
 
-    /// An unsigned number in hex with a `0x` in front, whatever the flag says.
+    /// An unsigned number in hex, always with `0x`.
     pub(super) fn fmt_0x(&mut self, n: u64, leading: bool) {
         let sharp = std::mem::replace(&mut self.flags.sharp, leading);
         self.fmt_integer(n, false, 16, 'v');
@@ -262,7 +263,7 @@ impl Printer<'_> {
     }
 }
 
-/// The `#` flag: always a decimal point, and for `%g` the zeros that were cut.
+/// The `#` flag: always a decimal point, and for `%g` the trailing zeros.
 fn keep_zeros(mut num: Vec<u8>, verb: u8, precision: Option<usize>) -> Vec<u8> {
     let mut digits = if matches!(verb, b'g' | b'G' | b'x') { precision.unwrap_or(6) as i64 } else { 0 };
     let mut tail = Vec::new();

@@ -1,4 +1,4 @@
-//! `Sprintf`: the format language with flags, widths, `*` and argument indexes.
+//! `Sprintf`: formats with flags, widths, `*` and argument indexes.
 
 use super::{Flags, Printer};
 use crate::func::CallError;
@@ -6,7 +6,7 @@ use crate::runes;
 use crate::value::Value;
 
 /// Widths and precisions beyond this are ignored, as in Go.
-const TOO_LARGE: i64 = 1_000_000;
+const MAX_WIDTH: i64 = 1_000_000;
 
 struct Scan<'f> {
     format: &'f [u8],
@@ -20,7 +20,8 @@ struct Scan<'f> {
 /// `fmt.Sprintf`
 ///
 /// # Errors
-/// When the text is longer than `limit` bytes or a value is nested too deeply; bad formats are shown in the text.
+/// The text is longer than `limit` bytes, or a value is nested too deeply. Invalid formats are shown in the
+/// text.
 pub fn sprintf(format: &[u8], args: &[Value], limit: u64) -> Result<Vec<u8>, CallError> {
     let mut out = Vec::with_capacity(format.len() + 16);
     let mut printer = Printer::new(&mut out, limit);
@@ -59,7 +60,7 @@ pub fn sprintf(format: &[u8], args: &[Value], limit: u64) -> Result<Vec<u8>, Cal
     Ok(out)
 }
 
-/// One verb with all before it; false at the end of the format.
+/// Formats one verb and the text before it; returns false at the end of the format.
 fn verb(printer: &mut Printer<'_>, scan: &mut Scan<'_>) -> bool {
     printer.flags = Flags::default();
     scan.good_index = true;
@@ -151,14 +152,14 @@ impl Scan<'_> {
         self.format.get(self.at).copied()
     }
 
-    /// A decimal number; one that is too large swallows the format, as in Go.
+    /// Parses a decimal number; one that is too large consumes the format, as in Go.
     fn number(&mut self) -> Option<usize> {
         let start = self.at;
         let mut n: i64 = 0;
         while let Some(c @ b'0'..=b'9') = self.peek() {
             n = n * 10 + i64::from(c - b'0');
             self.at += 1;
-            if n > TOO_LARGE {
+            if n > MAX_WIDTH {
                 self.at = self.format.len();
                 return None;
             }
@@ -170,14 +171,14 @@ impl Scan<'_> {
         let arg = self.args.get(self.arg)?;
         self.arg += 1;
         match arg {
-            Value::Int(kind, n) if (kind.signed() || *n >= 0) && (-TOO_LARGE..=TOO_LARGE).contains(n) => {
+            Value::Int(kind, n) if (kind.signed() || *n >= 0) && (-MAX_WIDTH..=MAX_WIDTH).contains(n) => {
                 Some(*n)
             }
             _ => None,
         }
     }
 
-    /// `[n]`: the next argument to use. True when one was there and well formed.
+    /// Parses `[n]`, the next argument to use; returns true if it was present and valid.
     fn index(&mut self) -> bool {
         if self.peek() != Some(b'[') {
             return false;

@@ -66,7 +66,7 @@ impl Printer<'_> {
         self.out.resize(self.out.len() + n, byte);
     }
 
-    /// Appends bytes, filled up to the width counted in runes.
+    /// Appends bytes, padded to the width in runes.
     pub(super) fn pad(&mut self, bytes: &[u8]) {
         let Some(width) = self.flags.width.filter(|w| *w > 0) else {
             return self.out.extend_from_slice(bytes);
@@ -161,7 +161,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether a string can stand in back quotes unchanged.
+/// Whether a string can be written in back quotes unchanged.
 fn can_backquote(bytes: &[u8]) -> bool {
     runes::runes(bytes).all(|(_, c, width)| {
         let broken = c == runes::REPLACEMENT && width == 1;

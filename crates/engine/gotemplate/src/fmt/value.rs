@@ -1,18 +1,18 @@
-//! Values by kind: what each verb makes of them.
+//! Formatting of values by kind and verb.
 
 use super::{MAX_DEPTH, Printer};
 use crate::object::Object;
 use crate::value::{IntKind, Kind, List, Map, Value};
 
 impl Printer<'_> {
-    /// One operand.
+    /// Formats one operand.
     pub(super) fn print_arg(&mut self, value: &Value, verb: char) {
         match (value, verb) {
             (Value::Nil, 'T' | 'v') => self.pad(b"<nil>"),
             (Value::Nil, _) => self.bad_verb(value, verb),
             (_, 'T') => self.fmt_s(value.type_name().as_bytes()),
             (_, 'p') => self.fmt_pointer(value, verb),
-            // Only errors have `%w`, and templates have none.
+            // `%w` is only for errors, which templates do not have.
             (Value::List(_) | Value::Map(_) | Value::Object(_), 'w') => self.bad_verb(value, verb),
             _ => self.print_value(value, verb, 0),
         }
@@ -139,7 +139,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Opens a compound: the type and brace for `%#v`, the plain text else. False when it is nil and done.
+    /// Opens a composite value: type and brace for `%#v`, the plain text otherwise. Returns false for nil,
+    /// which is complete.
     fn open(&mut self, type_name: &str, plain: &[u8], nil: bool) -> bool {
         if !self.flags.sharp_v {
             self.out.extend_from_slice(plain);
@@ -244,7 +245,7 @@ impl Printer<'_> {
         self.out.push(b'}');
     }
 
-    /// Addresses are those of our own handles: as meaningless to a template as Go's.
+    /// Addresses are those of our handles, as opaque to a template as Go's.
     fn fmt_pointer(&mut self, value: &Value, verb: char) {
         let address = match value {
             Value::Map(map) if map.is_nil() => 0,

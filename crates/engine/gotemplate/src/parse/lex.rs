@@ -1,10 +1,10 @@
-//! The lexer: text, delimiters with trim markers, and what stands between them.
+//! Lexer: text, delimiters with trim markers, and the tokens between them.
 
 use memchr::memmem;
 
 use crate::runes::{decode, is_word};
 
-/// What a token is.
+/// Type of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tok {
     Error,
@@ -28,7 +28,7 @@ pub(crate) enum Tok {
     String,
     Text,
     Variable,
-    // keywords from here on
+    // Keywords from here on.
     Block,
     Break,
     Continue,
@@ -49,7 +49,8 @@ impl Tok {
     }
 }
 
-/// A token: its bytes lie at `start..end` of the input. The text of an error is with the lexer, which stops at the first.
+/// A token with its range `start..end` in the input. The lexer stops at the first error and keeps its
+/// message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) tok: Tok,
@@ -63,8 +64,8 @@ impl Item {
     }
 }
 
-/// Splits a template into tokens, one at a time. Lines are not counted here: only errors need them, and they follow from
-/// where a token begins.
+/// Splits a template into tokens, one at a time. It does not count lines: errors compute them from the start
+/// of a token.
 #[derive(Debug)]
 pub(crate) struct Lexer<'t> {
     input: &'t [u8],
@@ -79,7 +80,7 @@ pub(crate) struct Lexer<'t> {
     keep_continue: bool,
 }
 
-/// The ASCII characters of identifiers.
+/// ASCII characters of identifiers.
 static WORD: [bool; 256] = {
     let mut word = [false; 256];
     let mut b = 0;
@@ -104,8 +105,8 @@ fn has_right_trim(s: &[u8]) -> bool {
 }
 
 impl<'t> Lexer<'t> {
-    /// `keep_break` and `keep_continue` say whether these words are keywords (they are unless functions have the names).
-    /// The input is shorter than 4 GiB.
+    /// `keep_break` and `keep_continue` say whether these words are keywords, which they are unless functions
+    /// have these names. The input must be shorter than 4 GiB.
     pub(crate) fn new(
         input: &'t [u8],
         left: &'t [u8],
@@ -135,7 +136,7 @@ impl<'t> Lexer<'t> {
         if self.inside_action { self.lex_action() } else { self.lex_text() }
     }
 
-    /// A token as error messages name it.
+    /// A token as shown in error messages.
     pub(crate) fn describe(&self, item: Item) -> String {
         if item.tok == Tok::Error {
             return self.error.clone().unwrap_or_default();
@@ -216,7 +217,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// `None` after a comment: text goes on.
+    /// Returns `None` after a comment: text continues.
     fn lex_left_delim(&mut self) -> Option<Item> {
         self.pos += self.left.needle().len();
         let marker = if has_left_trim(self.rest()) { 2 } else { 0 };
@@ -257,7 +258,7 @@ impl<'t> Lexer<'t> {
         self.pos += self.rest().iter().take_while(|b| is_space_byte(**b)).count();
     }
 
-    /// Whether the right delimiter begins here. Most bytes are not even its first.
+    /// Whether the right delimiter starts here. Most bytes differ from its first byte.
     #[inline]
     fn right_delim_at(&self, pos: usize) -> bool {
         self.input.get(pos) == self.right.first() && self.input[pos..].starts_with(self.right)
@@ -343,7 +344,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A letter outside ASCII, or what may not stand in an action.
+    /// A letter outside ASCII, or a character that is invalid in an action.
     fn lex_unusual(&mut self) -> Item {
         match self.next() {
             Some(c) if is_word(c) => {
@@ -360,7 +361,7 @@ impl<'t> Lexer<'t> {
     fn lex_space(&mut self) -> Item {
         let before = self.pos;
         self.skip_spaces();
-        // The last blank may belong to a delimiter that trims.
+        // The last blank may belong to a trimming delimiter.
         if has_right_trim(&self.input[self.pos - 1..]) && self.right_delim_at(self.pos + 1) {
             self.pos -= 1;
             if self.pos == before {

@@ -1,4 +1,4 @@
-//! The parser: tokens to trees, with Go's checks and error texts.
+//! Parser: tokens to trees, with Go's checks and error messages.
 
 mod lex;
 mod names;
@@ -13,17 +13,17 @@ pub(crate) use self::names::Names;
 use self::node::{
     Branch, Command, Lists, Node, OperandKind, Pipe, Span, Template, TemplateCall, Tree, Variables,
 };
-use crate::error::{Error, Finding};
+use crate::error::{Error, Excerpt};
 use crate::func::Functions;
 use crate::strconv::unquote;
 use crate::value::Str;
 
-/// Nested parentheses and nested blocks that a template may have. Go takes 10,000 parentheses and any number of blocks;
-/// no real template comes near this, and the stack of a small thread must hold it.
+/// Maximum nesting of parentheses and of blocks. Go allows 10,000 parentheses and any number of blocks; real
+/// templates stay far below, and the stack of a small thread must suffice.
 const MAX_PARENS: usize = 200;
 const MAX_BLOCKS: usize = 200;
 
-/// How a text is split and what it may call.
+/// Delimiters and functions.
 #[derive(Debug)]
 pub(crate) struct ParseOptions<'a> {
     pub(crate) functions: &'a Functions,
@@ -31,11 +31,11 @@ pub(crate) struct ParseOptions<'a> {
     pub(crate) right: &'a [u8],
 }
 
-/// What is kept from one text to the next: names, and room for lists that grow.
+/// State kept between texts: shared names, and buffers for growing lists.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     pub(crate) names: Names,
-    /// Unfinished lists, each on top of those around it: a finished one goes into the tree in one piece.
+    /// Unfinished lists, inner ones on top of outer ones; a finished list is moved into the tree at once.
     unfinished: Lists,
     finished: Lists,
 }
@@ -82,12 +82,12 @@ pub(crate) fn parse(
     Ok(done.into_iter().map(template).collect())
 }
 
-/// Parsing state of one tree: a `define` inside a text starts afresh.
+/// Parsing state of one tree; a `define` inside a text starts a new one.
 struct Frame {
     token: [Item; 3],
     peek_count: usize,
     vars: Vec<Str>,
-    /// Where the action begins that is being read.
+    /// Start of the current action.
     action: Option<u32>,
     range_depth: usize,
     paren_depth: usize,
@@ -106,10 +106,10 @@ impl Frame {
     }
 }
 
-/// What a list of nodes ended with.
+/// How a list of nodes ended.
 enum End {
     End,
-    /// `else`, `else if` and `else with` look the same here; the next token tells them apart.
+    /// `else`, `else if` and `else with`; the next token distinguishes them.
     Else,
 }
 
@@ -128,7 +128,7 @@ enum Parsed {
 }
 
 fn finish<T>(stack: &mut Vec<T>, mark: usize, finished: &mut Vec<T>) -> Span {
-    // No longer than the text, which is shorter than 4 GiB.
+    // At most as long as the text, which is shorter than 4 GiB.
     let start = finished.len() as u32;
     finished.extend(stack.drain(mark..));
     Span { start, end: finished.len() as u32 }
@@ -156,8 +156,8 @@ impl Parser<'_> {
     fn error<T>(&self, message: impl AsRef<str>) -> Parse<T> {
         let pos = self.frame.token[0].start;
         let text = format!("template: {}:{}: {}", self.name, self.line_of(pos), message.as_ref());
-        let finding = Finding { column: None, ..Finding::at(self.name.to_string(), self.text, pos as usize) };
-        Err(Error::Parse(text, Some(Box::new(finding))))
+        let excerpt = Excerpt { column: None, ..Excerpt::at(self.name.to_string(), self.text, pos as usize) };
+        Err(Error::Parse(text, Some(Box::new(excerpt))))
     }
 
     fn unexpected<T>(&self, item: Item, context: &str) -> Parse<T> {
@@ -347,14 +347,14 @@ impl Parser<'_> {
         Ok(Parsed::Node(node))
     }
 
-    /// Whether the action ends behind a raw string that stands in it as it is meant; then the end is taken, too.
+    /// Whether the action consists of just a raw string; if so, its end is consumed too.
     fn is_alone(&mut self, raw: Item) -> bool {
         let mut after = self.next();
         let blank = (after.tok == Tok::Space).then_some(after);
         if blank.is_some() {
             after = self.next();
         }
-        // A raw string leaves carriage returns out.
+        // Raw strings drop carriage returns.
         if after.tok == Tok::RightDelim && memchr::memchr(b'\r', raw.text(self.text)).is_none() {
             return true;
         }
@@ -362,7 +362,7 @@ impl Parser<'_> {
             Some(blank) => self.backup3(raw, blank),
             None => self.backup2(raw),
         }
-        // The caller gives the string back.
+        // The caller puts the string back.
         self.next();
         false
     }
@@ -501,7 +501,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The variables before `:=` or `=`.
+    /// Parses the variables before `:=` or `=`.
     fn declarations(&mut self, context: &str) -> Parse<Option<Box<Variables>>> {
         let mut names = Vec::new();
         let set = |names: Vec<Str>, assign| match names.is_empty() {

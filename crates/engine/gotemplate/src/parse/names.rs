@@ -1,17 +1,19 @@
-//! Names and short texts of templates, each kept once.
+//! Interned names and short texts of templates.
 
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::node::{Callee, Number, Word};
+use super::number::NumberError;
 use crate::value::Str;
 
-/// Longer texts are seldom equal; looking them up would cost more than it saves.
-const LONGEST: usize = 64;
+/// Maximum length of interned texts: longer ones are rarely equal, and looking them up costs more than it
+/// saves.
+const MAX_INTERNED_LEN: usize = 64;
 
-/// All names seen while parsing a set of templates: `.Values.global` in a thousand places is kept once, not a thousand
-/// times, and what a function's name stands for is looked up once.
+/// All names seen while parsing a set of templates. `.Values.global` in a thousand places is stored once, and
+/// each function name is looked up once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     texts: FxHashSet<Str>,
@@ -21,9 +23,9 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The text, shared with earlier equal ones.
+    /// The text, shared with equal ones.
     pub(crate) fn share(&mut self, text: &[u8]) -> Str {
-        if text.len() > LONGEST {
+        if text.len() > MAX_INTERNED_LEN {
             return Str::from(text);
         }
         if let Some(known) = self.texts.get(text) {
@@ -46,7 +48,7 @@ impl Names {
         names
     }
 
-    /// The function of this name; `find` tells what it is when it is met for the first time.
+    /// The function of this name; `find` is called on its first use.
     pub(crate) fn word(
         &mut self,
         name: &[u8],
@@ -61,12 +63,12 @@ impl Names {
         Some(word)
     }
 
-    /// The number that a text stands for; `read` tells when it is met for the first time.
+    /// The number of this text; `read` is called on its first use.
     pub(crate) fn number(
         &mut self,
         text: &[u8],
-        read: impl FnOnce() -> Result<Number, String>,
-    ) -> Result<Arc<Number>, String> {
+        read: impl FnOnce() -> Result<Number, NumberError>,
+    ) -> Result<Arc<Number>, NumberError> {
         if let Some(known) = self.numbers.get(text) {
             return Ok(Arc::clone(known));
         }

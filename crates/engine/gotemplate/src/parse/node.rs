@@ -1,41 +1,42 @@
-//! The parsed tree, and how Go prints its nodes in error messages.
+//! Parsed trees, and how Go prints their nodes in error messages.
 //!
-//! A chart has tens of thousands of nodes, so those of one text lie in a few long lists, and names are shared.
+//! A chart has tens of thousands of nodes, so the nodes of one text are stored in a few long lists, and names
+//! are shared.
 
 use std::sync::Arc;
 
 use crate::func::Function;
 use crate::value::Str;
 
-/// A template ready to run; shared between threads and executions.
+/// A parsed template; shared between threads and executions.
 #[derive(Debug)]
 pub(crate) struct Template {
     pub(crate) name: Str,
-    /// Name of the text it was parsed from, for positions.
+    /// Name of the text it was parsed from, for locations.
     pub(crate) parse_name: Str,
     pub(crate) tree: Arc<Tree>,
     pub(crate) root: Span,
 }
 
 impl Template {
-    /// Whether there is nothing but blanks: such a definition does not replace another.
+    /// Whether it contains only white space: such a definition does not replace another.
     pub(crate) fn is_blank(&self) -> bool {
         self.tree.is_blank(self.root)
     }
 }
 
-/// A piece of one of the lists of a [`Tree`].
+/// A range of one of the lists of a [`Tree`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-/// All that was parsed from one text. What stands together in the text (the nodes of a block, the commands of a pipeline,
-/// the operands of a command) is one piece of a list.
+/// All nodes of one text. Nodes of a block, commands of a pipeline and operands of a command are each a
+/// contiguous range.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// The source, shared with whoever handed it over.
+    /// The source, shared with the caller.
     pub(crate) text: Str,
     pub(crate) lists: Lists,
 }
@@ -49,7 +50,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Moves everything into lists that are just large enough; these here stay empty and keep their room.
+    /// Moves everything into lists of exact size; these lists keep their capacity for reuse.
     pub(crate) fn take_exact(&mut self) -> Lists {
         fn exact<T>(list: &mut Vec<T>) -> Vec<T> {
             let mut taken = Vec::with_capacity(list.len());
@@ -90,12 +91,12 @@ impl Tree {
 
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// Plain text: bytes `start..end` of the source.
+    /// Plain text: the range `start..end` of the source.
     Text {
         start: u32,
         end: u32,
     },
-    /// An action that is nothing but a raw string; the bytes between its quotes are printed as they are.
+    /// An action with just a raw string, whose content is printed as is.
     Raw {
         start: u32,
         end: u32,
@@ -132,11 +133,11 @@ pub(crate) struct TemplateCall {
 pub(crate) struct Pipe {
     pub(crate) pos: u32,
     pub(crate) cmds: Span,
-    /// Few have them.
+    /// Boxed because few pipelines declare variables.
     pub(crate) variables: Option<Box<Variables>>,
 }
 
-/// The variables that a pipeline sets.
+/// The variables that a pipeline declares or assigns.
 #[derive(Debug)]
 pub(crate) struct Variables {
     pub(crate) names: Vec<Str>,
@@ -145,12 +146,12 @@ pub(crate) struct Variables {
 }
 
 impl Pipe {
-    /// The names of the variables that it sets.
+    /// Names of the variables.
     pub(crate) fn decl(&self) -> &[Str] {
         self.variables.as_ref().map_or(&[], |variables| &variables.names)
     }
 
-    /// Whether these exist already.
+    /// Whether they are assigned rather than declared.
     pub(crate) fn is_assign(&self) -> bool {
         self.variables.as_ref().is_some_and(|variables| variables.assign)
     }
@@ -179,27 +180,27 @@ pub(crate) enum OperandKind {
     Nil,
     Bool(bool),
     Number(Arc<Number>),
-    /// Text, and where the quoted source ends.
+    /// Text, and the end of the quoted source.
     String(Str, u32),
     Pipe(Box<Pipe>),
 }
 
 impl OperandKind {
-    /// Whether it is written out in the template.
+    /// Whether this is a literal.
     pub(crate) fn is_constant(&self) -> bool {
         use OperandKind::{Bool, Nil, Number, String};
         matches!(self, Bool(_) | Nil | Number(_) | String(..))
     }
 }
 
-/// The name of a function with what it stands for.
+/// A function name and its function.
 #[derive(Debug)]
 pub(crate) struct Word {
     pub(crate) name: Str,
     pub(crate) callee: Callee,
 }
 
-/// What an identifier names, resolved while parsing.
+/// The function of an identifier, resolved while parsing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Callee {
     Native(Function),
@@ -218,7 +219,7 @@ pub(crate) struct Number {
     pub(crate) text: String,
 }
 
-/// A node that an error message can point at.
+/// A node that an error message can refer to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeRef<'t> {
     Node(&'t Node),
@@ -232,7 +233,7 @@ impl NodeRef<'_> {
         match self {
             NodeRef::Node(node) => match node {
                 Node::Text { start, .. } => *start,
-                // Where the quote is.
+                // Position of the quote.
                 Node::Raw { start, .. } => *start - 1,
                 Node::Action(pipe) => pipe.pos,
                 Node::Break { pos } | Node::Continue { pos } => *pos,
@@ -245,7 +246,7 @@ impl NodeRef<'_> {
         }
     }
 
-    /// The node printed as Go prints it.
+    /// Prints the node as Go does.
     pub(crate) fn print(self, tree: &Tree) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
@@ -335,7 +336,7 @@ fn print_command(out: &mut Vec<u8>, command: &Command, tree: &Tree) {
     }
 }
 
-/// A pipeline in parentheses, anything else as it is.
+/// Prints a pipeline in parentheses, anything else as is.
 fn print_wrapped(out: &mut Vec<u8>, operand: &Operand, tree: &Tree) {
     if let OperandKind::Pipe(pipe) = &operand.kind {
         out.push(b'(');

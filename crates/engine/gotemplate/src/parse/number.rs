@@ -4,15 +4,30 @@ use crate::parse::lex::Tok;
 use crate::parse::node::Number;
 use crate::strconv::{parse_float, parse_int, parse_uint, unquote_char_constant};
 
-/// Reads a number token; the error is Go's text.
-pub(crate) fn parse_number(text: &[u8], tok: Tok) -> Result<Number, String> {
+/// Error of parsing a number constant, with Go's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NumberError {
+    #[error("invalid syntax")]
+    CharSyntax,
+    #[error("malformed character constant: {0}")]
+    CharConstant(String),
+    #[error("syntax error scanning complex number")]
+    Complex,
+    #[error("integer overflow: {0}")]
+    Overflow(String),
+    #[error("illegal number syntax: {0}")]
+    Syntax(String),
+}
+
+/// Parses a number token.
+pub(crate) fn parse_number(text: &[u8], tok: Tok) -> Result<Number, NumberError> {
     let shown = String::from_utf8_lossy(text).into_owned();
     let mut n = Number { text: shown.clone(), ..Number::default() };
     match tok {
         Tok::CharConstant => {
-            let (rune, whole) = unquote_char_constant(text).ok_or("invalid syntax")?;
+            let (rune, whole) = unquote_char_constant(text).ok_or(NumberError::CharSyntax)?;
             if !whole {
-                return Err(format!("malformed character constant: {shown}"));
+                return Err(NumberError::CharConstant(shown));
             }
             n.int = Some(i64::from(rune));
             n.uint = Some(u64::from(rune));
@@ -20,7 +35,7 @@ pub(crate) fn parse_number(text: &[u8], tok: Tok) -> Result<Number, String> {
             return Ok(n);
         }
         Tok::Complex => {
-            let (re, im) = parse_complex(&shown).ok_or("syntax error scanning complex number")?;
+            let (re, im) = parse_complex(&shown).ok_or(NumberError::Complex)?;
             n.complex = Some((re, im));
             simplify(&mut n);
             return Ok(n);
@@ -45,18 +60,18 @@ pub(crate) fn parse_number(text: &[u8], tok: Tok) -> Result<Number, String> {
         n.float = Some(u as f64);
     } else if let Ok(f) = parse_float(text) {
         if !text.iter().any(|b| b".eEpP".contains(b)) {
-            return Err(format!("integer overflow: {}", crate::fmt::quoted(text)));
+            return Err(NumberError::Overflow(crate::fmt::quoted(text)));
         }
         n.float = Some(f);
         whole_parts(&mut n, f);
     }
     if n.int.is_none() && n.uint.is_none() && n.float.is_none() {
-        return Err(format!("illegal number syntax: {}", crate::fmt::quoted(text)));
+        return Err(NumberError::Syntax(crate::fmt::quoted(text)));
     }
     Ok(n)
 }
 
-/// A float that is whole is an int and a uint too.
+/// A whole float is also an int and a uint.
 fn whole_parts(n: &mut Number, f: f64) {
     if f.fract() == 0.0 {
         if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&f) {

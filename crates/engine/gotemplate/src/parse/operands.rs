@@ -10,7 +10,7 @@ use crate::strconv::unquote;
 use crate::value::Str;
 
 impl Parser<'_> {
-    /// Adds the operand that comes next, if one does, to the unfinished ones.
+    /// Parses the next operand, if there is one, and appends it to the unfinished list.
     pub(super) fn operand(&mut self) -> Parse<()> {
         if !self.term()? {
             return Ok(());
@@ -30,14 +30,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Operands are made where they stay: moving them from one place to the next is most of what they would cost.
+    /// Operands are constructed in place: moving them would be most of their cost.
     #[inline]
     fn add_operand(&mut self, pos: u32, kind: OperandKind) -> bool {
         self.work.unfinished.operands.push(Operand { pos, kind });
         true
     }
 
-    /// Takes the fields that follow without a blank what stands at `start..end`; all names from `start` on.
+    /// Consumes the fields that follow `start..end` without a blank; returns all names from `start` on.
     fn chain(&mut self, start: u32, mut end: u32) -> Arc<[Str]> {
         while self.peek().tok == Tok::Field {
             end = self.next().end;
@@ -64,7 +64,8 @@ impl Parser<'_> {
                 if !self.frame.vars.iter().any(|known| known.as_bytes() == name) {
                     return self.error(format!("undefined variable {}", crate::fmt::quoted(name)));
                 }
-                // With fields behind it a variable or field is said to be where the second name begins, as Go says it.
+                // The position of a variable or field with more fields is where the second name starts, as in
+                // Go.
                 if self.peek().tok == Tok::Field {
                     pos = self.peek().start;
                 }
@@ -83,7 +84,7 @@ impl Parser<'_> {
                 let text = item.text(self.text);
                 match self.work.names.number(text, || number::parse_number(text, item.tok)) {
                     Ok(number) => self.add_operand(pos, OperandKind::Number(number)),
-                    Err(message) => return self.error(message),
+                    Err(error) => return self.error(error.to_string()),
                 }
             }
             Tok::LeftParen => {

@@ -24,7 +24,7 @@ pub struct MapClass {
     pub methods: &'static [MapMethod],
 }
 
-/// The Go type of a map, which `printf "%T"`, `typeOf` and error texts show.
+/// The Go type of a map, as shown by `printf "%T"`, `typeOf` and error messages.
 #[derive(Clone, Copy, Debug)]
 pub enum MapType {
     /// `map[string]interface {}`
@@ -151,7 +151,7 @@ impl Map {
         Rc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The entries as they are now; safe to iterate while the map changes.
+    /// A copy of the entries; safe to iterate over while the map changes.
     pub fn snapshot(&self) -> Vec<(Str, Value)> {
         self.borrow().iter().map(|(k, v)| (k.clone(), v.clone())).collect()
     }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stay_small() {
+    fn value_size_is_bounded() {
         assert_eq!(size_of::<Value>(), 24, "lists of values are copied often");
     }
 }

@@ -1,4 +1,4 @@
-//! Values as Go sees them: kinds and types matter to comparison, printing and error texts.
+//! Go values: kinds and types matter to comparison, printing and error messages.
 
 mod list;
 mod map;
@@ -52,7 +52,7 @@ impl IntKind {
     }
 }
 
-/// Go's `reflect.Kind`, as far as templates can meet it.
+/// Go's `reflect.Kind`, limited to the kinds that occur in templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Invalid,
@@ -102,7 +102,7 @@ pub enum Value {
     Bytes(Str),
     List(List),
     Map(Map),
-    /// A Go struct, a defined type with methods, a time, a function: anything with behaviour of its own.
+    /// A Go struct, a defined type with methods, a time, a function: anything with its own behaviour.
     Object(Rc<dyn Object>),
 }
 
@@ -137,7 +137,7 @@ impl Value {
         Value::Object(Rc::new(object))
     }
 
-    /// The kind `reflect` would report.
+    /// The kind that `reflect` reports.
     pub fn kind(&self) -> Kind {
         match self {
             Value::Nil => Kind::Invalid,
@@ -168,7 +168,7 @@ impl Value {
         })
     }
 
-    /// The string, when this is one.
+    /// The string, if this is one.
     pub fn as_str(&self) -> Option<&Str> {
         match self {
             Value::Str(s) => Some(s),
@@ -176,7 +176,7 @@ impl Value {
         }
     }
 
-    /// The map, when this is one.
+    /// The map, if this is one.
     pub fn as_map(&self) -> Option<&Map> {
         match self {
             Value::Map(map) => Some(map),
@@ -184,7 +184,7 @@ impl Value {
         }
     }
 
-    /// The slice, when this is one.
+    /// The slice, if this is one.
     pub fn as_list(&self) -> Option<&List> {
         match self {
             Value::List(list) => Some(list),
@@ -211,7 +211,7 @@ impl Value {
         }
     }
 
-    /// Truth as `if` sees it: not the zero value, not empty.
+    /// Truth value for `if`: not the zero value, not empty.
     pub fn truth(&self) -> bool {
         match self {
             Value::Nil => false,

@@ -18,12 +18,12 @@ impl Str {
         &self.0
     }
 
-    /// The text when it is UTF-8.
+    /// The text if it is UTF-8.
     pub fn as_utf8(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// The text with every broken sequence replaced by U+FFFD.
+    /// The text with every invalid sequence replaced by U+FFFD.
     pub fn to_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }

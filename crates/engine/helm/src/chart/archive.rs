@@ -1,4 +1,4 @@
-//! Chart archives: gzipped tars, unpacked in memory with every path and size checked.
+//! Chart archives: gzipped tar files, unpacked in memory with every path and size checked.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use fl_gotemplate::Str;
 
-use super::ahead::Ahead;
-use super::content::{Content, Packed, Source};
-use super::gzip::Unzipped;
+use super::background_parse::TemplateQueue;
+use super::gzip::GzipReader;
+use super::lazy_file::{ArchiveSource, Content, PackedArchive};
 use super::{BOM, BufferedFile, trim_bom};
 use crate::error::LoadError;
 
-/// How much an archive may hold; the defaults are Helm's.
+/// Limits of a chart archive; the defaults are Helm's.
 #[derive(Debug, Clone, Copy)]
 pub struct ArchiveLimits {
-    /// Bytes of all files together, after decompression.
+    /// Maximum bytes of all files together, after decompression.
     pub total: u64,
-    /// Bytes of one file.
+    /// Maximum bytes of one file.
     pub file: u64,
-    /// Number of entries, directories too.
+    /// Maximum number of entries, including directories.
     pub entries: usize,
 }
 
@@ -31,19 +31,21 @@ impl Default for ArchiveLimits {
     }
 }
 
-/// Whether the bytes begin like a gzip file.
+/// Whether the bytes start with the gzip magic number.
 pub(crate) fn is_gzip(data: &[u8]) -> bool {
     data.starts_with(b"\x1f\x8b\x08")
 }
 
-/// Reads all files of an archive, and says how many bytes they have. Links, devices and the like become ordinary
-/// (usually empty) files, never links. `again` is the archive for those who want to read it
-/// later, `ahead` is told of templates when they are found.
+/// Reads all files of an archive and returns them with their total size. Links, devices and the like become
+/// ordinary (usually empty) files.
+///
+/// `reopen` gives access to the archive for files that are unpacked later; templates are added to `queue` as
+/// they are found.
 pub(crate) fn read(
     mut packed: impl BufRead,
-    again: impl Fn() -> Source,
+    reopen: impl Fn() -> ArchiveSource,
     limits: ArchiveLimits,
-    ahead: &mut Ahead,
+    queue: &mut TemplateQueue,
 ) -> Result<(Vec<BufferedFile>, u64), LoadError> {
     let unreadable = |error: std::io::Error| LoadError::Archive(error.to_string());
     if !is_gzip(packed.fill_buf().map_err(unreadable)?) {
@@ -51,16 +53,17 @@ pub(crate) fn read(
     }
     // Headers and padding count too: without this a tar of endless empty entries would never reach a limit.
     let allowance = limits.total + limits.entries as u64 * 2048;
-    let between = Rc::new(Cell::new(BETWEEN));
-    let bounded = Bounded { inner: Unzipped::new(packed).take(allowance), left: Rc::clone(&between) };
+    let header_budget = Rc::new(Cell::new(MAX_HEADER_BYTES));
+    let bounded =
+        LimitedReader { inner: GzipReader::new(packed).take(allowance), left: Rc::clone(&header_budget) };
     let mut tar = tar::Archive::new(bounded);
     let mut files = Vec::new();
     let mut deferred = None;
     let mut remaining = limits.total;
     for (count, entry) in tar.entries_with_seek().map_err(unreadable)?.enumerate() {
         let mut entry = entry.map_err(unreadable)?;
-        // What a skipped entry has is read on the way to the next one.
-        between.set(entry.size().saturating_add(BETWEEN));
+        // The content of a skipped entry is read on the way to the next one.
+        header_budget.set(entry.size().saturating_add(MAX_HEADER_BYTES));
         if count >= limits.entries {
             return Err(LoadError::Archive(format!(
                 "chart archive has more than {} entries",
@@ -91,14 +94,15 @@ pub(crate) fn read(
         file.modified = entry.header().mtime().unwrap_or_default();
         let mut content = entry.by_ref().take(remaining);
         let read = if is_deferred(&file.name) {
-            // Passed over on the way to the next entry: what cannot be read is refused now and not later.
-            let packed = deferred.get_or_insert_with(|| Arc::new(Packed::new(again())));
+            // The content is still decompressed to reach the next entry, so a corrupt archive fails here and
+            // not later.
+            let packed = deferred.get_or_insert_with(|| Arc::new(PackedArchive::new(reopen())));
             file.kept = Some(Content::packed(Arc::clone(packed), count, &file.name));
             size
-        } else if !is_for_loader(&file.name) && size <= PREPARED {
-            let (content, read) = prepared(&mut content, size as usize).map_err(unreadable)?;
+        } else if !is_for_loader(&file.name) && size <= MAX_PREALLOCATION {
+            let (content, read) = read_content(&mut content, size as usize).map_err(unreadable)?;
             if in_chart(&file.name).starts_with("templates/") {
-                ahead.found(&raw_name, &content);
+                queue.push(&raw_name, &content);
             }
             file.kept = Some(content.into());
             read
@@ -112,7 +116,7 @@ pub(crate) fn read(
         if read < size || remaining == 0 {
             return Err(LoadError::Archive(too_large(limits.total)));
         }
-        between.set(BETWEEN);
+        header_budget.set(MAX_HEADER_BYTES);
         files.push(file);
     }
     if files.is_empty() {
@@ -121,22 +125,22 @@ pub(crate) fn read(
     Ok((files, limits.total - remaining))
 }
 
-/// As [`read`], for an archive in memory.
+/// Like [`read`], for an archive in memory.
 pub(crate) fn read_bytes(data: &[u8], limits: ArchiveLimits) -> Result<(Vec<BufferedFile>, u64), LoadError> {
-    read(data, || Source::Memory(Arc::new(data.to_vec())), limits, &mut Ahead::nobody())
+    read(data, || ArchiveSource::Memory(Arc::new(data.to_vec())), limits, &mut TemplateQueue::disabled())
 }
 
-/// Bytes between two entries: headers, padding, long names and records, of which each may have a mebibyte in Go.
-const BETWEEN: u64 = 4 << 20;
+/// Maximum bytes between two entries: headers, padding, long names and PAX records, each up to 1 MiB in Go.
+const MAX_HEADER_BYTES: u64 = 4 << 20;
 
-/// A reader that ends in an error when more than `left` bytes are taken from it. Headers of the archive are read into memory
-/// as long as they claim to be.
-struct Bounded<R> {
+/// A reader that fails after `left` bytes. The `tar` crate reads headers into memory at whatever size they
+/// claim.
+struct LimitedReader<R> {
     inner: R,
     left: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(buffer)?;
         match self.left.get().checked_sub(read as u64) {
@@ -147,14 +151,14 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// What is jumped over is never in memory.
-impl<R: Seek> Seek for Bounded<R> {
+/// Skipped bytes are never in memory.
+impl<R: Seek> Seek for LimitedReader<R> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         self.inner.seek(to)
     }
 }
 
-/// Whether the loader itself reads a file, in the chart or in one below it; others it only keeps.
+/// Whether the loader itself reads the file, in the chart or in a subchart.
 fn is_for_loader(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or_default();
     base.ends_with(".tgz")
@@ -169,13 +173,13 @@ fn is_for_loader(name: &str) -> bool {
         )
 }
 
-/// Room made before the bytes are seen: an archive may lie about sizes, so not for large files.
-const PREPARED: u64 = 1 << 20;
+/// Maximum bytes allocated before the content is read: the size in a header is not trusted.
+const MAX_PREALLOCATION: u64 = 1 << 20;
 
-/// Reads a file into where it stays, and says how many bytes there were.
-fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Str, u64)> {
+/// Reads a file and returns its content and size.
+fn read_content(content: &mut impl Read, size: usize) -> std::io::Result<(Str, u64)> {
     let mut room: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
-    let bytes = Arc::get_mut(&mut room).expect("nobody else has it yet");
+    let bytes = Arc::get_mut(&mut room).expect("the buffer is not shared yet");
     let mut read = 0;
     while read < bytes.len() {
         match content.read(&mut bytes[read..])? {
@@ -191,12 +195,13 @@ fn prepared(content: &mut impl Read, size: usize) -> std::io::Result<(Str, u64)>
     Ok((room.into(), read as u64))
 }
 
-/// Whether a file stays packed until it is wanted: those in the `crds/` of the chart or of one in its `charts/`.
+/// Whether a file stays packed until it is read: those in `crds/` of the chart or of a chart in its
+/// `charts/`.
 fn is_deferred(name: &str) -> bool {
     in_chart(name).starts_with("crds/")
 }
 
-/// The name in the innermost chart that a file belongs to.
+/// The name within the innermost chart that the file belongs to.
 fn in_chart(mut name: &str) -> &str {
     while let Some((_, inner)) = name.strip_prefix("charts/").and_then(|rest| rest.split_once('/')) {
         name = inner;
@@ -204,9 +209,9 @@ fn in_chart(mut name: &str) -> &str {
     name
 }
 
-/// The deferred files of an archive that [`read`] has accepted, by their number.
+/// Reads the deferred files of an archive that [`read`] has accepted, by entry number.
 pub(super) fn read_deferred(packed: impl BufRead) -> std::io::Result<HashMap<usize, Str>> {
-    let mut tar = tar::Archive::new(Unzipped::new(packed));
+    let mut tar = tar::Archive::new(GzipReader::new(packed));
     let mut contents = HashMap::new();
     for (count, entry) in tar.entries_with_seek()?.enumerate() {
         let mut entry = entry?;
@@ -225,7 +230,7 @@ fn too_large(limit: u64) -> String {
     format!("decompressed chart is larger than the maximum file size {limit}")
 }
 
-/// The name inside the chart: the first part (the chart's folder) is taken off, and nothing may lead out.
+/// The name inside the chart: without the chart's folder, and never outside of it.
 fn checked_name(raw: &str) -> Result<String, LoadError> {
     let refuse = |why: &str| LoadError::Archive(why.to_owned());
     let delimiter = if raw.contains('\\') { '\\' } else { '/' };
@@ -290,9 +295,9 @@ mod tests {
         }
     }
 
-    /// A06: a header that claims a gigabyte is refused long before; content may be larger than what lies between.
+    /// A06: a header that claims a gigabyte is rejected early; file content may exceed the header limit.
     #[test]
-    fn endless_headers_are_refused() {
+    fn oversized_headers_are_rejected() {
         type Packer = tar::Builder<flate2::write::GzEncoder<Vec<u8>>>;
         let pack = |fill: &dyn Fn(&mut Packer)| {
             let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -326,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_out_are_refused() {
+    fn names_outside_the_chart_are_rejected() {
         for bad in [
             "c/../../etc/passwd",
             "c//etc/passwd",

@@ -5,10 +5,10 @@ use super::{BufferedFile, trim_bom};
 use crate::error::LoadError;
 use crate::files::{Files, Kind};
 
-/// Deeper trees than any chart has; stops loops of links.
-const DEEPEST: usize = 64;
+/// Maximum depth of directories; stops symlink loops.
+const MAX_DEPTH: usize = 64;
 
-/// Reads the files of a chart directory that `.helmignore` lets pass.
+/// Reads the files of a chart directory that `.helmignore` does not exclude.
 pub(crate) fn read(
     files: &dyn Files,
     limit: u64,
@@ -44,8 +44,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn directory(&mut self, path: &str, depth: usize) -> Result<(), LoadError> {
-        if depth > DEEPEST {
-            return Err(LoadError::TooDeep(DEEPEST));
+        if depth > MAX_DEPTH {
+            return Err(LoadError::TooDeep(MAX_DEPTH));
         }
         let mut entries = self
             .files

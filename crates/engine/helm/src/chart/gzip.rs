@@ -1,30 +1,32 @@
-//! Gzip, decompressed in large pieces: charts are mostly CRDs, and small pieces spend their time on what surrounds them.
+//! Gzip decompression in large chunks. Charts are mostly CRDs, which compress well; with small chunks the
+//! per-call overhead dominates.
 
 use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// Bytes decompressed at once. The decompressor copies 32 KiB after each piece, and others wait for the first.
-const PIECE: usize = 128 << 10;
+/// Bytes decompressed per call. The decompressor copies its 32 KiB window after each chunk, while parsers
+/// wait for the first chunk.
+const CHUNK_BYTES: usize = 128 << 10;
 
-/// The content of a gzip file, all members of it.
-pub(super) struct Unzipped<R> {
-    /// What is not decompressed yet.
+/// Reader of the decompressed content of a gzip file, including all its members.
+pub(super) struct GzipReader<R> {
+    /// The compressed input.
     packed: R,
     inflate: Decompress,
     piece: Vec<u8>,
     start: usize,
     end: usize,
-    /// How much of the content was taken.
+    /// Bytes returned so far.
     position: u64,
     checksum: crc32fast::Hasher,
     length: u32,
     inside: bool,
-    /// What stopped the work; told when all that was read before it is taken.
+    /// A decompression error, returned after all bytes before it were read.
     stopped: Option<Error>,
 }
 
-impl<R: BufRead> Unzipped<R> {
+impl<R: BufRead> GzipReader<R> {
     pub(super) fn new(packed: R) -> Self {
         Self {
             packed,
@@ -40,12 +42,12 @@ impl<R: BufRead> Unzipped<R> {
         }
     }
 
-    /// Decompresses the next piece; nothing at the end.
+    /// Decompresses the next chunk; leaves the buffer empty at the end.
     fn refill(&mut self) -> Result<()> {
         if let Some(error) = self.stopped.take() {
             return Err(error);
         }
-        self.piece.resize(PIECE, 0);
+        self.piece.resize(CHUNK_BYTES, 0);
         (self.start, self.end) = (0, 0);
         while self.end == 0 {
             if !self.inside {
@@ -72,7 +74,7 @@ impl<R: BufRead> Unzipped<R> {
             Ok(Status::StreamEnd) => self.trailer(),
             Ok(_) if self.end > 0 || taken > 0 => Ok(()),
             Ok(_) => Err(ErrorKind::UnexpectedEof.into()),
-            Err(_) => Err(broken("flate: corrupt input")),
+            Err(_) => Err(corrupt("flate: corrupt input")),
         };
         match outcome {
             Err(error) if self.end > 0 => self.stopped = Some(error),
@@ -87,7 +89,7 @@ impl<R: BufRead> Unzipped<R> {
         const COMMENT: u8 = 16;
         const CHECKSUM: u8 = 2;
         let fixed: [u8; 10] = self.take()?;
-        let [0x1f, 0x8b, 8, flags, ..] = fixed else { return Err(broken("gzip: invalid header")) };
+        let [0x1f, 0x8b, 8, flags, ..] = fixed else { return Err(corrupt("gzip: invalid header")) };
         if flags & EXTRA != 0 {
             let length = u16::from_le_bytes(self.take()?);
             self.skip(usize::from(length))?;
@@ -114,7 +116,7 @@ impl<R: BufRead> Unzipped<R> {
         if checksum == self.checksum.clone().finalize() && length == self.length {
             return Ok(());
         }
-        Err(broken("gzip: invalid checksum"))
+        Err(corrupt("gzip: invalid checksum"))
     }
 
     fn skip(&mut self, mut bytes: usize) -> Result<()> {
@@ -129,7 +131,7 @@ impl<R: BufRead> Unzipped<R> {
         Ok(())
     }
 
-    /// Steps over a text and the zero behind it.
+    /// Skips a zero-terminated string of the header.
     fn skip_text(&mut self) -> Result<()> {
         loop {
             let ready = self.packed.fill_buf()?;
@@ -152,11 +154,11 @@ impl<R: BufRead> Unzipped<R> {
     }
 }
 
-fn broken(what: &str) -> Error {
+fn corrupt(what: &str) -> Error {
     Error::new(ErrorKind::InvalidData, what)
 }
 
-impl<R: BufRead> Read for Unzipped<R> {
+impl<R: BufRead> Read for GzipReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         if self.start == self.end {
             self.refill()?;
@@ -169,8 +171,8 @@ impl<R: BufRead> Read for Unzipped<R> {
     }
 }
 
-/// Steps over content without a copy of it; there is no way back, and none beyond the end.
-impl<R: BufRead> Seek for Unzipped<R> {
+/// Seeks forward without copying. Seeking backwards or beyond the end is an error.
+impl<R: BufRead> Seek for GzipReader<R> {
     fn seek(&mut self, to: SeekFrom) -> Result<u64> {
         let SeekFrom::Current(bytes) = to else { return Err(ErrorKind::Unsupported.into()) };
         let mut left = u64::try_from(bytes).map_err(|_| ErrorKind::Unsupported)?;
@@ -209,16 +211,16 @@ mod tests {
 
     fn unpacked(data: &[u8]) -> Result<Vec<u8>> {
         let mut all = Vec::new();
-        Unzipped::new(data).read_to_end(&mut all)?;
-        // A file comes in pieces, which may end anywhere.
+        GzipReader::new(data).read_to_end(&mut all)?;
+        // Members may end anywhere within a chunk.
         let mut pieces = Vec::new();
         let source = std::io::BufReader::with_capacity(7, data);
-        Unzipped::new(source).read_to_end(&mut pieces).map(|_| assert!(pieces == all))?;
+        GzipReader::new(source).read_to_end(&mut pieces).map(|_| assert!(pieces == all))?;
         Ok(all)
     }
 
     #[test]
-    fn members_follow_each_other() {
+    fn all_gzip_members_are_read() {
         let long: Vec<u8> = (0..1_000_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         for content in [b"".as_slice(), b"x", &long] {
             let one = packed(content);
@@ -230,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn content_can_be_passed_over() {
+    fn content_can_be_skipped() {
         let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
         let data = packed(&content);
-        let mut reader = Unzipped::new(&data[..]);
+        let mut reader = GzipReader::new(&data[..]);
         let mut four = [0; 4];
         assert_eq!(reader.seek(SeekFrom::Current(4 * 150_000)).expect("inside"), 600_000);
         reader.read_exact(&mut four).expect("inside");
@@ -244,12 +246,12 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_behind_what_was_read() {
+    fn corrupt_input_fails_after_the_valid_part() {
         let good = packed(&vec![7; 600_000]);
         let mut wrong = good.clone();
         let at = wrong.len() - 6;
         wrong[at] ^= 1;
-        let mut reader = Unzipped::new(&wrong[..]);
+        let mut reader = GzipReader::new(&wrong[..]);
         let mut content = vec![0; 600_000];
         reader.read_exact(&mut content).expect("the content is all there");
         assert!(reader.read(&mut [0]).expect_err("the checksum is wrong").to_string().contains("checksum"));

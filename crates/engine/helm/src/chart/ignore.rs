@@ -8,9 +8,9 @@ use crate::error::LoadError;
 
 #[derive(Debug)]
 enum Scope {
-    /// The pattern has a slash: the whole path from the chart's root.
+    /// The pattern contains a slash: it matches the whole path from the chart's root.
     Path,
-    /// Without slash: the last part of the path only.
+    /// The pattern has no slash: it matches the last path element.
     Name,
 }
 
@@ -27,7 +27,7 @@ struct Rule {
 pub(crate) struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Reads the text of a `.helmignore`; dot files below `templates/` are always ignored.
+    /// Parses a `.helmignore` file. Dot files in `templates/` are always ignored.
     pub(crate) fn parse(text: &str) -> Result<Self, LoadError> {
         let mut rules = Self::default();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -43,7 +43,7 @@ impl Rules {
             return Err(LoadError::IgnoreRule("double-star (**) syntax is not supported".into()));
         }
         let bad = |error: super::pattern::BadPattern| LoadError::IgnoreRule(error.to_string());
-        // Checked as written, so that `\!` and the like are judged before their marks are taken off.
+        // Validated as written, before escapes such as `\!` are removed.
         Pattern::new(line).map_err(bad)?;
         let (negated, rest) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
         let (only_directories, rest) = rest.strip_suffix('/').map_or((false, rest), |rest| (true, rest));
@@ -53,7 +53,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether the path (from the chart's root, with slashes) is left out.
+    /// Whether the path (from the chart's root, with slashes) is ignored.
     pub(crate) fn ignores(&self, path: &str, is_directory: bool) -> bool {
         for rule in &self.0 {
             let subject = match rule.scope {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn double_stars_are_refused() {
+    fn double_stars_are_rejected() {
         assert!(Rules::parse("a/**/b").is_err());
     }
 }

@@ -1,27 +1,27 @@
-//! From a list of files to a chart with its subcharts.
+//! Builds a chart with its subcharts from a list of files.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 
-use super::ahead::{self, Ahead, First, Rest};
-use super::{ArchiveLimits, BufferedFile, Chart, Source, archive, directory};
-use crate::decode;
+use super::background_parse::{self, ParsedTemplates, PendingTemplates, TemplateQueue};
+use super::{ArchiveLimits, ArchiveSource, BufferedFile, Chart, archive, directory};
+use crate::decode::{self, DecodeError};
 use crate::error::LoadError;
 use crate::files::Files;
 use crate::render::{CompiledChart, empty_set};
-use crate::values::Tree;
+use crate::values::JsonValue;
 
-/// Charts inside charts inside charts: more levels than any real one has.
-const DEEPEST: usize = 32;
+/// Maximum nesting of charts in charts.
+const MAX_DEPTH: usize = 32;
 
-/// Bytes of an archive from which on unpacking and parsing take longer than starting a thread by far.
-const WORTH_A_THREAD: usize = 128 << 10;
+/// Archive size from which unpacking and parsing on two threads pays off.
+const MIN_PARALLEL_BYTES: usize = 128 << 10;
 
-/// Loads charts. Notices (a link, an outdated file) are collected instead of printed.
+/// Loads charts. Notices (a symlink, an outdated file) are collected instead of printed.
 #[derive(Debug, Default)]
 pub struct Loader {
     limits: ArchiveLimits,
-    /// What nested archives may still unpack to, all of them together.
+    /// Bytes that nested archives may still unpack to, in total.
     nested_bytes: Option<u64>,
     notices: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl Loader {
         Self { limits, ..Self::default() }
     }
 
-    /// What a person should know about the charts loaded so far.
+    /// Notices about the charts loaded so far, to be shown to the user.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -54,12 +54,14 @@ impl Loader {
         self.files(files, 0)
     }
 
-    /// Loads a chart archive, which the chart reads again when somebody wants the files that are not unpacked yet. The
-    /// templates of a large one are parsed while a second thread still unpacks it, which then helps with what is left;
-    /// rendering waits for that.
-    pub fn compiled_archive(&mut self, source: &Source) -> Result<CompiledChart, LoadError> {
-        if source.len() < WORTH_A_THREAD {
-            return self.source(source, Ahead::nobody()).map(CompiledChart::new);
+    /// Loads and compiles a chart archive. `source` is read again when files that are not unpacked yet are
+    /// needed.
+    ///
+    /// The templates of a large archive are parsed while a second thread still unpacks it; that thread then
+    /// helps to parse the rest. The first render waits for both.
+    pub fn compiled_archive(&mut self, source: &ArchiveSource) -> Result<CompiledChart, LoadError> {
+        if source.len() < MIN_PARALLEL_BYTES {
+            return self.source(source, TemplateQueue::disabled()).map(CompiledChart::new);
         }
         let (found, texts) = mpsc::channel();
         let (loaded, chart) = mpsc::channel();
@@ -68,37 +70,37 @@ impl Loader {
         let load = {
             let (source, texts) = (source.clone(), Arc::clone(&texts));
             move || {
-                let chart = loader.source(&source, Ahead::new(found));
-                // Nobody listens when the first thread has panicked.
+                let chart = loader.source(&source, TemplateQueue::new(found));
+                // The send fails only if the first thread has panicked.
                 let _ = loaded.send((chart, loader.notices));
-                ahead::parse_rest(&texts)
+                background_parse::parse_remaining(&texts)
             }
         };
         let Ok(thread) = std::thread::Builder::new().spawn(load) else {
-            return self.source(source, Ahead::nobody()).map(CompiledChart::new);
+            return self.source(source, TemplateQueue::disabled()).map(CompiledChart::new);
         };
         let mut set = empty_set();
         let mut done = None;
         let until_loaded = std::iter::from_fn(|| {
             done = chart.try_recv().ok();
-            if done.is_none() { ahead::next_batch(&texts) } else { None }
+            if done.is_none() { background_parse::next_batch(&texts) } else { None }
         });
-        set.parse_ahead(until_loaded.flatten());
+        set.pre_parse(until_loaded.flatten());
         let Some((chart, notices)) = done.or_else(|| chart.recv().ok()) else {
-            // It cannot end without a chart but by a panic.
+            // The thread ends without a result only if it panicked.
             return Err(thread
                 .join()
                 .map_or_else(|panic| std::panic::resume_unwind(panic), |_| LoadError::NoChartFile));
         };
         self.notices.extend(notices);
-        Ok(CompiledChart::with_first(chart?, First::new(set, Rest { texts, thread })))
+        Ok(CompiledChart::with_parsed(chart?, ParsedTemplates::new(set, PendingTemplates { texts, thread })))
     }
 
-    fn source(&mut self, source: &Source, mut ahead: Ahead) -> Result<Chart, LoadError> {
+    fn source(&mut self, source: &ArchiveSource, mut queue: TemplateQueue) -> Result<Chart, LoadError> {
         let packed = source.open().map_err(|error| LoadError::Archive(error.to_string()))?;
-        let (files, _) = archive::read(packed, || source.clone(), self.limits, &mut ahead)?;
-        // No more templates will be found; whoever parses them need not wait for the rest.
-        drop(ahead);
+        let (files, _) = archive::read(packed, || source.clone(), self.limits, &mut queue)?;
+        // No more templates follow; closing the queue ends the parsing threads.
+        drop(queue);
         self.files(files, 0)
     }
 
@@ -111,12 +113,12 @@ impl Loader {
     }
 
     fn files(&mut self, files: Vec<BufferedFile>, depth: usize) -> Result<Chart, LoadError> {
-        if depth > DEEPEST {
-            return Err(LoadError::TooDeep(DEEPEST));
+        if depth > MAX_DEPTH {
+            return Err(LoadError::TooDeep(MAX_DEPTH));
         }
         let mut chart = Chart::default();
         let mut has_metadata = false;
-        // Helm does not rely on the order of files; neither do we.
+        // The result does not depend on the order of files, as in Helm.
         for file in files.iter().filter(|f| f.name == "Chart.yaml") {
             has_metadata = true;
             chart.times.metadata = file.modified;
@@ -135,7 +137,7 @@ impl Loader {
                 }
                 "values.yaml" => {
                     let document = read_document("values.yaml", &file.data)?;
-                    chart.values = Tree::table_from_yaml(&document)
+                    chart.values = JsonValue::table_from_yaml(&document)
                         .map_err(|why| LoadError::File { file: "values.yaml", why })?;
                     chart.times.values = file.modified;
                     chart.values_file = Some(file.data);
@@ -210,7 +212,7 @@ impl Loader {
             }
             return self.nested_archive(&file.data, depth);
         }
-        // A plain file in charts/ is not a chart and has no folder to take off.
+        // A plain file in `charts/` is not a chart and has no folder to strip.
         let inner = files.into_iter().filter_map(|file| {
             let name = file.name.split_once('/')?.1.to_owned();
             Some(file.renamed(name))
@@ -229,18 +231,20 @@ fn read_document(file: &'static str, data: &[u8]) -> Result<fl_yaml::Node, LoadE
     decode::document(data).map_err(|why| LoadError::File { file, why })
 }
 
-fn read_lock(file: &'static str, data: &[u8]) -> Result<Tree, LoadError> {
+fn read_lock(file: &'static str, data: &[u8]) -> Result<JsonValue, LoadError> {
     let document = read_document(file, data)?;
     super::metadata::check_lock(&document)
-        .and_then(|()| Tree::from_yaml(&document))
+        .and_then(|()| JsonValue::from_yaml(&document))
         .map_err(|why| LoadError::File { file, why })
 }
 
 fn read_metadata(chart: &mut Chart, file: &'static str, data: &[u8]) -> Result<(), LoadError> {
     let document = read_document(file, data)?;
-    chart.metadata.read(&document).map_err(|why| match why.strip_prefix("validation: ") {
-        Some(rule) => LoadError::Validation(rule.to_owned()),
-        None => LoadError::File { file, why },
+    chart.metadata.read(&document).map_err(|why| match why {
+        DecodeError::NullEntry(list) => {
+            LoadError::Validation(format!("{list} must not contain empty or null nodes"))
+        }
+        why => LoadError::File { file, why },
     })
 }
 
@@ -250,7 +254,7 @@ mod tests {
 
     use super::*;
 
-    /// A chart that is large however it is packed.
+    /// A chart that is large even when compressed.
     fn large() -> Vec<u8> {
         let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
         let mut tar = tar::Builder::new(gzip);
@@ -272,12 +276,12 @@ mod tests {
         tar.into_inner().and_then(flate2::write::GzEncoder::finish).expect("written")
     }
 
-    /// An archive that is gone when its CRDs are wanted has not become one without CRDs.
+    /// An archive that is gone when its CRDs are read is an error, not a chart without CRDs.
     #[test]
-    fn what_cannot_be_read_again_is_an_error_and_not_nothing() {
+    fn unreadable_archive_is_an_error_on_second_read() {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&large()).and_then(|()| file.rewind()).expect("written");
-        let source = Source::File(Arc::new(file.try_clone().expect("the same file")));
+        let source = ArchiveSource::File(Arc::new(file.try_clone().expect("the same file")));
         let chart = Loader::new().compiled_archive(&source).expect("a chart");
         file.set_len(1000).expect("cut");
         let crd = chart.crds(&crate::Overrides::new()).expect("listed").remove(0);
@@ -288,17 +292,17 @@ mod tests {
         assert!(error.to_string().contains("crds/a.yaml"), "{error}");
     }
 
-    /// Two threads and a file give what one thread and memory give.
+    /// Loading from a file with two threads equals loading from memory with one.
     #[test]
-    fn large_archives_are_loaded_as_small_ones_are() {
+    fn parallel_loading_equals_sequential_loading() {
         let data = large();
-        assert!(data.len() > WORTH_A_THREAD);
+        assert!(data.len() > MIN_PARALLEL_BYTES);
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&data).and_then(|()| file.rewind()).expect("written");
         let one = CompiledChart::new(Loader::new().archive(&data).expect("a chart"));
         let expected = one.render(&crate::Overrides::new(), &options(), None).expect("a release");
         assert_eq!(expected.manifests.len(), 60);
-        for source in [Source::Memory(Arc::new(data)), Source::File(Arc::new(file))] {
+        for source in [ArchiveSource::Memory(Arc::new(data)), ArchiveSource::File(Arc::new(file))] {
             let chart = Loader::new().compiled_archive(&source).expect("a chart");
             for _ in 0..2 {
                 assert_eq!(
@@ -319,16 +323,16 @@ mod tests {
             },
             capabilities: crate::Capabilities::default(),
             limits: fl_gotemplate::Limits::default(),
-            outside: std::rc::Rc::new(Nowhere),
+            host: std::rc::Rc::new(FixedHost),
             skip_schema: false,
             subchart_notes: false,
         }
     }
 
     #[derive(Debug)]
-    struct Nowhere;
+    struct FixedHost;
 
-    impl fl_sprig::Outside for Nowhere {
+    impl fl_sprig::Host for FixedHost {
         fn now(&self) -> (i64, u32) {
             (0, 0)
         }

@@ -1,14 +1,14 @@
-//! `Chart.yaml`: its fields, reading and rules.
+//! `Chart.yaml`: fields, parsing and validation.
 
 use std::collections::BTreeMap;
 
 use fl_semver::Version;
 use fl_yaml::Node;
 
-use crate::decode::Decoder;
+use crate::decode::{DecodeError, Decoder};
 use crate::error::LoadError;
 
-/// Someone who keeps a chart.
+/// A maintainer of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Maintainer {
     /// Person or organisation.
@@ -22,37 +22,37 @@ pub struct Maintainer {
 /// One entry of a dependency's `import-values`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportValue {
-    /// The name of a key below the child's `exports`.
+    /// Name of a key below the subchart's `exports`.
     Export(String),
-    /// A table of the child and where it goes in the parent.
+    /// A table of the subchart and its path in the parent.
     Table {
-        /// Path in the child.
+        /// Path in the subchart.
         child: String,
         /// Path in the parent.
         parent: String,
     },
-    /// Something else, which Helm passes over.
+    /// Any other value, which Helm ignores.
     Other,
 }
 
-/// A chart that this one needs.
+/// A dependency of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependency {
     /// The chart's name.
     pub name: String,
-    /// The range of versions.
+    /// Version range.
     pub version: String,
-    /// Where it comes from; never followed here, charts are complete when rendered.
+    /// Repository of the dependency; never fetched here, charts must be complete when rendered.
     pub repository: String,
-    /// Paths of values that switch it on or off, separated by commas.
+    /// Paths of values that enable or disable it, separated by commas.
     pub condition: String,
-    /// Names below `tags` that switch it on or off.
+    /// Names below `tags` that enable or disable it.
     pub tags: Vec<String>,
-    /// The state found by conditions and tags.
+    /// Whether conditions and tags enabled it.
     pub enabled: bool,
-    /// Values of the child that become values of the parent.
+    /// Values of the subchart that are imported into the parent.
     pub import_values: Vec<ImportValue>,
-    /// Another name to use it under.
+    /// Another name for the subchart.
     pub alias: String,
 }
 
@@ -61,43 +61,44 @@ pub struct Dependency {
 pub struct Metadata {
     /// The chart's name.
     pub name: String,
-    /// The project's page.
+    /// Home page of the project.
     pub home: String,
-    /// Source addresses.
+    /// URLs of the sources.
     pub sources: Vec<String>,
     /// The chart's version.
     pub version: String,
-    /// One sentence.
+    /// One-sentence description.
     pub description: String,
-    /// Words to find it by.
+    /// Search keywords.
     pub keywords: Vec<String>,
-    /// Who keeps it.
+    /// Maintainers.
     pub maintainers: Vec<Maintainer>,
-    /// Address of a picture.
+    /// URL of an icon.
     pub icon: String,
     /// `v1` or `v2`.
     pub api_version: String,
-    /// Kept, not used.
+    /// Not used by Helm.
     pub condition: String,
-    /// Kept, not used.
+    /// Not used by Helm.
     pub tags: String,
-    /// The version of what the chart installs.
+    /// Version of the application that the chart installs.
     pub app_version: String,
-    /// Whether it should not be used any more.
+    /// Whether the chart is deprecated.
     pub deprecated: bool,
-    /// Free key-value pairs.
+    /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// The range of Kubernetes versions it supports.
+    /// Range of supported Kubernetes versions.
     pub kube_version: String,
-    /// The charts it needs; `None` when the field is missing, which skips their processing.
+    /// Dependencies; `None` if the field is missing, which skips dependency processing.
     pub dependencies: Option<Vec<Dependency>>,
     /// `application`, `library` or empty.
     pub chart_type: String,
 }
 
 impl Metadata {
-    /// Reads fields over what is there already, as `requirements.yaml` does to `Chart.yaml`.
-    pub fn read(&mut self, document: &Node) -> Result<(), String> {
+    /// Sets the fields present in `document` and keeps the others, as Helm reads `requirements.yaml` over
+    /// `Chart.yaml`.
+    pub fn read(&mut self, document: &Node) -> Result<(), DecodeError> {
         let mut d = Decoder::default();
         let mut null_entry = None;
         d.fields(document, "chart.Metadata", "Metadata", METADATA_FIELDS, |d, field, node| {
@@ -135,13 +136,10 @@ impl Metadata {
             d.string(node, "Metadata", field, text)
         });
         d.finish()?;
-        match null_entry {
-            Some(message) => Err(message),
-            None => Ok(()),
-        }
+        null_entry.map_or(Ok(()), Err)
     }
 
-    /// Cleans the texts and applies the rules that Helm has for every chart it loads.
+    /// Sanitizes the text fields and applies Helm's rules for every loaded chart.
     pub fn validate(&mut self) -> Result<(), LoadError> {
         let invalid = |message: String| Err(LoadError::Validation(message));
         for text in [
@@ -197,7 +195,7 @@ impl Metadata {
         METADATA_FIELDS.contains(&name)
     }
 
-    /// Whether only its partials count.
+    /// Whether this is a library chart, of which only partials are used.
     pub(crate) fn is_library(&self) -> bool {
         self.chart_type.eq_ignore_ascii_case("library")
     }
@@ -223,8 +221,8 @@ const METADATA_FIELDS: &[&str] = &[
     "type",
 ];
 
-/// Whether a lock file can be read as one; only its types matter for rendering.
-pub(super) fn check_lock(document: &Node) -> Result<(), String> {
+/// Checks that a lock file has the right types; its values are not used for rendering.
+pub(super) fn check_lock(document: &Node) -> Result<(), DecodeError> {
     let (mut d, mut null, mut digest) = (Decoder::default(), None, String::new());
     let mut time = Ok(());
     d.fields(document, "chart.Lock", "Lock", &["generated", "digest", "dependencies"], |d, field, node| {
@@ -236,12 +234,9 @@ pub(super) fn check_lock(document: &Node) -> Result<(), String> {
             _ => {
                 let text = node.as_text().unwrap_or_default();
                 if !crate::decode::is_null(node)
-                    && let Some((rest, part)) = no_moment(text)
+                    && let Some((rest, part)) = time_mismatch(text)
                 {
-                    time = Err(format!(
-                        "error unmarshaling JSON: while decoding JSON: parsing time {text:?} as \
-                         \"2006-01-02T15:04:05Z07:00\": cannot parse {rest:?} as {part:?}"
-                    ));
+                    time = Err(DecodeError::Time { text: text.to_owned(), rest: rest.to_owned(), part });
                 }
                 true
             }
@@ -250,9 +245,8 @@ pub(super) fn check_lock(document: &Node) -> Result<(), String> {
     d.finish().and(time)
 }
 
-/// Where a text is not `YYYY-MM-DDThh:mm:ss`, a fraction or none, `Z` or an offset: the rest of it, and what Go's layout
-/// has there.
-fn no_moment(text: &str) -> Option<(&str, &'static str)> {
+/// For text that is not an RFC 3339 time: the unparsed rest and the part of Go's layout that did not match.
+fn time_mismatch(text: &str) -> Option<(&str, &'static str)> {
     const PARTS: [&str; 11] = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
     let digits = |text: &str, count: usize| {
         text.len() >= count && text.bytes().take(count).all(|b| b.is_ascii_digit())
@@ -277,10 +271,10 @@ fn no_moment(text: &str) -> Option<(&str, &'static str)> {
     }
 }
 
-fn maintainer(d: &mut Decoder, node: &Node, null: &mut Option<String>) -> Maintainer {
+fn maintainer(d: &mut Decoder, node: &Node, null: &mut Option<DecodeError>) -> Maintainer {
     let mut m = Maintainer::default();
     if crate::decode::is_null(node) {
-        null.get_or_insert_with(|| "validation: maintainers must not contain empty or null nodes".into());
+        null.get_or_insert(DecodeError::NullEntry("maintainers"));
         return m;
     }
     d.fields(
@@ -303,10 +297,10 @@ fn maintainer(d: &mut Decoder, node: &Node, null: &mut Option<String>) -> Mainta
 const DEPENDENCY_FIELDS: &[&str] =
     &["name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"];
 
-fn dependency(d: &mut Decoder, node: &Node, null: &mut Option<String>) -> Dependency {
+fn dependency(d: &mut Decoder, node: &Node, null: &mut Option<DecodeError>) -> Dependency {
     let mut dep = Dependency::default();
     if crate::decode::is_null(node) {
-        null.get_or_insert_with(|| "validation: dependencies must not contain empty or null nodes".into());
+        null.get_or_insert(DecodeError::NullEntry("dependencies"));
         return dep;
     }
     d.fields(node, "chart.Dependency", "Metadata.dependencies", DEPENDENCY_FIELDS, |d, field, node| {
@@ -362,7 +356,7 @@ impl Dependency {
     }
 }
 
-/// Every kind of white space becomes a blank, what cannot be printed is dropped.
+/// Replaces every kind of white space by a blank and removes unprintable characters.
 fn sanitize(text: &mut String) {
     if text.bytes().all(|b| (b' '..=b'~').contains(&b)) {
         return;
@@ -373,7 +367,7 @@ fn sanitize(text: &mut String) {
             if c.is_whitespace() {
                 return Some(' ');
             }
-            // `escape_debug` leaves printable characters as they are; the first one keeps combining marks whole.
+            // `escape_debug` does not change printable characters; the prefix keeps combining marks intact.
             let printable = matches!(c, '"' | '\'' | '\\')
                 || ['a', c].iter().collect::<String>().escape_debug().count() == 2;
             printable.then_some(c)

@@ -1,39 +1,39 @@
-//! Charts as they are loaded: files, metadata, default values, subcharts. Immutable and shareable between threads.
+//! Loaded charts: files, metadata, default values, subcharts. Immutable and shareable between threads.
 
-pub(crate) mod ahead;
 pub(crate) mod archive;
-mod content;
+pub(crate) mod background_parse;
 mod directory;
 mod gzip;
 mod ignore;
+mod lazy_file;
 mod load;
 mod metadata;
 mod pattern;
 
 pub use archive::ArchiveLimits;
-pub use content::{Content, Source};
+pub use lazy_file::{ArchiveSource, Content};
 pub use load::Loader;
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use pattern::{BadPattern, Pattern};
 
-use crate::values::Tree;
+use crate::values::JsonValue;
 
 /// A file by its name inside the chart.
 #[derive(Debug, Clone)]
 pub struct File {
     /// Path with slashes, from the chart's root.
     pub name: String,
-    /// Content; templates that read it share these bytes.
+    /// Content; templates that read the file share these bytes.
     pub data: Content,
-    /// When it was changed last, in seconds of Unix; zero when nobody knows.
+    /// Modification time in Unix seconds; zero if unknown.
     pub modified: u64,
 }
 
-/// A file on its way into a chart.
+/// A file before it becomes part of a chart.
 #[derive(Debug)]
 pub(crate) struct BufferedFile {
     pub(crate) name: String,
-    /// What the loader reads; empty for a file that is only kept.
+    /// Content for the loader; empty for files that the loader does not parse.
     pub(crate) data: Vec<u8>,
     pub(crate) kept: Option<Content>,
     pub(crate) modified: u64,
@@ -56,7 +56,7 @@ impl From<BufferedFile> for File {
     }
 }
 
-/// When the files were changed last that a chart does not keep as files; packages carry these times on.
+/// Modification times of files that a chart does not keep as files; `package` restores them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Times {
     pub(crate) metadata: u64,
@@ -73,16 +73,16 @@ pub struct Chart {
     /// Files below `templates/`.
     pub templates: Vec<File>,
     /// `values.yaml`; null when there is none.
-    pub values: Tree,
-    /// `values.yaml` as it is written; packages keep its comments.
+    pub values: JsonValue,
+    /// `values.yaml` as written; `package` keeps its comments.
     pub values_file: Option<Vec<u8>>,
     /// `values.schema.json`.
     pub schema: Option<Vec<u8>>,
     /// `Chart.lock` (or `requirements.lock`); null when there is none.
-    pub lock: Tree,
-    /// All other files, those of `crds/` among them.
+    pub lock: JsonValue,
+    /// All other files, including those in `crds/`.
     pub files: Vec<File>,
-    /// What is in `charts/`, by folder name.
+    /// Charts in `charts/`, by folder name.
     pub dependencies: Vec<Chart>,
     pub(crate) times: Times,
 }
@@ -95,21 +95,21 @@ impl Chart {
 
     /// The dependencies that `Chart.lock` pins; `None` without such a file.
     pub fn locked_dependencies(&self) -> Option<Vec<Dependency>> {
-        let entry = |map: &Tree, key: &str| match map {
-            Tree::Map(entries) => {
+        let entry = |map: &JsonValue, key: &str| match map {
+            JsonValue::Map(entries) => {
                 entries.iter().find(|(k, _)| k.as_bytes() == key.as_bytes()).map(|(_, v)| v.clone())
             }
             _ => None,
         };
-        let text = |map: &Tree, key: &str| match entry(map, key) {
-            Some(Tree::Str(text)) => text.to_string(),
+        let text = |map: &JsonValue, key: &str| match entry(map, key) {
+            Some(JsonValue::Str(text)) => text.to_string(),
             _ => String::new(),
         };
-        if self.lock == Tree::Null {
+        if self.lock == JsonValue::Null {
             return None;
         }
-        let Some(Tree::List(items)) = entry(&self.lock, "dependencies") else { return Some(Vec::new()) };
-        let read = |item: &Tree| Dependency {
+        let Some(JsonValue::List(items)) = entry(&self.lock, "dependencies") else { return Some(Vec::new()) };
+        let read = |item: &JsonValue| Dependency {
             name: text(item, "name"),
             version: text(item, "version"),
             repository: text(item, "repository"),
@@ -131,7 +131,7 @@ impl Chart {
     }
 }
 
-/// The mark that some editors put before a text.
+/// Byte order mark.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 fn trim_bom(data: &mut Vec<u8>) {

@@ -1,15 +1,15 @@
 //! Shell patterns with the rules of Go's `filepath.Match`, which `.helmignore` and `--show-only` use.
 
-/// A pattern that cannot be read, for example an open `[`.
+/// Syntax error in a pattern, for example an unclosed `[`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("syntax error in pattern")]
 pub struct BadPattern;
 
 #[derive(Debug, Clone)]
 enum Token {
-    /// `*`: any run without a slash.
+    /// `*`: any sequence without a slash.
     Star,
-    /// `?`: any character but a slash.
+    /// `?`: any character except a slash.
     Any,
     Class {
         negated: bool,
@@ -23,7 +23,7 @@ enum Token {
 pub struct Pattern(Vec<Token>);
 
 impl Pattern {
-    /// Reads a pattern; unlike `.gitignore` there is no `**` and `!` negates nothing.
+    /// Parses a pattern. Unlike in `.gitignore`, `**` and `!` have no special meaning.
     pub fn new(text: &str) -> Result<Self, BadPattern> {
         let mut chars = text.chars().peekable();
         let mut tokens = Vec::new();
@@ -39,7 +39,8 @@ impl Pattern {
         Ok(Self(tokens))
     }
 
-    /// Whether the whole name fits. A star takes the shortest run that lets the next part fit, as Go does.
+    /// Whether the whole name matches. A star takes the shortest sequence that lets the next part match, as
+    /// in Go.
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut t, mut n) = (0, 0);
@@ -100,7 +101,7 @@ fn class_char(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<ch
         '\\' => chars.next().ok_or(BadPattern)?,
         c => c,
     };
-    // A class must still be closed.
+    // A class must still be closed after its last character.
     chars.peek().map(|_| c).ok_or(BadPattern)
 }
 
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_as_go_does() {
+    fn patterns_match_as_in_go() {
         for (pattern, name, want) in [
             ("abc", "abc", true),
             ("*", "a/b", false),
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_patterns_are_refused() {
+    fn malformed_patterns_are_rejected() {
         for bad in ["[", "[a", "[]a]", "[-]", "[x-]", "[a-b-c]", "a\\", "[^", "[\\"] {
             assert!(Pattern::new(bad).is_err(), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! One chart version of an index: the fields Helm knows, in the order it writes them.
+//! One chart version of an index: the fields that Helm knows, in the order it writes them.
 
 use fl_yaml::{Dialect, Node, Scalar};
 
@@ -6,19 +6,19 @@ use super::{IndexError, sorted};
 use crate::chart::{Dependency, ImportValue, Metadata};
 
 /// Go's zero time.
-pub(super) const NEVER: &str = "0001-01-01T00:00:00Z";
+pub(super) const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
 const FIELDS: &[&str] =
     &["urls", "created", "removed", "digest", "checksum", "engine", "tillerVersion", "url"];
 
-/// A chart version as it will be written.
-pub(super) struct Found {
+/// A chart version in its output form.
+pub(super) struct IndexEntry {
     pub(super) version: String,
     pub(super) json: Node,
 }
 
-/// Reads a chart version; `None` for one that Helm leaves out.
-pub(super) fn read(node: &Node) -> Result<Option<Found>, IndexError> {
+/// Parses a chart version; `None` for one that Helm skips.
+pub(super) fn read(node: &Node) -> Result<Option<IndexEntry>, IndexError> {
     let Some(map) = node.as_map() else {
         return Err(IndexError::Shape(
             "cannot unmarshal value into Go value of type repo.ChartVersion".to_owned(),
@@ -33,7 +33,9 @@ pub(super) fn read(node: &Node) -> Result<Option<Found>, IndexError> {
     let mut metadata = Metadata::default();
     metadata.read(node).map_err(|why| {
         IndexError::Shape(
-            why.trim_start_matches("error unmarshaling JSON: while decoding JSON: json: ").to_owned(),
+            why.to_string()
+                .trim_start_matches("error unmarshaling JSON: while decoding JSON: json: ")
+                .to_owned(),
         )
     })?;
     if metadata.api_version.is_empty() {
@@ -54,10 +56,10 @@ pub(super) fn read(node: &Node) -> Result<Option<Found>, IndexError> {
     for name in ["digest", "checksum", "engine", "tillerVersion", "url"] {
         out.text(name, map.get(name).and_then(Node::as_text).unwrap_or_default());
     }
-    Ok(Some(Found { version: metadata.version, json: out.0 }))
+    Ok(Some(IndexEntry { version: metadata.version, json: out.0 }))
 }
 
-/// A map being built in order.
+/// Builds a mapping in order.
 pub(crate) struct Fields(pub(crate) Node);
 
 impl Default for Fields {
@@ -73,7 +75,7 @@ impl Fields {
         }
     }
 
-    /// A text that is left out when empty.
+    /// Adds a string unless it is empty.
     pub(crate) fn text(&mut self, name: &str, value: &str) {
         if !value.is_empty() {
             self.push(name, Node::string(value));
@@ -93,7 +95,7 @@ impl Fields {
     }
 }
 
-/// The fields of `Chart.yaml`, in Helm's order; empty ones are left out.
+/// Adds the fields of `Chart.yaml` in Helm's order, without empty ones.
 pub(crate) fn metadata_fields(metadata: &Metadata, out: &mut Fields) {
     out.text("name", &metadata.name);
     out.text("home", &metadata.home);
@@ -166,9 +168,9 @@ fn texts(node: Option<&Node>, field: &str) -> Result<Option<Node>, IndexError> {
     Ok(Some(Node::seq(items.ok_or_else(bad)?)))
 }
 
-/// A time as Go reads and prints it again; nothing at all is its zero time.
+/// A time as Go parses and prints it; a missing one is Go's zero time.
 pub(super) fn time(node: Option<&Node>, field: &str) -> Result<Node, IndexError> {
-    let Some(node) = node.filter(|n| !n.is_null(Dialect::Sigs)) else { return Ok(Node::string(NEVER)) };
+    let Some(node) = node.filter(|n| !n.is_null(Dialect::Sigs)) else { return Ok(Node::string(ZERO_TIME)) };
     let text = node.as_text().unwrap_or_default();
     match normal_time(text) {
         Some(time) => Ok(Node::string(time)),
@@ -178,7 +180,8 @@ pub(super) fn time(node: Option<&Node>, field: &str) -> Result<Node, IndexError>
     }
 }
 
-/// `2006-01-02T15:04:05[.fraction](Z|±hh:mm)`; zeros at the end of the fraction fall away, and so does a zero offset.
+/// `2006-01-02T15:04:05[.fraction](Z|±hh:mm)`, without trailing zeros of the fraction; a zero offset becomes
+/// `Z`.
 fn normal_time(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let shape = b"0000-00-00T00:00:00";
@@ -223,7 +226,7 @@ mod tests {
     use super::normal_time;
 
     #[test]
-    fn times_as_go_prints_them() {
+    fn times_are_printed_as_in_go() {
         for (text, want) in [
             ("2024-01-01T00:00:00Z", Some("2024-01-01T00:00:00Z")),
             ("2024-01-01T00:00:00.120000000+02:00", Some("2024-01-01T00:00:00.12+02:00")),

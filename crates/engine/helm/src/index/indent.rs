@@ -1,6 +1,6 @@
-//! Compact JSON with line breaks, as Go's `json.Indent` sets them.
+//! Indents compact JSON as Go's `json.Indent` does.
 
-/// The text with two blanks a level, its first line at `depth` levels already.
+/// Indents by two blanks per level; the first line is at `depth` levels already.
 pub(super) fn indented(compact: &str, depth: usize) -> String {
     let mut out = String::with_capacity(compact.len() * 2);
     let mut level = depth;
@@ -59,7 +59,7 @@ mod tests {
     use super::indented;
 
     #[test]
-    fn as_go_indents() {
+    fn indentation_matches_go() {
         assert_eq!(
             indented(r#"{"a":[1,{}],"b":"x,{\"","c":[]}"#, 0),
             "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": \"x,{\\\"\",\n  \"c\": []\n}"

@@ -1,11 +1,11 @@
-//! Finding the versions of one chart in a stored index, without holding the others.
+//! Finds the versions of one chart in a stored index without loading the others.
 
 use std::io::Read;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 
-/// A chart version as far as it is needed to choose and fetch one.
+/// The fields of a chart version that are needed to select and download it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ListedVersion {
     #[serde(default)]
@@ -20,7 +20,7 @@ pub struct ListedVersion {
     pub digest: String,
 }
 
-/// The versions of a chart, in the order of the index; `None` when the index does not have the chart.
+/// Returns the versions of a chart in the order of the index; `None` if the index does not have the chart.
 pub fn find_versions(index: impl Read, chart: &str) -> Result<Option<Vec<ListedVersion>>, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_reader(index);
     Top(chart).deserialize(&mut json)

@@ -1,14 +1,14 @@
-//! The index of a chart repository, read in constant memory.
+//! Index of a chart repository, read in constant memory.
 //!
-//! An index can have a hundred thousand chart versions. They are read one at a time, checked and cleaned as Helm does it, and put
-//! into a spool file as they will be written; in memory stay a few words per version, enough to sort them. The result is the
-//! JSON that Flux stores.
+//! An index can have a hundred thousand chart versions. They are read one at a time, validated and sanitized
+//! as Helm does, and written to a spool file in their output form. Only the sort keys stay in memory. The
+//! result is the JSON that Flux stores.
 
 mod entry;
 mod indent;
-mod json_text;
+mod json_stream;
 mod lookup;
-mod yaml_text;
+mod yaml_stream;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ use fl_yaml::{Dialect, JsonStyle, Node, Options, Scalar};
 pub(crate) use entry::{Fields, metadata_fields};
 pub use lookup::{ListedVersion, find_versions};
 
-/// Largest index whose YAML is of an unusual form and has to be held in memory as a whole.
-const UNUSUAL: u64 = 64 << 20;
+/// Maximum size of an index whose YAML cannot be streamed and has to be parsed as a whole.
+const MAX_WHOLE_BYTES: u64 = 64 << 20;
 const STYLE: JsonStyle = JsonStyle { escape_html: true, keep_order: true };
 
-/// Why an index cannot be used; the texts are Helm's.
+/// Error of reading an index; the messages are Helm's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -36,43 +36,43 @@ pub enum IndexError {
     Yaml(String),
     #[error("error unmarshaling JSON: while decoding JSON: json: {0}")]
     Shape(String),
-    /// The text is JSON, which Helm reads without the way over YAML.
+    /// The text is JSON, which Helm does not convert from YAML.
     #[error("json: {0}")]
     JsonShape(String),
-    /// Flux falls over one beside others, and says nothing of it.
+    /// source-controller panics when it sorts a null among other versions.
     #[error("chart {0:?} has a version that is null beside others")]
     NullVersion(String),
-    #[error("the index is of an unusual form and larger than {UNUSUAL} bytes")]
-    Unusual,
+    #[error("the index is of an unusual form and larger than {MAX_WHOLE_BYTES} bytes")]
+    Unsupported,
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// A chart version in the spool, and what it is sorted by.
+/// A chart version in the spool file with its sort key.
 #[derive(Debug)]
-struct Slot {
-    /// `None` when the version cannot be read; such ones come last.
+struct SpooledVersion {
+    /// `None` if the version is not valid semver; such versions are sorted last.
     numbers: Option<(u64, u64, u64)>,
     prerelease: Box<str>,
     offset: u64,
     length: u32,
 }
 
-/// An index that was read and checked.
+/// A validated index.
 #[derive(Debug)]
 pub struct RepositoryIndex<F> {
     spool: F,
     spooled: u64,
     head: Vec<(&'static str, Node)>,
     tail: Vec<(&'static str, Node)>,
-    /// A chart without a list of versions is `None`: it is written as null.
-    entries: Option<BTreeMap<String, Option<Vec<Slot>>>>,
-    /// How many versions of a chart are null.
+    /// A chart without a list of versions is `None` and written as null.
+    entries: Option<BTreeMap<String, Option<Vec<SpooledVersion>>>>,
+    /// Number of null versions per chart.
     nulls: BTreeMap<String, usize>,
 }
 
 impl<F: Read + Write + Seek> RepositoryIndex<F> {
-    /// Reads an index, YAML or JSON, at its beginning. `spool` is an empty file of our own.
+    /// Reads an index, YAML or JSON, from its start. `spool` is an empty temporary file.
     pub fn read<R: Read + Seek>(mut input: R, spool: F) -> Result<Self, IndexError> {
         let size = input.seek(SeekFrom::End(0))?;
         input.rewind()?;
@@ -90,17 +90,18 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
             entries: None,
             nulls: BTreeMap::new(),
         };
-        if first == Some(b'{') && json_text::read(&mut buffered, &mut index)? {
+        if first == Some(b'{') && json_stream::read(&mut buffered, &mut index)? {
             return index.checked();
         }
         buffered.rewind()?;
         index.reset()?;
-        match yaml_text::read(&mut buffered, &mut index) {
+        match yaml_stream::read(&mut buffered, &mut index) {
             Ok(()) => index.checked(),
-            // Something the line reader does not know, or an error it cannot place: the whole document decides.
-            Err(yaml_text::Stop::Unusual | yaml_text::Stop::Failed(IndexError::Yaml(_))) => {
-                if size > UNUSUAL {
-                    return Err(IndexError::Unusual);
+            // The streaming reader cannot handle the text or cannot locate an error in it: parse the whole
+            // document.
+            Err(yaml_stream::Stop::Unsupported | yaml_stream::Stop::Failed(IndexError::Yaml(_))) => {
+                if size > MAX_WHOLE_BYTES {
+                    return Err(IndexError::Unsupported);
                 }
                 buffered.rewind()?;
                 index.reset()?;
@@ -109,7 +110,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
                 index.whole(&text)?;
                 index.checked()
             }
-            Err(yaml_text::Stop::Failed(error)) => Err(error),
+            Err(yaml_stream::Stop::Failed(error)) => Err(error),
         }
     }
 
@@ -123,7 +124,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         Ok(())
     }
 
-    /// The whole document at once.
+    /// Parses the whole document in memory.
     fn whole(&mut self, text: &[u8]) -> Result<(), IndexError> {
         let document = parse(text)?;
         if document.is_null(Dialect::Sigs) {
@@ -168,7 +169,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         Ok(())
     }
 
-    /// A field beside `entries`.
+    /// Sets a field other than `entries`.
     fn field(&mut self, name: &str, value: &Node) -> Result<(), IndexError> {
         let bad = |go: &str| {
             Err(IndexError::Shape(format!(
@@ -208,12 +209,12 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         }
     }
 
-    /// The versions of a chart that has a list of them, even when it is empty.
-    fn versions(&mut self, chart: &str) -> Option<&mut Vec<Slot>> {
+    /// The versions of a chart that has a list of them, even an empty one.
+    fn versions(&mut self, chart: &str) -> Option<&mut Vec<SpooledVersion>> {
         self.entries.get_or_insert_default().get_mut(chart).map(Option::get_or_insert_default)
     }
 
-    /// Takes in one chart version. One that Helm would not accept is left out, as in Helm.
+    /// Adds one chart version. Versions that Helm does not accept are skipped, as in Helm.
     fn add(&mut self, chart: &str, node: &Node) -> Result<(), IndexError> {
         self.versions(chart);
         if node.is_null(Dialect::Sigs) {
@@ -226,7 +227,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         let text = indent::indented(&compact, 3);
         self.spool.write_all(text.as_bytes())?;
         let parsed = Version::parse(&found.version).ok();
-        let slot = Slot {
+        let slot = SpooledVersion {
             numbers: parsed.as_ref().map(|v| (v.major(), v.minor(), v.patch())),
             prerelease: parsed.as_ref().map_or("", |v| v.prerelease()).into(),
             offset: self.spooled,
@@ -259,7 +260,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
         Ok(self)
     }
 
-    /// Writes the index as the JSON that Go's encoder makes of it, two blanks a level.
+    /// Writes the index as Go's JSON encoder does, with two blanks per level.
     pub fn write_json(&mut self, out: &mut dyn Write) -> Result<(), IndexError> {
         let head = |name: &str| self.head.iter().rev().find(|(n, _)| *n == name).map(|(_, v)| v);
         write!(out, "{{")?;
@@ -267,7 +268,7 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
             write!(out, "\n  \"serverInfo\": {},", printed(info)?)?;
         }
         write!(out, "\n  \"apiVersion\": {},", printed(head("apiVersion").unwrap_or(&Node::null()))?)?;
-        let never = Node::string(entry::NEVER);
+        let never = Node::string(entry::ZERO_TIME);
         write!(out, "\n  \"generated\": {},", printed(head("generated").unwrap_or(&never))?)?;
         write!(out, "\n  \"entries\": ")?;
         match &self.entries {
@@ -278,9 +279,9 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
                 for (at, (name, slots)) in entries.iter().enumerate() {
                     write!(out, "{}\n    {}: ", comma(at), printed(&Node::string(name.as_str()))?)?;
                     match slots {
-                        // One that is null stands alone.
+                        // A null is the only entry of its list.
                         Some(_) if self.nulls.contains_key(name) => write!(out, "[\n      null\n    ]")?,
-                        Some(slots) => write_slots(&mut self.spool, slots, out)?,
+                        Some(slots) => write_versions(&mut self.spool, slots, out)?,
                         None => write!(out, "null")?,
                     }
                 }
@@ -294,9 +295,9 @@ impl<F: Read + Write + Seek> RepositoryIndex<F> {
     }
 }
 
-fn write_slots(
+fn write_versions(
     spool: &mut (impl Read + Seek),
-    slots: &[Slot],
+    slots: &[SpooledVersion],
     out: &mut dyn Write,
 ) -> Result<(), IndexError> {
     if slots.is_empty() {
@@ -324,8 +325,8 @@ fn printed(node: &Node) -> Result<String, IndexError> {
     Ok(indent::indented(&compact, 1))
 }
 
-/// Newer first; what is no version comes last.
-fn compare(a: &Slot, b: &Slot) -> Ordering {
+/// Newer versions first; invalid versions last.
+fn compare(a: &SpooledVersion, b: &SpooledVersion) -> Ordering {
     match (&a.numbers, &b.numbers) {
         (None, None) => Ordering::Equal,
         (None, Some(_)) => Ordering::Less,
@@ -337,7 +338,7 @@ fn compare(a: &Slot, b: &Slot) -> Ordering {
     }
 }
 
-/// A map with its keys in order, as Go prints one.
+/// Sorts the keys of a mapping, as Go prints it.
 fn sorted(node: &Node) -> Node {
     let Some(map) = node.as_map() else { return node.clone() };
     let mut entries: Vec<(&str, &Node)> = map.iter().filter_map(|e| Some((e.name()?, &e.value))).collect();

@@ -10,7 +10,7 @@ fn read(text: &str) -> Result<String, String> {
     Ok(String::from_utf8(out).unwrap())
 }
 
-const USUAL: &str = "apiVersion: v1
+const INDEX: &str = "apiVersion: v1
 entries:
   web:
   - apiVersion: v2
@@ -41,8 +41,8 @@ generated: \"2024-05-02T00:00:00Z\"
 ";
 
 #[test]
-fn sorted_cleaned_and_in_gos_form() {
-    let text = read(USUAL).unwrap();
+fn index_is_sorted_and_sanitized_as_in_go() {
+    let text = read(INDEX).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let versions: Vec<&str> =
         value["entries"]["web"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
@@ -58,7 +58,7 @@ fn sorted_cleaned_and_in_gos_form() {
 }
 
 #[test]
-fn the_same_from_flow_style_and_json() {
+fn flow_style_and_json_give_the_same_index() {
     let flow = "{apiVersion: v1, entries: {db: [{name: db, version: 0.1.0, urls: [db.tgz]}]}, generated: \"2024-05-02T00:00:00Z\"}";
     let json = r#"{"apiVersion":"v1","entries":{"db":[{"name":"db","version":"0.1.0","urls":["db.tgz"]}]},"generated":"2024-05-02T00:00:00Z"}"#;
     let block = "apiVersion: v1\nentries:\n  db:\n  - name: db\n    version: 0.1.0\n    urls:\n    - db.tgz\ngenerated: \"2024-05-02T00:00:00Z\"\n";
@@ -70,7 +70,7 @@ fn the_same_from_flow_style_and_json() {
 }
 
 #[test]
-fn what_is_no_index() {
+fn invalid_indexes_are_rejected() {
     assert_eq!(read("").unwrap_err(), "empty index.yaml file");
     assert_eq!(
         read("entries: {}\ngenerated: '2024-01-01T00:00:00Z'\n").unwrap_err(),
@@ -92,7 +92,7 @@ fn what_is_no_index() {
             .unwrap()
             .contains("\"a\": [],\n    \"b\": [\n      null\n    ]")
     );
-    // Recorded: a chart without a list stays without one.
+    // Recorded: a chart without a list keeps null.
     for text in [
         "apiVersion: v1\nentries:\n  a: null\n  b:\n  c: []\n",
         r#"{"apiVersion":"v1","entries":{"a":null,"b":null,"c":[]}}"#,
@@ -104,7 +104,7 @@ fn what_is_no_index() {
 
 /// Recorded from source-controller, which sorts the versions of a chart and cannot compare one that is null.
 #[test]
-fn a_null_version_is_refused_beside_others() {
+fn null_version_among_others_is_rejected() {
     let version = "  - {apiVersion: v2, name: app, version: 1.0.0, urls: [x.tgz]}\n";
     for versions in
         [format!("  - null\n{version}"), format!("{version}  -\n"), "  - ~\n  - null\n".to_owned()]
@@ -112,7 +112,7 @@ fn a_null_version_is_refused_beside_others() {
         let error = read(&format!("apiVersion: v1\nentries:\n  app:\n{versions}")).unwrap_err();
         assert_eq!(error, "chart \"app\" has a version that is null beside others");
     }
-    // One that Helm leaves out is none to compare with.
+    // A version that Helm skips does not count.
     let alone = read("apiVersion: v1\nentries:\n  app:\n  - null\n  - {version: 1.0.0}\n").unwrap();
     assert_eq!(find_versions(alone.as_bytes(), "app").unwrap(), Some(Vec::new()));
     let json =
@@ -121,8 +121,8 @@ fn a_null_version_is_refused_beside_others() {
 }
 
 #[test]
-fn one_chart_is_found_without_the_others() {
-    let stored = read(USUAL).unwrap();
+fn versions_of_one_chart_are_found() {
+    let stored = read(INDEX).unwrap();
     let versions = find_versions(stored.as_bytes(), "web").unwrap().unwrap();
     assert_eq!(versions.len(), 2);
     assert_eq!(versions[0].urls.as_deref().unwrap(), ["web-1.2.0.tgz"]);
@@ -130,7 +130,7 @@ fn one_chart_is_found_without_the_others() {
 }
 
 #[test]
-fn entries_are_charts() {
+fn entries_must_be_charts() {
     for bad in ["apiVersion: v1\nentries: 3\n", "apiVersion: v1\nentries: {app: text}\n"] {
         let error = read(bad).unwrap_err();
         assert!(error.contains("IndexFile.entries"), "{bad}: {error}");
@@ -138,9 +138,9 @@ fn entries_are_charts() {
     assert!(read("apiVersion: v1\nentries: {}\n").is_ok() && read("apiVersion: v1\nentries: null\n").is_ok());
 }
 
-/// Recorded from source-controller: JSON is read as JSON, everything else on the way over YAML.
+/// Recorded from source-controller: JSON is parsed as JSON, everything else via YAML.
 #[test]
-fn an_index_that_is_no_object() {
+fn index_that_is_not_an_object_is_rejected() {
     let why = |found: &str| format!("cannot unmarshal {found} into Go value of type repo.IndexFile");
     assert_eq!(read("[]").unwrap_err(), format!("json: {}", why("array")));
     assert_eq!(read("12").unwrap_err(), format!("json: {}", why("number")));

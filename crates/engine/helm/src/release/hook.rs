@@ -1,27 +1,27 @@
-//! Hooks: manifests that run at moments of a release's life instead of being part of it.
+//! Hooks: manifests that are run at certain events of a release instead of being part of it.
 
 use super::manifest::Head;
 
-/// The moment a hook runs.
+/// Event at which a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HookEvent {
     /// Before the manifests of a first install.
     PreInstall,
-    /// After them.
+    /// After the manifests of a first install.
     PostInstall,
-    /// Before a removal.
+    /// Before an uninstall.
     PreDelete,
-    /// After it.
+    /// After an uninstall.
     PostDelete,
     /// Before an upgrade.
     PreUpgrade,
-    /// After it.
+    /// After an upgrade.
     PostUpgrade,
     /// Before a rollback.
     PreRollback,
-    /// After it.
+    /// After a rollback.
     PostRollback,
-    /// When tests are asked for.
+    /// On `helm test`.
     Test,
 }
 
@@ -35,12 +35,12 @@ const EVENTS: &[(&str, HookEvent)] = &[
     ("pre-rollback", HookEvent::PreRollback),
     ("post-rollback", HookEvent::PostRollback),
     ("test", HookEvent::Test),
-    // Helm 2's word for a test.
+    // Helm 2's name for a test.
     ("test-success", HookEvent::Test),
 ];
 
 impl HookEvent {
-    /// The word in the annotation.
+    /// The name in the annotation.
     pub fn name(self) -> &'static str {
         EVENTS.iter().find(|(_, event)| *event == self).map_or("", |(name, _)| name)
     }
@@ -53,29 +53,34 @@ pub struct Hook {
     pub name: String,
     /// `kind`
     pub kind: String,
-    /// The template it comes from.
+    /// Template that the hook comes from.
     pub path: String,
-    /// Its text.
+    /// Manifest text.
     pub manifest: String,
-    /// When it runs, in the order written.
+    /// Events, in the order written.
     pub events: Vec<HookEvent>,
-    /// Lower runs first.
+    /// Weight; lower runs first.
     pub weight: i64,
     /// `before-hook-creation`, `hook-succeeded`, `hook-failed`, as written.
     pub delete_policies: Vec<String>,
-    /// When its log is shown, as written.
+    /// `helm.sh/hook-output-log-policy`, as written.
     pub output_log_policies: Vec<String>,
 }
 
+/// A manifest with an unknown hook event; it is skipped with this message as a warning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("info: skipping unknown hook: {0:?}")]
+pub(crate) struct UnknownHook(String);
+
 impl Hook {
-    /// The hook that a head describes: `None` for an ordinary manifest, an error for an unknown moment.
-    pub(crate) fn read(head: &Head, path: &str, manifest: &str) -> Option<Result<Self, String>> {
-        let moments = head.annotations.get("helm.sh/hook")?;
+    /// Parses the hook annotations; `None` for an ordinary manifest, an error for an unknown event.
+    pub(crate) fn read(head: &Head, path: &str, manifest: &str) -> Option<Result<Self, UnknownHook>> {
+        let names = head.annotations.get("helm.sh/hook")?;
         let mut events = Vec::new();
-        for moment in moments.split(',').map(|m| m.trim().to_lowercase()) {
-            match EVENTS.iter().find(|(name, _)| *name == moment) {
+        for event_name in names.split(',').map(|m| m.trim().to_lowercase()) {
+            match EVENTS.iter().find(|(name, _)| *name == event_name) {
                 Some((_, event)) => events.push(*event),
-                None => return Some(Err(format!("info: skipping unknown hook: {moments:?}"))),
+                None => return Some(Err(UnknownHook(names.clone()))),
             }
         }
         let list = |annotation: &str| -> Vec<String> {

@@ -1,13 +1,13 @@
-//! Splitting what templates print into manifests, and reading their heads.
+//! Splits template output into manifests and parses their heads.
 
 use std::collections::BTreeMap;
 
-use crate::decode::{self, Decoder};
+use crate::decode::{self, DecodeError, Decoder};
 
 /// One manifest of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// The template it comes from.
+    /// Template that the manifest comes from.
     pub source: String,
     /// `apiVersion`
     pub api_version: String,
@@ -15,11 +15,11 @@ pub struct Manifest {
     pub kind: String,
     /// `metadata.name`
     pub name: String,
-    /// Its text, without blanks around it.
+    /// Text, trimmed.
     pub content: String,
 }
 
-/// What Helm reads of a manifest.
+/// The fields of a manifest that Helm uses.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     pub(crate) api_version: String,
@@ -28,17 +28,17 @@ pub(crate) struct Head {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// The fields of a head.
-const KNOWN: &[&str] = &["apiVersion", "kind", "metadata"];
+/// The root fields of a head.
+const HEAD_FIELDS: &[&str] = &["apiVersion", "kind", "metadata"];
 
 impl Head {
-    /// Reads the head of a manifest; the whole text must be YAML.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    /// Parses the head of a manifest; the whole text must be valid YAML.
+    pub(crate) fn read(text: &str) -> Result<Self, DecodeError> {
         let document =
-            decode::outline(text.as_bytes(), |key| KNOWN.iter().any(|k| k.eq_ignore_ascii_case(key)))?;
+            decode::outline(text.as_bytes(), |key| HEAD_FIELDS.iter().any(|k| k.eq_ignore_ascii_case(key)))?;
         let mut head = Self::default();
         let mut d = Decoder::default();
-        d.fields(&document, "releaseutil.SimpleHead", "SimpleHead", KNOWN, |d, field, node| match field {
+        d.fields(&document, "releaseutil.SimpleHead", "SimpleHead", HEAD_FIELDS, |d, field, node| match field {
             "apiVersion" => d.string(node, "SimpleHead", field, &mut head.api_version),
             "kind" => d.string(node, "SimpleHead", field, &mut head.kind),
             _ => {
@@ -61,8 +61,8 @@ fn is_space(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r')
 }
 
-/// Cuts a text at lines that begin with `---`. Blanks around a cut belong to it; a second `---` right behind one does
-/// not cut again.
+/// Splits text at lines that start with `---`. White space around a separator is dropped; a second `---`
+/// right after one does not split again.
 pub fn split_manifests(text: &str) -> Vec<&str> {
     let text = text.trim();
     let bytes = text.as_bytes();
@@ -90,7 +90,7 @@ pub fn split_manifests(text: &str) -> Vec<&str> {
     }
 }
 
-/// Cuts a text as Helm 4 does: as [`split_manifests`], but blanks behind the last document belong to it.
+/// Like [`split_manifests`] with Helm 4's rule: white space after the last document is kept.
 pub fn split_documents(text: &str) -> Vec<&str> {
     let text = text.trim_start();
     let bytes = text.as_bytes();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_as_helm_does() {
+    fn documents_are_split_as_in_helm() {
         assert_eq!(split_manifests("---\na: 1\n---\nb: 2\n"), ["a: 1", "b: 2"]);
         assert_eq!(split_manifests("a: 1\n---\n---\nb: 2"), ["a: 1", "---\nb: 2"]);
         assert_eq!(split_manifests("a: 1 \n\n--- # note\nb: 2"), ["a: 1", "# note\nb: 2"]);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_text_in_heads() {
+    fn numbers_in_heads_become_strings() {
         let head =
             Head::read("kind: 5\nmetadata: {name: 1.50, annotations: {a: 1, b: true, c: }}").expect("a head");
         assert_eq!((head.kind.as_str(), head.name.as_str()), ("5", "1.5"));

@@ -1,74 +1,74 @@
-//! What a render gives: manifests in install order, hooks, notes, CRDs.
+//! Result of a render: manifests in install order, hooks, notes, CRDs.
 
 mod hook;
-mod kinds;
+mod install_order;
 mod manifest;
+mod manifest_parse;
 mod print;
-mod reading;
 
 pub use hook::{Hook, HookEvent};
-pub(crate) use kinds::HELM_4_INSTALL_ORDER;
-pub use kinds::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
+pub(crate) use install_order::HELM_4_INSTALL_ORDER;
+pub use install_order::{INSTALL_ORDER, UNINSTALL_ORDER, compare_kinds};
 pub use manifest::{Manifest, split_documents, split_manifests};
+pub(crate) use manifest_parse::{ManifestParser, ParsedFile, Split};
 pub use print::PrintOptions;
-pub(crate) use reading::{ReadFile, Reader, Split};
 
 use manifest::Head;
-use reading::Document;
+use manifest_parse::Document;
 
 use crate::chart::Content;
 use crate::chart::Dependency;
 use crate::error::Error;
-use crate::values::Tree;
+use crate::values::JsonValue;
 
 /// A file of `crds/`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crd {
-    /// Its path with the charts it is in.
+    /// Path, including the charts it is in.
     pub source: String,
-    /// Its text as it stands; templates do not run in it.
+    /// Content as is; CRDs are not templates.
     pub data: Content,
 }
 
 /// A rendered chart.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Release {
-    /// Manifests in the order they are installed.
+    /// Manifests in install order.
     pub manifests: Vec<Manifest>,
     /// Hooks, sorted by kind.
     pub hooks: Vec<Hook>,
-    /// What `NOTES.txt` printed.
+    /// Output of `NOTES.txt`.
     pub notes: String,
     /// CRDs of the chart and its subcharts.
     pub crds: Vec<Crd>,
-    /// What a person should know: ignored values, unknown hooks.
+    /// Warnings for the user: ignored values, unknown hooks.
     pub warnings: Vec<String>,
-    /// The chart's dependency list as conditions and tags left it; `None` when `Chart.yaml` has none.
+    /// The chart's dependency list after conditions and tags; `None` if `Chart.yaml` has none.
     pub dependencies: Option<Vec<Dependency>>,
-    /// The chart's default values when values of subcharts were imported into them.
-    pub imported_values: Option<Tree>,
+    /// The chart's default values if values of subcharts were imported into them.
+    pub imported_values: Option<JsonValue>,
 }
 
-/// Changes the manifests after rendering, before they are used.
+/// A post-renderer: changes the manifests after rendering.
 pub trait PostRender {
-    /// Takes all manifests as one text and gives the new one.
+    /// Takes all manifests as one text and returns the new text.
     fn run(&self, manifests: &str) -> Result<String, String>;
 }
 
 impl Release {
-    /// Sorts rendered files (by path) into manifests and hooks, each in the order of their kinds.
-    pub(crate) fn sort_files(&mut self, mut files: Vec<ReadFile>, order: &[&str]) -> Result<(), Error> {
+    /// Sorts rendered files (by path) into manifests and hooks, each in install order.
+    pub(crate) fn sort_files(&mut self, mut files: Vec<ParsedFile>, order: &[&str]) -> Result<(), Error> {
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        for ReadFile { path, text, documents } in files {
+        for ParsedFile { path, text, documents } in files {
             let documents = documents?;
-            // Most files hold one document, which then is what is left of the text.
+            // Most files contain one document, which can reuse the file's buffer.
             let mut only = None;
             let single = documents.len() == 1;
             for Document { start, end, head } in documents {
                 let content = &text[start..end];
                 match Hook::read(&head, &path, content) {
                     Some(Ok(hook)) => self.hooks.push(hook),
-                    Some(Err(notice)) => self.warnings.push(notice),
+                    Some(Err(unknown)) => self.warnings.push(unknown.to_string()),
                     None => {
                         only = single.then_some((start, end));
                         self.manifests.push(Manifest {
@@ -87,12 +87,12 @@ impl Release {
                 manifest.content.drain(..start);
             }
         }
-        kinds::sort_by_kind(&mut self.hooks, order, |h| &h.kind);
-        kinds::sort_by_kind(&mut self.manifests, order, |m| &m.kind);
+        install_order::sort_by_kind(&mut self.hooks, order, |h| &h.kind);
+        install_order::sort_by_kind(&mut self.manifests, order, |m| &m.kind);
         Ok(())
     }
 
-    /// All manifests as one text, each under a comment that names its template.
+    /// All manifests as one text, each with a `# Source:` comment.
     pub fn manifest_text(&self) -> String {
         let bytes: usize = self.manifests.iter().map(|m| document_len(&m.source, m.content.len())).sum();
         let mut text = String::with_capacity(bytes);
@@ -104,8 +104,8 @@ impl Release {
 }
 
 impl Release {
-    /// Replaces the manifests by what a post-renderer makes of them. Which template one came from is then only known
-    /// from the comment above it.
+    /// Replaces the manifests by the output of a post-renderer. The template of a manifest is then only known
+    /// from its `# Source:` comment.
     pub(crate) fn post_render(&mut self, post_render: &dyn PostRender) -> Result<(), Error> {
         let changed = post_render.run(&self.manifest_text()).map_err(Error::PostRender)?;
         let mut manifests = Vec::new();
@@ -115,7 +115,7 @@ impl Release {
                 Some(source) => (source.to_owned(), body),
                 None => (String::new(), content),
             };
-            let head = Head::read(body).map_err(|why| Error::output(&source, why, body))?;
+            let head = Head::read(body).map_err(|why| Error::output(&source, &why, body))?;
             manifests.push(Manifest {
                 source,
                 api_version: head.api_version,
@@ -129,17 +129,17 @@ impl Release {
     }
 }
 
-/// The parts of a document as Helm prints it.
+/// The parts of a document in Helm's output.
 fn document<'a>(source: &'a str, content: &'a str) -> [&'a str; 5] {
     ["---\n# Source: ", source, "\n", content, "\n"]
 }
 
-/// Appends one document as Helm prints it.
+/// Appends one document in Helm's output format.
 pub fn push_document(text: &mut String, source: &str, content: &str) {
     document(source, content).into_iter().for_each(|part| text.push_str(part));
 }
 
-/// How many bytes [`push_document`] appends.
+/// Number of bytes that [`push_document`] appends.
 fn document_len(source: &str, content: usize) -> usize {
     document(source, "").map(str::len).iter().sum::<usize>() + content
 }

@@ -1,4 +1,4 @@
-//! A release as `helm template` prints it.
+//! Output of `helm template`.
 
 use std::borrow::Cow;
 
@@ -6,16 +6,17 @@ use super::{Release, document, split_manifests};
 use crate::chart::Pattern;
 use crate::error::{Error, LoadError};
 
-/// What to print.
+/// Options of `helm template` output.
 #[derive(Debug, Clone)]
 pub struct PrintOptions {
-    /// CRDs before the manifests.
+    /// Print CRDs before the manifests.
     pub crds: bool,
-    /// Hooks behind the manifests.
+    /// Print hooks after the manifests.
     pub hooks: bool,
-    /// Test hooks among them.
+    /// Include test hooks.
     pub tests: bool,
-    /// When not empty, only what these templates (patterns below the chart's folder) gave, pattern by pattern.
+    /// If not empty, print only the output of these templates (patterns below the chart's folder), in the
+    /// order of the patterns.
     pub show_only: Vec<String>,
 }
 
@@ -26,7 +27,7 @@ impl Default for PrintOptions {
 }
 
 impl Release {
-    /// The text for stdout.
+    /// Returns the output.
     pub fn printed(&self, options: &PrintOptions) -> Result<String, Error> {
         let mut text = String::new();
         self.print_all(options, |piece| {
@@ -34,13 +35,13 @@ impl Release {
             Ok::<(), std::io::Error>(())
         })
         .map_err(|error| LoadError::Archive(error.to_string()))?;
-        if options.show_only.is_empty() { Ok(text) } else { pick(&text, &options.show_only) }
+        if options.show_only.is_empty() { Ok(text) } else { select(&text, &options.show_only) }
     }
 
-    /// Hands out the text for stdout piece by piece, as if there were no `show_only`.
+    /// Writes the output in pieces, ignoring `show_only`.
     ///
     /// # Errors
-    /// Those of `print`, and a CRD that cannot be read any more: nothing is printed then.
+    /// Errors of `print`, or a CRD that cannot be read any more; then nothing is printed.
     pub fn print_all<E: From<std::io::Error>>(
         &self,
         options: &PrintOptions,
@@ -56,7 +57,7 @@ impl Release {
             if documents.peek().is_some() {
                 document(source, &content).into_iter().try_for_each(&mut print)?;
             } else {
-                // Helm trims what surrounds the manifests, then ends with one line break; no manifests give an empty line.
+                // Helm trims the manifests and ends with one line break; no manifests give an empty line.
                 print(document(source, &content).concat().trim_end())?;
             }
         }
@@ -68,7 +69,7 @@ impl Release {
     }
 }
 
-fn pick(manifests: &str, patterns: &[String]) -> Result<String, Error> {
+fn select(manifests: &str, patterns: &[String]) -> Result<String, Error> {
     let all = split_manifests(manifests);
     let mut picked = String::new();
     for text in patterns {
@@ -90,7 +91,7 @@ fn pick(manifests: &str, patterns: &[String]) -> Result<String, Error> {
     Ok(picked)
 }
 
-/// The path behind the chart's name in the comment that names the source.
+/// The path after the chart's name in the `# Source:` comment.
 fn template_of(manifest: &str) -> Option<&str> {
     manifest.match_indices("# Source: ").find_map(|(at, mark)| {
         let (chart, path) = manifest[at + mark.len()..].split_once('/')?;
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_surrounds_the_manifests_is_trimmed() {
+    fn manifests_are_trimmed() {
         let printed = |release: &Release| release.printed(&PrintOptions::default()).expect("it prints");
         let mut release = Release::default();
         assert_eq!(printed(&release), "\n");
@@ -126,9 +127,9 @@ mod tests {
     fn patterns_select_in_their_own_order() {
         let text = "---\n# Source: c/templates/a.yaml\na: 1\n---\n# Source: c/templates/b.yaml\nb: 1\n";
         let wanted = ["templates/b.yaml".to_owned(), "templates/*".to_owned()];
-        let picked = pick(text, &wanted).expect("both exist");
+        let picked = select(text, &wanted).expect("both exist");
         assert_eq!(picked.matches("b: 1").count(), 2);
         assert!(picked.starts_with("---\n# Source: c/templates/b.yaml\n"));
-        assert!(pick(text, &["templates/c.yaml".to_owned()]).is_err());
+        assert!(select(text, &["templates/c.yaml".to_owned()]).is_err());
     }
 }

@@ -9,7 +9,7 @@ use fl_gotemplate::{CallError, Context, Kind, List, ListType, Object, Signature,
 use super::Generation;
 use crate::capabilities::{Capabilities, GO_VERSION, HELM_4_VERSION, HELM_VERSION, KubeVersion};
 
-/// The object for `.Capabilities`.
+/// The value of `.Capabilities`.
 pub(crate) fn capabilities(from: &Capabilities, helm: Generation) -> Value {
     let version = match helm {
         Generation::Helm3 => HELM_VERSION,
@@ -133,7 +133,7 @@ impl Object for HelmVersion {
     }
 }
 
-/// `chartutil.VersionSet`, a list of texts with a method.
+/// `chartutil.VersionSet`, a list of strings with a method.
 #[derive(Debug)]
 struct ApiVersions(Vec<Str>);
 

@@ -7,12 +7,12 @@ use fl_gotemplate::{Entries, List, ListType, Map, MapType, Object, Str, Value};
 
 use crate::chart::{Dependency, ImportValue, Maintainer, Metadata};
 
-/// A Go struct whose fields are known when it is made.
+/// A Go struct with a fixed set of fields.
 #[derive(Debug)]
 struct Struct {
     type_name: &'static str,
     fields: Vec<(&'static str, Value)>,
-    /// Names and values as `encoding/json` writes them, empty ones left out.
+    /// Names and values as `encoding/json` writes them, without empty ones.
     json: Vec<(&'static str, Value)>,
 }
 
@@ -89,7 +89,7 @@ impl Object for ChartObject {
     }
 }
 
-/// Collects fields with their Go and JSON names.
+/// Collects fields by their Go and JSON names.
 #[derive(Default)]
 struct Fields {
     fields: Vec<(&'static str, Value)>,
@@ -104,7 +104,7 @@ impl Fields {
         self.fields.push((go, value));
     }
 
-    /// A field that is written even when it is empty.
+    /// Adds a field that is written even if it is empty.
     fn always(&mut self, go: &'static str, json: &'static str, value: &str) {
         self.json.push((json, Value::str(value)));
         self.fields.push((go, Value::str(value)));
@@ -134,7 +134,7 @@ impl Fields {
     }
 }
 
-/// The object for `.Chart` of a chart under its final name and with its final dependencies.
+/// The value of `.Chart`, with the chart's final name and dependencies.
 pub(crate) fn chart(metadata: &Metadata, name: &str, dependencies: &[Dependency], is_root: bool) -> Value {
     let mut f = Fields::default();
     f.text("Name", "name", name);
@@ -174,7 +174,7 @@ pub(crate) fn chart(metadata: &Metadata, name: &str, dependencies: &[Dependency]
     Value::object(ChartObject { metadata: f.finish("chart.Metadata"), is_root })
 }
 
-/// The same as Helm 4 has it: tables all the way down, so that a field that does not exist is empty instead of an error.
+/// The value of `.Chart` in Helm 4: plain tables, so that a missing field is empty instead of an error.
 pub(crate) fn chart_table(
     metadata: &Metadata,
     name: &str,
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn helm_4_has_tables() {
+    fn chart_is_a_table_in_helm_4() {
         let metadata = Metadata {
             version: "1.0.0".into(),
             maintainers: vec![Maintainer { name: "me".into(), ..Maintainer::default() }],

@@ -25,7 +25,7 @@ impl ChartFiles {
         name.as_str().and_then(|name| self.0.get(name)).map_or_else(|| Str::from(""), shared)
     }
 
-    /// A YAML table of base names and contents.
+    /// Formats base names and contents as YAML.
     fn as_yaml(&self, convert: impl Fn(&Str) -> String) -> Value {
         let mut table = Node::map();
         if let Some(map) = table.as_map_mut() {
@@ -48,14 +48,14 @@ impl ChartFiles {
     }
 }
 
-/// The bytes for a template, which cannot be told of failures everywhere it may look: a render that has met one fails at its
-/// end (`unread`).
+/// Returns the bytes, or nothing on a read error: templates have no way to fail everywhere they read.
+/// `read_error` reports the error after the render.
 fn shared(data: &Content) -> Str {
     data.read().cloned().unwrap_or_else(|_| Str::from(""))
 }
 
-/// The failure that templates have met while they read files of a chart.
-pub(crate) fn unread(files: &[File]) -> Option<std::io::Error> {
+/// The first read error that templates ran into.
+pub(crate) fn read_error(files: &[File]) -> Option<std::io::Error> {
     files.iter().find_map(|file| file.data.failure())
 }
 
@@ -82,7 +82,7 @@ impl Object for ChartFiles {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        // What is missing in a map of bytes is no bytes, which print as `[]`.
+        // A missing key of a map of bytes is an empty slice, printed as `[]`.
         Some(Value::Bytes(self.bytes(&Value::str(name))))
     }
 

@@ -26,11 +26,11 @@ enum Class {
     List(Vec<char>),
 }
 
-/// Nested alternatives deeper than this are refused, and so match everything, as every malformed pattern does.
-const DEEPEST: usize = 32;
+/// Maximum nesting of alternatives. Deeper patterns are malformed and so match everything.
+const MAX_DEPTH: usize = 32;
 
 impl Glob {
-    /// Reads a pattern; a malformed one matches everything, as in Helm.
+    /// Parses a pattern; a malformed one matches everything, as in Helm.
     pub(crate) fn new(text: &str) -> Self {
         let mut parser = Parser { chars: text.chars().collect(), at: 0 };
         match parser.parts(0) {
@@ -39,7 +39,7 @@ impl Glob {
         }
     }
 
-    /// Whether the whole name fits.
+    /// Whether the whole name matches.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let mut ends = vec![0];
@@ -48,7 +48,7 @@ impl Glob {
     }
 }
 
-/// Advances a set of positions over all parts. Sets keep this linear where backtracking would explode.
+/// Advances a set of positions over all parts. Tracking sets avoids exponential backtracking.
 fn step_all(parts: &[Part], name: &[char], positions: &mut Vec<usize>) {
     for part in parts {
         let mut next = Vec::new();
@@ -103,9 +103,9 @@ impl Parser {
         c
     }
 
-    /// Parts up to the end, or up to the comma or brace that ends an alternative.
+    /// Parses parts up to the end, or up to the comma or brace that ends an alternative.
     fn parts(&mut self, depth: usize) -> Option<Vec<Part>> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         let mut parts = Vec::new();
@@ -140,7 +140,7 @@ impl Parser {
         Some(parts)
     }
 
-    /// An alternative that is never closed still counts, as in the reference.
+    /// An alternative that is never closed still counts, as in Helm.
     fn either(&mut self, depth: usize) -> Option<Part> {
         let mut choices = Vec::new();
         loop {
@@ -168,7 +168,7 @@ impl Parser {
         text
     }
 
-    /// Either one range or one list of characters, never both.
+    /// Parses either one range or one list of characters, never both.
     fn class(&mut self) -> Option<Part> {
         let negated = self.chars.get(self.at) == Some(&'!');
         self.at += usize::from(negated);
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matches_like_the_reference() {
+    fn patterns_match_as_in_helm() {
         for (pattern, name, want) in [
             ("*.yaml", "a.yaml", true),
             ("*.yaml", "d/a.yaml", false),

@@ -2,10 +2,10 @@
 
 mod capabilities;
 mod chart_object;
-mod failure;
 mod files;
 mod glob;
-mod scope;
+mod template_error;
+mod template_values;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,51 +13,51 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fl_gotemplate::{Functions, Limits, Map, MissingKey, Str, TemplateSet, Value};
-use fl_sprig::{Host, Mode, Outside};
+use fl_sprig::{Host, HostContext, Mode};
 
 use crate::capabilities::Capabilities;
 use crate::chart::Chart;
-use crate::chart::ahead::First;
+use crate::chart::background_parse::ParsedTemplates;
+use crate::dependencies::{ChartGraph, in_range};
 use crate::error::{Error, LoadError};
-use crate::plan::{Plan, in_range};
-use crate::release::{Crd, HELM_4_INSTALL_ORDER, INSTALL_ORDER, PostRender, Reader, Release, Split};
+use crate::release::{Crd, HELM_4_INSTALL_ORDER, INSTALL_ORDER, ManifestParser, PostRender, Release, Split};
 use crate::values::{Coalescer, Overrides, schema};
-use scope::{Renderable, Scopes, VALUES_TYPE};
+use template_values::{Renderable, TemplateValues, VALUES_TYPE};
 
-/// Name and circumstances of a release.
+/// The release to render.
 #[derive(Debug, Clone)]
 pub struct ReleaseOptions {
-    /// Its name.
+    /// Release name.
     pub name: String,
-    /// Where it goes.
+    /// Release namespace.
     pub namespace: String,
-    /// Its number.
+    /// Revision number.
     pub revision: i64,
-    /// Whether there is an earlier one.
+    /// Whether this is an upgrade.
     pub is_upgrade: bool,
 }
 
-/// Whose ways a chart is rendered in: those of the command, or of the library in Flux.
+/// Major version of Helm whose behaviour is matched: 3 as the command, 4 as the library in Flux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Generation {
     Helm3,
     Helm4,
 }
 
-/// How to render.
+/// Options of a render.
 #[derive(Clone)]
 pub struct RenderOptions {
-    /// Name and circumstances.
+    /// The release.
     pub release: ReleaseOptions,
-    /// What the cluster offers.
+    /// Capabilities of the cluster.
     pub capabilities: Capabilities,
-    /// Budgets of all templates together.
+    /// Limits for all templates together.
     pub limits: Limits,
-    /// Clock, randomness and cluster.
-    pub outside: Rc<dyn Outside>,
-    /// Whether `values.schema.json` is passed over.
+    /// Clock, randomness and cluster access.
+    pub host: Rc<dyn Host>,
+    /// Skip validation with `values.schema.json`.
     pub skip_schema: bool,
-    /// Whether notes of subcharts are part of the notes.
+    /// Include the notes of subcharts.
     pub subchart_notes: bool,
 }
 
@@ -67,12 +67,12 @@ impl fmt::Debug for RenderOptions {
     }
 }
 
-/// What templates printed, file by file, and the rest of the release.
+/// Output of the templates by file, and the rest of the release.
 #[derive(Debug, Clone, Default)]
 pub struct RenderedFiles {
-    /// Path and text of every template that is no partial and no notes.
+    /// Path and text of every template except partials and notes.
     pub files: Vec<(String, String)>,
-    /// Notes, CRDs and the like; no manifests and hooks yet.
+    /// Notes, CRDs and the like, without manifests and hooks.
     pub release: Release,
 }
 
@@ -80,26 +80,26 @@ impl RenderedFiles {
     /// Sorts the files into manifests and hooks, as Helm 4 does.
     pub fn sorted(self) -> Result<Release, Error> {
         let Self { files, mut release } = self;
-        let mut reader = Reader::new(Split::Helm4);
+        let mut reader = ManifestParser::new(Split::Helm4);
         files.into_iter().for_each(|(path, text)| reader.add(path, text));
         release.sort_files(reader.finish(), HELM_4_INSTALL_ORDER)?;
         Ok(release)
     }
 }
 
-/// Compiled sets kept per chart: one for each set of subcharts that values have switched on.
-const KEPT_SETS: usize = 8;
+/// Compiled template sets kept per chart: one for each combination of enabled subcharts.
+const MAX_COMPILED_SETS: usize = 8;
 
-/// A chart whose templates are parsed once and rendered many times, from any thread.
+/// A chart whose templates are parsed once and can be rendered many times, from any thread.
 #[derive(Debug)]
 pub struct CompiledChart {
     chart: Chart,
     sets: Mutex<HashMap<SetKey, Arc<TemplateSet>>>,
-    /// Where the first set begins: templates that are parsed while the chart is loaded.
-    first: Mutex<Option<First>>,
+    /// Templates that were parsed while the chart was loaded.
+    parsed: Mutex<Option<ParsedTemplates>>,
 }
 
-/// The names of the templates of a set, and for whom they are parsed.
+/// Helm generation and the names of the templates of a set.
 type SetKey = (Generation, Vec<String>);
 
 fn all_functions(helm: Generation) -> &'static Arc<Functions> {
@@ -111,7 +111,7 @@ fn all_functions(helm: Generation) -> &'static Arc<Functions> {
     }
 }
 
-/// No templates yet, but all that charts may call.
+/// A set with all template functions and no templates.
 pub(crate) fn empty_set() -> TemplateSet {
     set_of(Generation::Helm3)
 }
@@ -123,14 +123,15 @@ fn set_of(helm: Generation) -> TemplateSet {
 }
 
 impl CompiledChart {
-    /// Takes a loaded chart. Templates are parsed when they are first needed: which ones are depends on the values.
+    /// Creates a compiled chart. Templates are parsed when first needed, since the values decide which ones
+    /// are used.
     pub fn new(chart: Chart) -> Self {
-        Self::with_first(chart, First::nothing())
+        Self::with_parsed(chart, ParsedTemplates::empty())
     }
 
-    /// Takes a chart whose templates were parsed ahead.
-    pub(crate) fn with_first(chart: Chart, first: First) -> Self {
-        Self { chart, sets: Mutex::default(), first: Mutex::new(Some(first)) }
+    /// Creates a compiled chart whose templates were parsed while it was loaded.
+    pub(crate) fn with_parsed(chart: Chart, parsed: ParsedTemplates) -> Self {
+        Self { chart, sets: Mutex::default(), parsed: Mutex::new(Some(parsed)) }
     }
 
     /// The chart.
@@ -138,7 +139,7 @@ impl CompiledChart {
         &self.chart
     }
 
-    /// Renders the chart. With a post-renderer the manifests are what it makes of them.
+    /// Renders the chart and applies the post-renderer, if any.
     pub fn render(
         &self,
         values: &Overrides,
@@ -146,7 +147,7 @@ impl CompiledChart {
         post_render: Option<&dyn PostRender>,
     ) -> Result<Release, Error> {
         check_installable(&self.chart)?;
-        let mut reader = Reader::new(Split::Helm3);
+        let mut reader = ManifestParser::new(Split::Helm3);
         let mut release =
             self.render_each(values, options, Generation::Helm3, &mut |path, text| reader.add(path, text))?;
         release.sort_files(reader.finish(), INSTALL_ORDER)?;
@@ -156,20 +157,20 @@ impl CompiledChart {
         Ok(release)
     }
 
-    /// Renders the chart's files and leaves them as they are.
+    /// Renders the chart's files without splitting them into manifests.
     pub fn render_files(&self, values: &Overrides, options: &RenderOptions) -> Result<RenderedFiles, Error> {
         check_installable(&self.chart)?;
         self.files(values, options, Generation::Helm3)
     }
 
-    /// Renders the chart's files as the actions of Helm 4 do, which hand them to post-renderers. They take every chart, also a
-    /// library and one whose subcharts are not there: only the commands ask for more.
+    /// Renders the chart's files as Helm 4's actions do, which pass them to post-renderers. Library charts
+    /// and missing subcharts are allowed: only the commands reject them.
     pub fn render_for_action(
         &self,
         values: &Overrides,
         options: &RenderOptions,
     ) -> Result<RenderedFiles, Error> {
-        self.files(values, options, Generation::Helm4).map_err(failure::traced)
+        self.files(values, options, Generation::Helm4).map_err(template_error::with_call_chain)
     }
 
     fn files(
@@ -183,7 +184,8 @@ impl CompiledChart {
         Ok(RenderedFiles { files, release })
     }
 
-    /// Renders the chart and hands out path and text of each file when it is there; the rest of the release comes back.
+    /// Renders the chart and calls `file` with the path and text of each file; returns the rest of the
+    /// release.
     fn render_each(
         &self,
         values: &Overrides,
@@ -194,10 +196,11 @@ impl CompiledChart {
         let chart = &self.chart;
         check_release_name(&options.release.name)?;
         let mut release = Release::default();
-        let plan = Plan::new(chart, values.table(), &mut release.warnings)?;
-        let computed = Coalescer::coalescing(&plan, &mut release.warnings).run(Plan::ROOT, values.table())?;
+        let graph = ChartGraph::new(chart, values.table(), &mut release.warnings)?;
+        let computed =
+            Coalescer::coalescing(&graph, &mut release.warnings).run(ChartGraph::ROOT, values.table())?;
         if !options.skip_schema {
-            schema::validate(&plan, Plan::ROOT, &computed, &mut release.warnings)?;
+            schema::validate(&graph, ChartGraph::ROOT, &computed, &mut release.warnings)?;
         }
         let wanted = &chart.metadata.kube_version;
         let version = &options.capabilities.kube_version.version;
@@ -205,7 +208,7 @@ impl CompiledChart {
             return Err(Error::KubeVersion { wanted: wanted.clone(), version: version.clone() });
         }
         let root_notes = format!("{}/templates/NOTES.txt", chart.name());
-        self.execute(&plan, &computed, options, helm, &mut |path, text| {
+        self.execute(&graph, &computed, options, helm, &mut |path, text| {
             if !path.ends_with("NOTES.txt") {
                 file(path, text);
             } else if options.subchart_notes || path == root_notes {
@@ -215,42 +218,42 @@ impl CompiledChart {
                 release.notes.push_str(&text);
             }
         })?;
-        check_files(&plan, Plan::ROOT)?;
-        collect_crds(&plan, Plan::ROOT, &mut release.crds);
-        release.dependencies = plan.dependency_list(Plan::ROOT);
-        release.imported_values = plan.values(Plan::ROOT).imported();
+        check_files(&graph, ChartGraph::ROOT)?;
+        collect_crds(&graph, ChartGraph::ROOT, &mut release.crds);
+        release.dependencies = graph.dependency_list(ChartGraph::ROOT);
+        release.imported_values = graph.values(ChartGraph::ROOT).imported();
         Ok(release)
     }
 
-    /// The CRDs of the chart and of the subcharts that values switch on.
+    /// The CRDs of the chart and of its enabled subcharts.
     pub fn crds(&self, values: &Overrides) -> Result<Vec<Crd>, Error> {
-        let plan = Plan::new(&self.chart, values.table(), &mut Vec::new())?;
+        let graph = ChartGraph::new(&self.chart, values.table(), &mut Vec::new())?;
         let mut crds = Vec::new();
-        collect_crds(&plan, Plan::ROOT, &mut crds);
+        collect_crds(&graph, ChartGraph::ROOT, &mut crds);
         Ok(crds)
     }
 
-    /// Runs all templates that are no partials; hands out the name and the output of each.
+    /// Executes all templates except partials and calls `file` with the name and output of each.
     fn execute(
         &self,
-        plan: &Plan<'_>,
+        graph: &ChartGraph<'_>,
         values: &Map,
         options: &RenderOptions,
         helm: Generation,
         file: &mut dyn FnMut(String, String),
     ) -> Result<(), Error> {
-        let mut scopes = Scopes {
-            plan,
-            release: scope::release(&options.release),
+        let mut scopes = TemplateValues {
+            graph,
+            release: template_values::release(&options.release),
             capabilities: capabilities::capabilities(&options.capabilities, helm),
             helm,
             templates: Vec::new(),
         };
-        scopes.add(Plan::ROOT, values)?;
+        scopes.add(ChartGraph::ROOT, values)?;
         let mut templates = scopes.templates;
-        scope::sort_for_parsing(&mut templates);
+        template_values::sort_for_parsing(&mut templates);
         let set = self.compiled(&templates, helm)?;
-        let host = Host::new(Rc::clone(&options.outside), Mode::Render);
+        let host = HostContext::new(Rc::clone(&options.host), Mode::Render);
         let mut context = set.context(&options.limits, Some(Rc::new(host)));
         let mut out = Vec::new();
         for template in templates {
@@ -265,15 +268,15 @@ impl CompiledChart {
             out.clear();
             context
                 .run_named(&Str::from(template.name.as_str()), Value::Map(template.scope), &mut out)
-                .map_err(|error| failure::of_execution(&template.name, &error))?;
-            // Notes are never read as YAML, so any bytes may be in them.
+                .map_err(|error| template_error::from_exec_error(&template.name, &error))?;
+            // Notes are not parsed as YAML and may contain any bytes.
             if base.ends_with("NOTES.txt") {
                 file(template.name, String::from_utf8_lossy(&out).replace("<no value>", ""));
                 continue;
             }
             let text = without_no_value(&out).map_err(|_| Error::Output {
                 file: template.name.clone(),
-                why: fl_sprig::from_yaml(&out).err().unwrap_or_default(),
+                why: fl_sprig::from_yaml(&out).err().map(|error| error.to_string()).unwrap_or_default(),
                 printed: String::new(),
             })?;
             file(template.name, text);
@@ -281,7 +284,7 @@ impl CompiledChart {
         Ok(())
     }
 
-    /// The parsed templates for a set of names.
+    /// Returns the parsed templates for a set of names, from the cache if possible.
     fn compiled(&self, templates: &[Renderable<'_>], helm: Generation) -> Result<Arc<TemplateSet>, Error> {
         let names = (helm, templates.iter().map(|t| t.name.clone()).collect::<Vec<String>>());
         let kept = |sets: &HashMap<_, Arc<TemplateSet>>| sets.get(&names).cloned();
@@ -290,16 +293,17 @@ impl CompiledChart {
         }
         let mut set = match helm {
             Generation::Helm3 => {
-                let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-                first.map_or_else(empty_set, First::finish)
+                let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
+                parsed.map_or_else(empty_set, ParsedTemplates::finish)
             }
             Generation::Helm4 => set_of(helm),
         };
         let texts: Vec<_> = templates.iter().map(|t| (t.name.as_str(), t.text)).collect();
-        set.parse_all(&texts).map_err(|(at, error)| failure::of_parsing(&templates[at].name, &error))?;
+        set.parse_all(&texts)
+            .map_err(|(at, error)| template_error::from_parse_error(&templates[at].name, &error))?;
         let set = Arc::new(set);
         let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
-        if sets.len() >= KEPT_SETS {
+        if sets.len() >= MAX_COMPILED_SETS {
             sets.clear();
         }
         sets.insert(names, Arc::clone(&set));
@@ -307,7 +311,7 @@ impl CompiledChart {
     }
 }
 
-/// Go prints `<no value>` for a missing one even when told otherwise; Helm takes it out afterwards, wherever it stands.
+/// Go prints `<no value>` for missing values even with `missingkey=zero`; Helm removes it from the output.
 fn without_no_value(out: &[u8]) -> Result<String, std::str::Utf8Error> {
     let text = std::str::from_utf8(out)?;
     Ok(match memchr::memmem::find(out, b"<no value>") {
@@ -316,24 +320,25 @@ fn without_no_value(out: &[u8]) -> Result<String, std::str::Utf8Error> {
     })
 }
 
-fn collect_crds(plan: &Plan<'_>, id: crate::plan::ChartId, crds: &mut Vec<Crd>) {
-    let path = plan.full_path(id);
+fn collect_crds(graph: &ChartGraph<'_>, id: crate::dependencies::ChartId, crds: &mut Vec<Crd>) {
+    let path = graph.full_path(id);
     crds.extend(
-        plan.chart(id)
+        graph
+            .chart(id)
             .crd_files()
             .map(|file| Crd { source: format!("{path}/{}", file.name), data: file.data.clone() }),
     );
-    for sub in plan.subcharts(id) {
-        collect_crds(plan, *sub, crds);
+    for sub in graph.subcharts(id) {
+        collect_crds(graph, *sub, crds);
     }
 }
 
-/// A file that could not be read while templates asked for it has given them nothing: their output is not what it should be.
-fn check_files(plan: &Plan<'_>, id: crate::plan::ChartId) -> Result<(), Error> {
-    if let Some(error) = files::unread(&plan.chart(id).files) {
+/// Fails if a template read a file that could not be read, since its output is then incomplete.
+fn check_files(graph: &ChartGraph<'_>, id: crate::dependencies::ChartId) -> Result<(), Error> {
+    if let Some(error) = files::read_error(&graph.chart(id).files) {
         return Err(LoadError::Archive(error.to_string()).into());
     }
-    plan.subcharts(id).iter().try_for_each(|sub| check_files(plan, *sub))
+    graph.subcharts(id).iter().try_for_each(|sub| check_files(graph, *sub))
 }
 
 fn check_installable(chart: &Chart) -> Result<(), Error> {
@@ -352,7 +357,8 @@ fn check_installable(chart: &Chart) -> Result<(), Error> {
     if missing.is_empty() { Ok(()) } else { Err(Error::MissingDependencies(missing)) }
 }
 
-/// DNS labels with dots between, 53 characters at most, so that names made from it fit into 63.
+/// Checks a release name: DNS labels with dots between them, at most 53 characters, so that derived names fit
+/// into 63.
 pub fn check_release_name(name: &str) -> Result<(), Error> {
     let label = |label: &str| {
         let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -367,12 +373,12 @@ pub fn check_release_name(name: &str) -> Result<(), Error> {
     Err(Error::ReleaseName { name: name.to_owned() })
 }
 
-/// Makes a release name from a template, as `--name-template` asks.
-pub fn release_name_from_template(template: &str, outside: Rc<dyn Outside>) -> Result<String, Error> {
+/// Executes a `--name-template`.
+pub fn release_name_from_template(template: &str, host: Rc<dyn Host>) -> Result<String, Error> {
     let mut set = TemplateSet::new(Arc::clone(all_functions(Generation::Helm3)));
     let failed = |error: fl_gotemplate::Error| Error::Template(error.to_string(), None);
     set.parse("name-template", template).map_err(failed)?;
-    let host = Host::new(outside, Mode::Render);
+    let host = HostContext::new(host, Mode::Render);
     let mut out = Vec::new();
     set.execute("name-template", Value::Nil, &Limits::default(), Some(Rc::new(host)), &mut out)
         .map_err(failed)?;

@@ -1,35 +1,36 @@
-//! Laying user values over the defaults of a chart and of its subcharts.
+//! Merges user values with the defaults of a chart and of its subcharts.
 //!
-//! Helm has two ways: coalescing, where a user's null removes a default, and merging, where nulls are kept for a later
-//! round. Maps are shared and changed in place exactly as Helm's Go maps are, because templates can see it.
+//! Helm has two modes: coalescing, where a user's null removes a default, and merging, where nulls are kept
+//! for a later round. Maps are shared and changed in place exactly as Helm's Go maps are, because templates
+//! can observe it.
 
 use std::borrow::Cow;
 
 use fl_gotemplate::fmt::{display, sprintf};
 use fl_gotemplate::{Entries, Map, Str, Value};
 
-use super::{deep_copy_map, tree::Tree};
+use super::{deep_copy_map, json_value::JsonValue};
+use crate::dependencies::{ChartGraph, ChartId};
 use crate::error::Error;
-use crate::plan::{ChartId, Plan};
 
-/// Bytes of a value in a message.
-const SHOWN: u64 = 64 << 10;
+/// Maximum bytes of a value in a message.
+const MAX_SHOWN_BYTES: u64 = 64 << 10;
 
-/// Where the defaults of a chart come from.
+/// Origin of a chart's default values.
 #[derive(Debug, Clone)]
 pub(crate) enum ValueSource<'c> {
     /// From `values.yaml`.
-    File(&'c Tree),
-    /// After values of subcharts were imported.
+    File(&'c JsonValue),
+    /// Values after those of subcharts were imported.
     Imported(Map),
 }
 
 impl ValueSource<'_> {
-    /// The values when they are no longer those of the file.
-    pub(crate) fn imported(&self) -> Option<Tree> {
+    /// The values, if they differ from the file.
+    pub(crate) fn imported(&self) -> Option<JsonValue> {
         match self {
             Self::File(_) => None,
-            Self::Imported(map) => Some(Tree::from_value(&Value::Map(map.clone()))),
+            Self::Imported(map) => Some(JsonValue::from_value(&Value::Map(map.clone()))),
         }
     }
 
@@ -41,25 +42,26 @@ impl ValueSource<'_> {
     }
 }
 
-/// One pass over a plan.
+/// One run over the chart graph.
 pub(crate) struct Coalescer<'p, 'c> {
-    plan: &'p Plan<'c>,
+    graph: &'p ChartGraph<'c>,
     merge: bool,
     warnings: &'p mut Vec<String>,
 }
 
 impl<'p, 'c> Coalescer<'p, 'c> {
-    /// User values that win; nulls remove defaults.
-    pub(crate) fn coalescing(plan: &'p Plan<'c>, warnings: &'p mut Vec<String>) -> Self {
-        Self { plan, merge: false, warnings }
+    /// User values take precedence; nulls remove defaults.
+    pub(crate) fn coalescing(graph: &'p ChartGraph<'c>, warnings: &'p mut Vec<String>) -> Self {
+        Self { graph, merge: false, warnings }
     }
 
-    /// User values that win; nulls stay.
-    pub(crate) fn merging(plan: &'p Plan<'c>, warnings: &'p mut Vec<String>) -> Self {
-        Self { plan, merge: true, warnings }
+    /// User values take precedence; nulls are kept.
+    pub(crate) fn merging(graph: &'p ChartGraph<'c>, warnings: &'p mut Vec<String>) -> Self {
+        Self { graph, merge: true, warnings }
     }
 
-    /// The values of a chart and, below their names, of its subcharts. The user's table is copied first.
+    /// Returns the values of a chart with those of its subcharts below their names. The user's table is
+    /// copied first.
     pub(crate) fn run(&mut self, chart: ChartId, user: &Map) -> Result<Map, Error> {
         let values = deep_copy_map(user);
         self.chart(chart, &values, "")?;
@@ -67,14 +69,14 @@ impl<'p, 'c> Coalescer<'p, 'c> {
     }
 
     fn chart(&mut self, id: ChartId, values: &Map, prefix: &str) -> Result<(), Error> {
-        self.own_values(id, values, prefix);
+        self.default_values(id, values, prefix);
         self.subcharts(id, values, prefix)
     }
 
     fn subcharts(&mut self, id: ChartId, values: &Map, prefix: &str) -> Result<(), Error> {
-        let plan = self.plan;
-        for sub in plan.subcharts(id) {
-            let name = plan.name(*sub);
+        let graph = self.graph;
+        for sub in graph.subcharts(id) {
+            let name = graph.name(*sub);
             let own = match values.get(name.as_bytes()) {
                 None => {
                     let fresh = Map::new(Entries::new());
@@ -83,19 +85,19 @@ impl<'p, 'c> Coalescer<'p, 'c> {
                 }
                 Some(Value::Map(map)) => map,
                 Some(other) => {
-                    let shown = sprintf(b"%t", &[other], SHOWN).unwrap_or_default();
+                    let shown = sprintf(b"%t", &[other], MAX_SHOWN_BYTES).unwrap_or_default();
                     let shown = String::from_utf8_lossy(&shown).into_owned();
                     return Err(Error::SubchartValues { chart: name.to_owned(), shown });
                 }
             };
-            let below = join(prefix, plan.name(id));
+            let below = join(prefix, graph.name(id));
             self.globals(&own, values, &below);
             self.chart(*sub, &own, &below)?;
         }
         Ok(())
     }
 
-    /// Hands the parent's `global` table down; the parent wins.
+    /// Copies the parent's `global` table to the child; the parent takes precedence.
     fn globals(&mut self, child: &Map, parent: &Map, prefix: &str) {
         let table_of = |map: &Map| match map.get(b"global") {
             None => Ok(Map::new(Entries::new())),
@@ -114,7 +116,7 @@ impl<'p, 'c> Coalescer<'p, 'c> {
             match (&value, own.get(&key)) {
                 (Value::Map(table), None) => own.insert(key, Value::Map(shallow_copy(table))),
                 (Value::Map(table), Some(Value::Map(existing))) => {
-                    // Merged top-down, keeping nulls: they are dealt with when the child's own values follow.
+                    // Merged top-down with nulls kept: they are applied with the child's own values.
                     let copy = shallow_copy(table);
                     self.tables(&copy, &existing, &join(prefix, &key.to_text()), true);
                     own.insert(key, Value::Map(copy));
@@ -129,10 +131,10 @@ impl<'p, 'c> Coalescer<'p, 'c> {
         child.insert("global", Value::Map(own));
     }
 
-    /// The chart's defaults below the given values.
-    fn own_values(&mut self, id: ChartId, values: &Map, prefix: &str) {
-        let prefix = join(prefix, self.plan.name(id));
-        let defaults = self.plan.values(id).copy();
+    /// Adds the chart's defaults below the given values.
+    fn default_values(&mut self, id: ChartId, values: &Map, prefix: &str) {
+        let prefix = join(prefix, self.graph.name(id));
+        let defaults = self.graph.values(id).copy();
         let entries = std::mem::take(&mut *defaults.borrow_mut());
         for (key, default) in entries {
             match values.get(&key) {
@@ -140,7 +142,7 @@ impl<'p, 'c> Coalescer<'p, 'c> {
                 Some(Value::Nil) if !self.merge => drop(values.borrow_mut().remove(&key)),
                 Some(Value::Map(given)) => match default {
                     Value::Map(default) => {
-                        // What belongs to a subchart keeps its nulls until the subchart's own turn.
+                        // Keys of a subchart keep their nulls until the subchart is processed.
                         let merge = self.merge || self.is_subchart(id, &key);
                         self.tables(&given, &default, &join(&prefix, &key.to_text()), merge);
                     }
@@ -153,7 +155,7 @@ impl<'p, 'c> Coalescer<'p, 'c> {
     }
 
     fn is_subchart(&self, id: ChartId, key: &Str) -> bool {
-        self.plan.subcharts(id).iter().any(|sub| self.plan.name(*sub).as_bytes() == key.as_bytes())
+        self.graph.subcharts(id).iter().any(|sub| self.graph.name(*sub).as_bytes() == key.as_bytes())
     }
 
     fn tables(&mut self, winner: &Map, defaults: &Map, prefix: &str, merge: bool) {
@@ -180,7 +182,7 @@ fn coalesce_tables(winner: &Map, defaults: &Map, prefix: &str, merge: bool, warn
         .filter(|(_, value)| matches!(value, Value::Nil))
         .map(|(key, _)| key.clone())
         .collect();
-    // A null of the winner hides the default; whether there was a real one decides if the key goes for good.
+    // A null in the winner hides the default; the key is removed only if there was a real default.
     let hidden: Vec<bool> =
         nulls.iter().map(|key| defaults.get(key).is_some_and(|value| !matches!(value, Value::Nil))).collect();
     for key in &nulls {

@@ -1,8 +1,8 @@
-//! JSON into values, as `encoding/json` decodes into `interface {}`.
+//! Conversion between JSON and values, as `encoding/json` decodes into `interface {}`.
 
 use fl_gotemplate::{List, Map, Value};
 
-/// Converts parsed JSON; all numbers become floating point.
+/// Converts parsed JSON; all numbers become floats.
 pub(crate) fn to_value(json: serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Nil,
@@ -16,8 +16,8 @@ pub(crate) fn to_value(json: serde_json::Value) -> Value {
     }
 }
 
-/// The other way, for schema validation. Integers stay integers so that `1.0` and `1` are told apart by the schema
-/// rules only.
+/// Converts a value to JSON for schema validation. Integers stay integers, so that only the schema rules
+/// distinguish `1.0` and `1`.
 pub(crate) fn from_value(value: &Value) -> serde_json::Value {
     match value {
         Value::Bool(value) => (*value).into(),

@@ -1,23 +1,23 @@
-//! Values: where they come from, how they are merged, and the table that templates see.
+//! Values: sources, merging, and the tables that templates see.
 
 mod coalesce;
 mod json;
+mod json_value;
 mod overrides;
 mod path;
 pub(crate) mod schema;
 mod set;
-mod tree;
 
 pub(crate) use coalesce::{Coalescer, ValueSource, merge_tables};
+pub use json_value::JsonValue;
 pub use overrides::Overrides;
 pub(crate) use path::{path_value, table};
 pub use schema::check_schema;
 pub use set::{SetError, SetKind};
-pub use tree::Tree;
 
 use fl_gotemplate::{Entries, List, Map, Value};
 
-/// A copy that shares nothing that a template could change.
+/// A deep copy: templates can change it without affecting the original.
 pub(crate) fn deep_copy(value: &Value) -> Value {
     match value {
         Value::Map(map) => Value::Map(deep_copy_map(map)),

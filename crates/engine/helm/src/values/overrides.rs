@@ -1,12 +1,13 @@
-//! What the user gives on top of a chart's defaults: files and `--set` arguments.
+//! User values on top of a chart's defaults: files and `--set` arguments.
 
 use fl_gotemplate::{Entries, Map, Value};
 
+use super::json_value::JsonValue;
 use super::set::{self, SetKind};
-use super::tree::Tree;
+use crate::decode::DecodeError;
 use crate::error::Error;
 
-/// User values under construction. Add files first, then arguments, in Helm's order: JSON, typed, string, file, literal.
+/// User values. Add files first, then arguments, in Helm's order: JSON, typed, string, file, literal.
 #[derive(Debug, Clone)]
 pub struct Overrides {
     table: Map,
@@ -19,31 +20,31 @@ impl Default for Overrides {
 }
 
 impl Overrides {
-    /// Nothing yet.
+    /// No values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Values in a table that others may hold too: arguments change it in place, as Go's maps are changed.
+    /// Uses a table that may be shared: arguments change it in place, as with Go's maps.
     pub fn from_table(table: Map) -> Self {
         Self { table }
     }
 
-    /// Lays a values file over what is there. `name` is for messages.
+    /// Merges a values file into the values. `name` is used in messages.
     pub fn add_file(&mut self, name: &str, data: &[u8]) -> Result<(), Error> {
-        let failed = |why: String| Error::Values(format!("failed to parse {name}: {why}"));
+        let failed = |why: DecodeError| Error::Values(format!("failed to parse {name}: {why}"));
         let document = crate::decode::document(data).map_err(failed)?;
-        let tree = Tree::table_from_yaml(&document).map_err(failed)?;
-        self.add_tree(&tree);
+        let tree = JsonValue::table_from_yaml(&document).map_err(failed)?;
+        self.add_values(&tree);
         Ok(())
     }
 
-    /// Lays a table over what is there.
-    pub fn add_tree(&mut self, tree: &Tree) {
-        self.table = lay_over(&self.table, &tree.to_map());
+    /// Merges a table into the values.
+    pub fn add_values(&mut self, tree: &JsonValue) {
+        self.table = merge(&self.table, &tree.to_map());
     }
 
-    /// Applies one `--set…` argument; `read_file` is only used for [`SetKind::File`].
+    /// Applies one `--set…` argument; `read_file` is used only for [`SetKind::File`].
     pub fn set(
         &mut self,
         kind: SetKind,
@@ -52,7 +53,7 @@ impl Overrides {
     ) -> Result<(), Error> {
         set::apply(text, kind, &self.table, read_file).map_err(|error| {
             let flag = match kind {
-                // Helm keeps the reason to itself here and shows the data; the reason helps.
+                // Helm shows the data without the cause here; the cause is more useful.
                 SetKind::Json => {
                     return Error::Values(format!("failed parsing --set-json data {text}: {error}"));
                 }
@@ -71,12 +72,12 @@ impl Overrides {
     }
 }
 
-/// Tables merge, everything else (null too) replaces.
-fn lay_over(below: &Map, above: &Map) -> Map {
+/// Merges two tables; everything else, including null, is replaced.
+fn merge(below: &Map, above: &Map) -> Map {
     let mut entries: Entries = below.borrow().clone();
     for (key, value) in above.borrow().iter() {
         let merged = match (entries.get(key), value) {
-            (Some(Value::Map(old)), Value::Map(new)) => Value::Map(lay_over(old, new)),
+            (Some(Value::Map(old)), Value::Map(new)) => Value::Map(merge(old, new)),
             _ => value.clone(),
         };
         entries.insert(key.clone(), merged);

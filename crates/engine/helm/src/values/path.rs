@@ -1,20 +1,25 @@
-//! Dotted paths into tables, as conditions and import-values use them.
+//! Dotted paths into tables, as used by conditions and import-values.
 
 use fl_gotemplate::{Map, Value};
 
-/// The table at a path, or the key that is none.
-pub(crate) fn table(root: &Map, path: &str) -> Result<Map, String> {
+/// A key of a path that is missing or not a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a table")]
+pub(crate) struct NotATable(String);
+
+/// Returns the table at a path.
+pub(crate) fn table(root: &Map, path: &str) -> Result<Map, NotATable> {
     let mut here = root.clone();
     for key in path.split('.') {
         here = match here.get(key.as_bytes()) {
             Some(Value::Map(next)) => next,
-            _ => return Err(format!("{key:?} is not a table")),
+            _ => return Err(NotATable(key.to_owned())),
         };
     }
     Ok(here)
 }
 
-/// The value at a path when it exists and is no table.
+/// Returns the value at a path if it exists and is not a table.
 pub(crate) fn path_value(root: &Map, path: &str) -> Option<Value> {
     let (table, key) = match path.rsplit_once('.') {
         Some((parents, key)) => (table(root, parents).ok()?, key),

@@ -1,35 +1,35 @@
-//! The little language of `--set` and its relatives: `a.b[0].c=1,list={x,y}`.
+//! Parser for `--set` and its relatives: `a.b[0].c=1,list={x,y}`.
 //!
-//! The reference parser has corners (an index without value, a trailing `=` in a list) whose outcome charts can see;
-//! the flow here follows them on purpose.
+//! Helm's parser has corner cases (an index without value, a trailing `=` in a list) whose results charts can
+//! see; the control flow here follows them on purpose.
 
 use fl_gotemplate::{Entries, List, Map, Value};
 
-/// Which flag an argument came from.
+/// The flag that an argument was given with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetKind {
     /// `--set`: booleans, null and integers are recognised.
     Typed,
-    /// `--set-string`: everything is text.
+    /// `--set-string`: everything is a string.
     String,
     /// `--set-json`: values are JSON.
     Json,
-    /// `--set-file`: values are names of files whose content is taken.
+    /// `--set-file`: values are names of files to read.
     File,
-    /// `--set-literal`: one key, and the rest is its value as it stands.
+    /// `--set-literal`: one key; the rest is its value, unparsed.
     Literal,
 }
 
-/// Why an argument was refused.
+/// Syntax error in an argument.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SetError(String);
 
-/// Largest index; a list is as long as its largest index.
+/// Maximum index; a list is as long as its largest index.
 const MAX_INDEX: i64 = 65_536;
-/// Most dots in one key.
+/// Maximum number of dots in one key.
 const MAX_DOTS: usize = 30;
-/// Most levels of tables and lists in one key; for lists the reference has no bound but its stack.
+/// Maximum levels of tables and lists in one key; Helm has no limit for lists.
 const MAX_LEVELS: usize = 500;
 
 /// Reads the content of a file for [`SetKind::File`].
@@ -42,26 +42,26 @@ pub(crate) fn apply(text: &str, kind: SetKind, table: &Map, files: FileReader<'_
         parser.levels = 0;
         match parser.key(table, 0) {
             Ok(()) => {}
-            Err(Halt::End) => return Ok(()),
-            Err(Halt::Fail(message)) => return Err(SetError(message)),
+            Err(ParseStop::End) => return Ok(()),
+            Err(ParseStop::Fail(message)) => return Err(SetError(message)),
         }
     }
 }
 
-/// Why a step did not finish: the text ended, or an error.
-enum Halt {
+/// Early end of a parsing step: end of the text, or an error.
+enum ParseStop {
     End,
     Fail(String),
 }
 
-fn fail<T>(message: String) -> Result<T, Halt> {
-    Err(Halt::Fail(message))
+fn fail<T>(message: String) -> Result<T, ParseStop> {
+    Err(ParseStop::Fail(message))
 }
 
-/// What follows `=`.
+/// The value after `=`.
 enum Assigned {
     Value(Value),
-    /// Nothing: the text ended.
+    /// The text ended.
     Nothing,
 }
 
@@ -69,7 +69,7 @@ struct Parser<'a> {
     rest: &'a str,
     kind: SetKind,
     files: FileReader<'a>,
-    /// Levels of the key being read; it only grows, since a key is one path.
+    /// Nesting of the current key; it only grows, since a key is one path.
     levels: usize,
 }
 
@@ -80,7 +80,7 @@ impl Parser<'_> {
         Some(c)
     }
 
-    /// Reads up to one of the stop characters, which is consumed. `None` at the end of the text.
+    /// Reads up to one of the stop characters, which is consumed. Returns `None` at the end of the text.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut text = String::new();
         while let Some(c) = self.next() {
@@ -99,7 +99,7 @@ impl Parser<'_> {
         (text, None)
     }
 
-    fn go_deeper(&mut self) -> Result<(), Halt> {
+    fn descend(&mut self) -> Result<(), ParseStop> {
         self.levels += 1;
         if self.levels > MAX_LEVELS {
             return fail(format!("more than {MAX_LEVELS} nested levels"));
@@ -107,13 +107,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn key(&mut self, table: &Map, dots: usize) -> Result<(), Halt> {
-        self.go_deeper()?;
+    fn key(&mut self, table: &Map, dots: usize) -> Result<(), ParseStop> {
+        self.descend()?;
         let stops: &[char] =
             if self.kind == SetKind::Literal { &['=', '[', '.'] } else { &['=', '[', ',', '.'] };
         let (key, stop) = self.until(stops);
         match stop {
-            None if key.is_empty() => Err(Halt::End),
+            None if key.is_empty() => Err(ParseStop::End),
             None => fail(format!("key {key:?} has no value")),
             Some('[') => {
                 let index = self.index()?;
@@ -156,7 +156,7 @@ impl Parser<'_> {
         }
     }
 
-    fn assign(&mut self, table: &Map, key: String) -> Result<(), Halt> {
+    fn assign(&mut self, table: &Map, key: String) -> Result<(), ParseStop> {
         match self.assigned()? {
             Assigned::Value(value) => {
                 set(table, key, value);
@@ -164,13 +164,13 @@ impl Parser<'_> {
             }
             Assigned::Nothing => {
                 set(table, key, Value::str(""));
-                Err(Halt::End)
+                Err(ParseStop::End)
             }
         }
     }
 
-    /// Reads the value behind `=`.
-    fn assigned(&mut self) -> Result<Assigned, Halt> {
+    /// Reads the value after `=`.
+    fn assigned(&mut self) -> Result<Assigned, ParseStop> {
         match self.kind {
             SetKind::Literal => {
                 let value = std::mem::take(&mut self.rest);
@@ -186,8 +186,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `{a,b,c}`
-    fn braces(&mut self) -> Result<Value, Halt> {
+    /// Reads `{a,b,c}`.
+    fn braces(&mut self) -> Result<Value, ParseStop> {
         self.next();
         let mut items = Vec::new();
         loop {
@@ -204,7 +204,7 @@ impl Parser<'_> {
         }
     }
 
-    fn json(&mut self) -> Result<Value, Halt> {
+    fn json(&mut self) -> Result<Value, ParseStop> {
         if self.blank_value() {
             return Ok(Value::Nil);
         }
@@ -220,7 +220,7 @@ impl Parser<'_> {
         Ok(super::json::to_value(value))
     }
 
-    /// Skips blanks and one comma; true when there was nothing else before the comma or the end.
+    /// Skips blanks and one comma; returns true if there was nothing else before the comma or the end.
     fn blank_value(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         let behind = self.rest.strip_prefix(',');
@@ -229,7 +229,7 @@ impl Parser<'_> {
         blank
     }
 
-    fn convert(&mut self, text: String) -> Result<Value, Halt> {
+    fn convert(&mut self, text: String) -> Result<Value, ParseStop> {
         match self.kind {
             SetKind::File => match (self.files)(&text) {
                 Ok(data) => Ok(Value::str(data)),
@@ -240,8 +240,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The number in brackets; the opening one has been read.
-    fn index(&mut self) -> Result<i64, Halt> {
+    /// Reads the number in brackets; the opening bracket was consumed.
+    fn index(&mut self) -> Result<i64, ParseStop> {
         let (text, stop) = self.until(&[']']);
         if stop.is_none() {
             return fail("error parsing index: EOF".into());
@@ -254,19 +254,19 @@ impl Parser<'_> {
         })
     }
 
-    /// What follows `]`. The list keeps what was stored before an error, as in the reference.
-    fn item(&mut self, list: &mut Vec<Value>, index: i64, dots: usize) -> Result<(), Halt> {
+    /// Parses what follows `]`. The list keeps what was stored before an error, as in Helm.
+    fn item(&mut self, list: &mut Vec<Value>, index: i64, dots: usize) -> Result<(), ParseStop> {
         let Ok(at) = usize::try_from(index) else {
             return fail(format!("negative {index} index not allowed"));
         };
-        self.go_deeper()?;
+        self.descend()?;
         let (text, stop) = self.until(&['[', '.', '=']);
         if !text.is_empty() {
             let shown: Vec<String> = text.chars().map(|c| format!("{c:?}")).collect();
             return fail(format!("unexpected data at end of array index: [{}]", shown.join(" ")));
         }
         match stop {
-            None => Err(Halt::End),
+            None => Err(ParseStop::End),
             Some('=') => {
                 let value = match self.assigned()? {
                     Assigned::Value(value) => value,
@@ -307,7 +307,7 @@ fn set(table: &Map, key: String, value: Value) {
     }
 }
 
-fn put(list: &mut Vec<Value>, index: i64, at: usize, value: Value) -> Result<(), Halt> {
+fn put(list: &mut Vec<Value>, index: i64, at: usize, value: Value) -> Result<(), ParseStop> {
     if index > MAX_INDEX {
         return fail(format!("index of {index} is greater than maximum supported index of {MAX_INDEX}"));
     }
@@ -318,8 +318,8 @@ fn put(list: &mut Vec<Value>, index: i64, at: usize, value: Value) -> Result<(),
     Ok(())
 }
 
-/// The words of Go's failed type assertion, which the reference turns into its message.
-fn conversion<T>(found: &Value, wanted: &str) -> Result<T, Halt> {
+/// The message of Go's failed type assertion, which Helm passes on.
+fn conversion<T>(found: &Value, wanted: &str) -> Result<T, ParseStop> {
     let found = match found {
         Value::Nil => "nil".into(),
         other => other.type_name(),

@@ -1,4 +1,4 @@
-//! Charts that a kustomization inflates. The engine says what to render; whoever runs the build brings a Helm engine.
+//! `helmCharts` of a kustomization. The engine decides what to render; the caller of the build provides Helm.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -8,75 +8,75 @@ use fl_yaml::{Dialect, Node};
 use super::session::Session;
 use super::target::Target;
 use crate::decode::Located;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, HostError, Result};
 use crate::files::clean;
-use crate::input::{Meant, read_objects};
+use crate::input::{Purpose, read_objects};
 use crate::kustomization::HelmChart;
 use crate::resource::Resource;
 use crate::tree;
 
-/// Marks what came out of a chart: the namespace of the kustomization is the chart's to set, not the transformer's.
+/// Marks objects of a chart: their namespace is set by the chart, not by the transformer.
 const GENERATED: &str = "internal.config.kubernetes.io/helm-generated";
 const DEFAULT_HOME: &str = "charts";
 
 /// A chart in a repository.
 #[derive(Debug, Clone, Copy)]
 pub struct ChartSource<'a> {
-    /// Its name.
+    /// The name of the chart.
     pub name: &'a str,
-    /// The address of the repository: `https://…` or `oci://…`.
+    /// The URL of the repository: `https://…` or `oci://…`.
     pub repository: &'a str,
-    /// A version or range; empty for the newest.
+    /// A version or range; empty for the latest.
     pub version: &'a str,
-    /// Whether versions in development count.
+    /// Whether pre-release versions are considered.
     pub devel: bool,
 }
 
-/// What to render, in the terms of `helm template`.
+/// Arguments of `helm template`.
 #[derive(Debug)]
 pub struct ChartRelease<'a> {
     /// The chart's directory.
     pub directory: &'a Path,
-    /// Name of the release; empty when it is to be made up.
+    /// Name of the release; empty to generate one.
     pub name: &'a str,
     /// A template for the name; empty for none.
     pub name_template: &'a str,
     /// Namespace of the release; empty for the default.
     pub namespace: &'a str,
-    /// Values files in order: a name for messages, and the content.
+    /// Values files in order: the name for messages, and the content.
     pub values: &'a [(String, Rc<[u8]>)],
-    /// More API versions for `.Capabilities`.
+    /// Additional API versions for `.Capabilities`.
     pub api_versions: &'a [String],
     /// The Kubernetes version; empty for the default.
     pub kube_version: &'a str,
-    /// Print CRDs too.
+    /// Whether to include CRDs.
     pub include_crds: bool,
-    /// Leave test hooks out.
+    /// Whether to omit test hooks.
     pub skip_tests: bool,
-    /// Leave hooks out.
+    /// Whether to omit hooks.
     pub skip_hooks: bool,
 }
 
-/// A Helm engine for `helmCharts`.
+/// A Helm engine for `helmCharts`, implemented by the caller.
 pub trait Charts {
-    /// Puts a chart below `home`, in a directory of the chart's name.
+    /// Downloads a chart to a directory of its name below `home`.
     ///
     /// # Errors
-    /// Why it cannot be had.
-    fn pull(&self, chart: ChartSource<'_>, home: &Path) -> std::result::Result<(), String>;
+    /// The chart cannot be downloaded or unpacked.
+    fn pull(&self, chart: ChartSource<'_>, home: &Path) -> std::result::Result<(), HostError>;
 
     /// The manifests as `helm template` prints them.
     ///
     /// # Errors
-    /// What is wrong with the chart or its values.
-    fn render(&self, release: &ChartRelease<'_>) -> std::result::Result<String, String>;
+    /// The chart or its values are invalid.
+    fn render(&self, release: &ChartRelease<'_>) -> std::result::Result<String, HostError>;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValuesMerge {
-    /// Inline values win over the file.
+    /// Inline values override the file.
     Override,
-    /// The file wins over inline values.
+    /// The file overrides inline values.
     Merge,
     /// Only the inline values.
     Replace,
@@ -88,7 +88,7 @@ pub(super) fn inflate(
     target: &Target,
     chart: &HelmChart,
 ) -> Result<Vec<Resource>> {
-    let refused = |what: &str| Error::new(target.place.at(chart.at), ErrorKind::Refused(what.to_owned()));
+    let refused = |what: &str| Error::new(target.place.at(chart.at), ErrorKind::Denied(what.to_owned()));
     let invalid = |reason: String| {
         let what = format!("chart `{}`", chart.name);
         Error::new(target.place.at(chart.at), ErrorKind::Invalid { what, reason })
@@ -122,7 +122,7 @@ pub(super) fn inflate(
             version: &chart.version,
             devel: chart.devel,
         };
-        charts.pull(source, &home).map_err(&invalid)?;
+        charts.pull(source, &home).map_err(|error| invalid(error.to_string()))?;
     }
     let (resolved, _) = session.files.resolve(&directory).map_err(|e| invalid(e.to_string()))?;
     session.within(&target.root, &resolved).map_err(|kind| Error::new(target.place.at(chart.at), kind))?;
@@ -141,8 +141,8 @@ pub(super) fn inflate(
             skip_tests: chart.skip_tests,
             skip_hooks: chart.skip_hooks,
         })
-        .map_err(&invalid)?;
-    let nodes = read_objects(text.as_bytes(), Meant::Objects)
+        .map_err(|error| invalid(error.to_string()))?;
+    let nodes = read_objects(text.as_bytes(), Purpose::Objects)
         .map_err(|e| invalid(format!("what it rendered is not a list of objects: {}", e.message())))?;
     let mut objects = Vec::with_capacity(nodes.len());
     for mut node in nodes {
@@ -157,7 +157,7 @@ pub(super) fn inflate(
     Ok(objects)
 }
 
-/// The folder that holds the chart's directory. Versions of a pulled chart lie side by side.
+/// The parent of the chart's directory. Versions of a downloaded chart have separate ones.
 fn home(target: &Target, chart: &HelmChart) -> PathBuf {
     let home = if chart.home.is_empty() { DEFAULT_HOME } else { &chart.home };
     let home = clean(&target.root.dir.join(home));
@@ -167,7 +167,8 @@ fn home(target: &Target, chart: &HelmChart) -> PathBuf {
     home.join(format!("{}-{}", chart.name, chart.version))
 }
 
-/// The values files of the release: the chart's own or a chosen one with the inline values worked in, then the additional ones.
+/// The values files of the release: that of the chart or a given one with the inline values merged, then the
+/// additional ones.
 fn values(
     session: &mut Session<'_>,
     target: &Target,
@@ -210,7 +211,7 @@ fn merged(
         Error::new(target.place.at(file.at), ErrorKind::Invalid { what, reason })
     };
     let mut inline = inline.clone();
-    tree::rewrite(&mut inline, Dialect::Sigs).map_err(failed)?;
+    tree::rewrite(&mut inline, Dialect::Sigs).map_err(|error| failed(error.to_string()))?;
     if how == ValuesMerge::Replace {
         return Ok(inline);
     }

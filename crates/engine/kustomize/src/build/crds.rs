@@ -1,15 +1,16 @@
-//! What the OpenAPI definitions of custom resources (`crds`) say of their fields: annotations, selectors, names, references.
+//! Transformer configuration from the OpenAPI definitions of custom resources (`crds`): annotations,
+//! selectors, names, references.
 
 use fl_yaml::Node;
 
 use crate::config::{Config, Conflict, FieldSpec, NameReference, merge_one};
-use crate::ident::Gvk;
+use crate::resid::Gvk;
 use crate::tree::text;
 
-/// Deeper than any real definition: a circle of references.
+/// Limit on nesting, to detect cycles of references.
 const MAX_DEPTH: usize = 64;
 
-/// The configuration that a document of definitions asks for.
+/// The configuration in a document of definitions.
 pub(super) fn configuration(document: &Node) -> Result<Config, Conflict> {
     let mut config = Config::default();
     for entry in document.as_map().into_iter().flatten() {

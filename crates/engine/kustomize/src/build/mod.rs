@@ -1,4 +1,4 @@
-//! A build: from a directory with a kustomization to the objects it describes.
+//! The build: from a directory with a kustomization to the objects it describes.
 
 mod charts;
 mod crds;
@@ -16,26 +16,26 @@ use fl_yaml::{Dialect, Node};
 pub use charts::{ChartRelease, ChartSource, Charts};
 pub use remote::{Fetcher, Repository};
 
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Place, PrintError, Result};
 use crate::files::Files;
 use crate::resmap::ResMap;
 use crate::resource::{BUILD_ANNOTATIONS, Resource};
-use crate::transform::{hash, name_reference, pairs, sort, variable};
+use crate::transform::{hash, labels, name_reference, sort, variable};
 use crate::tree;
 use session::{Root, Session};
 use target::{Accumulator, Target};
 
-/// Which files a kustomization may read.
+/// The files that a kustomization may read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LoadRestrictor {
     /// Only those in or below its own directory.
     #[default]
     RootOnly,
-    /// Any, but never outside of [`Options::boundary`].
+    /// Any file inside of [`Options::boundary`].
     None,
 }
 
-/// The order of the output when the kustomization names none.
+/// The order of the output, unless the kustomization sets it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reorder {
     /// By kind, then by name.
@@ -45,22 +45,23 @@ pub enum Reorder {
     None,
 }
 
-/// How to build.
+/// Options of a build.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// Which files a kustomization may read.
+    /// The files that a kustomization may read.
     pub load_restrictor: LoadRestrictor,
     /// The order of the output.
     pub reorder: Reorder,
-    /// A directory that nothing may leave, whatever the restrictor says: the root of an artifact.
+    /// A directory that must not be left, independent of the restrictor: the root of an artifact.
     pub boundary: Option<PathBuf>,
-    /// Fetches content from other machines; without one, remote content is refused.
+    /// Fetches remote content; without it, remote content is rejected.
     pub fetcher: Option<&'a dyn Fetcher>,
-    /// Renders `helmCharts`; without one they are refused.
+    /// Renders `helmCharts`; without it, they are rejected.
     pub charts: Option<&'a dyn Charts>,
-    /// Add the label that names the tool to every object.
+    /// Whether to add the label with the name of the tool to every object.
     pub managed_by_label: bool,
-    /// How deep kustomizations may nest; 128 by default. More needs a thread with more stack: allow 32 KiB a level.
+    /// Maximum nesting of kustomizations; 128 by default. Larger values need a larger stack: 32 KiB per
+    /// level.
     pub max_depth: Option<usize>,
 }
 
@@ -78,14 +79,15 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// What a build made.
+/// The result of a build.
 #[derive(Debug)]
 pub struct Output {
     /// The objects in their final order.
     pub objects: Vec<Node>,
-    /// Every file that was read, links resolved, and every directory looked into. A change elsewhere changes nothing here.
+    /// Every file that was read, with links resolved, and every directory that was searched. Only changes of
+    /// these can change the result.
     pub reads: BTreeSet<PathBuf>,
-    /// What the kustomizations should change: deprecated fields, variables without use.
+    /// Warnings about the kustomizations: deprecated fields, unused variables.
     pub warnings: Vec<String>,
 }
 
@@ -93,29 +95,30 @@ impl Output {
     /// The objects as kustomize prints them.
     ///
     /// # Errors
-    /// An object holds something that JSON cannot.
-    pub fn to_yaml(&self) -> std::result::Result<String, String> {
+    /// An object has a value that JSON cannot represent.
+    pub fn to_yaml(&self) -> std::result::Result<String, PrintError> {
         let mut out = String::new();
         for (i, object) in self.objects.iter().enumerate() {
             if i > 0 {
                 out.push_str("---\n");
             }
-            fl_yaml::write_sigs_yaml(&mut out, object, Dialect::V3).map_err(|e| {
-                let kind = object.get("kind").map(tree::text).unwrap_or_default();
-                format!("cannot write {kind}/{}: {e}", tree::metadata_text(object, "name"))
+            fl_yaml::write_sigs_yaml(&mut out, object, Dialect::V3).map_err(|error| PrintError {
+                kind: object.get("kind").map(tree::text).unwrap_or_default().to_owned(),
+                name: tree::metadata_text(object, "name").to_owned(),
+                error,
             })?;
         }
         Ok(out)
     }
 }
 
-/// The label that names the tool, and the version whose output this engine matches.
+/// The label with the name of the tool, and the version whose output this engine matches.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kustomize-v5.8.1");
 
 /// Builds the kustomization in a directory.
 ///
 /// # Errors
-/// The first thing that is wrong; the error names the kustomization file and line.
+/// The first error, with the kustomization file and line.
 pub fn build(files: &dyn Files, directory: &Path, options: &Options<'_>) -> Result<Output> {
     let mut session = Session::new(files, options);
     let root = session.root(directory)?;
@@ -135,20 +138,22 @@ pub fn build(files: &dyn Files, directory: &Path, options: &Options<'_>) -> Resu
     let metadata = |word: &str| kustomization.build_metadata.iter().any(|m| m == word);
     if options.managed_by_label || metadata("managedByLabel") {
         let spec = crate::config::FieldSpec::everywhere("metadata/labels", true);
-        pairs::set(map, "LabelTransformer", &[(MANAGED_BY.0.into(), MANAGED_BY.1.into())], &[spec])
+        labels::set(map, "LabelTransformer", &[(MANAGED_BY.0.into(), MANAGED_BY.1.into())], &[spec])
             .map_err(|kind| Error::new(place.clone(), kind))?;
     }
-    let keep =
-        Keep { origin: metadata("originAnnotations"), transformations: metadata("transformerAnnotations") };
+    let keep = KeptAnnotations {
+        origin: metadata("originAnnotations"),
+        transformations: metadata("transformerAnnotations"),
+    };
     let list = std::mem::take(map).into_list();
     Ok(Output {
-        objects: list.into_iter().map(|resource| bare(resource, keep)).collect(),
+        objects: list.into_iter().map(|resource| without_build_annotations(resource, keep)).collect(),
         reads: std::mem::take(&mut session.reads),
         warnings: std::mem::take(&mut session.warnings),
     })
 }
 
-/// What is done once, after all kustomizations: hashes, references, variables, local objects.
+/// Steps that run once, after all kustomizations: hashes, references, variables, local objects.
 fn finish(session: &mut Session<'_>, done: &mut Accumulator) -> std::result::Result<(), ErrorKind> {
     hash::add(&mut done.map, &mut session.schemas)?;
     name_reference::update(&mut done.map, &done.config.name_reference)?;
@@ -160,7 +165,7 @@ fn finish(session: &mut Session<'_>, done: &mut Accumulator) -> std::result::Res
     Ok(())
 }
 
-/// Objects that only serve the build do not leave it.
+/// Removes objects that are only used by the build.
 fn drop_local(map: &mut ResMap) {
     let is_local = |resource: &Resource| {
         tree::metadata_pair(&resource.node, "annotations", "config.kubernetes.io/local-config")
@@ -172,13 +177,13 @@ fn drop_local(map: &mut ResMap) {
 }
 
 #[derive(Clone, Copy)]
-struct Keep {
+struct KeptAnnotations {
     origin: bool,
     transformations: bool,
 }
 
-/// The object without the notes of the build; all annotations are strings then.
-fn bare(resource: Resource, keep: Keep) -> Node {
+/// The object without annotations of the build; all annotations become strings.
+fn without_build_annotations(resource: Resource, keep: KeptAnnotations) -> Node {
     let mut node = resource.node;
     let pairs = tree::metadata_pairs(&node, "annotations")
         .filter(|(key, _)| {
@@ -192,7 +197,7 @@ fn bare(resource: Resource, keep: Keep) -> Node {
     node
 }
 
-/// The place of a root before its file is known.
+/// The location of a root before its file is known.
 fn directory_place(root: &Root) -> Place {
     Place::file(root.dir.display().to_string())
 }

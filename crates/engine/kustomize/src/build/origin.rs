@@ -1,4 +1,4 @@
-//! Where objects come from and what changed them, as annotations (`buildMetadata`).
+//! Annotations with the origin and transformations of objects (`buildMetadata`).
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use crate::tree;
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";
 pub(super) const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 
-/// Where something comes from.
+/// Origin of an object or plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) path: String,
-    /// The address of another repository, and what of it was asked for.
+    /// The URL of another repository, and the requested reference.
     repository: String,
     reference: String,
     pub(super) configured_in: String,
@@ -26,22 +26,22 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// The origin of something below.
+    /// The origin of a path below.
     pub(super) fn append(&self, path: &str) -> Self {
         let Some(repository) = Repository::parse(path) else {
             return Self { path: join(&self.path, path), ..self.clone() };
         };
-        // Kustomize's name for a checkout that it has not made yet slips out where no directory is named.
+        // Without a directory, kustomize exposes its name for a checkout that does not exist yet.
         let root = if repository.directory.is_empty() { "notCloned" } else { "" };
         Self {
             path: join(root, &repository.directory),
-            repository: remote::shown(&repository.url),
+            repository: remote::redacted(&repository.url),
             reference: repository.reference,
             ..self.clone()
         }
     }
 
-    /// Made or changed by a field of the kustomization at this origin.
+    /// Origin of an object that was created or changed by a field of the kustomization.
     pub(super) fn builtin(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),
@@ -51,7 +51,7 @@ impl Origin {
         }
     }
 
-    /// Made or changed by a plugin that came from a file.
+    /// Origin of an object that was created or changed by a plugin from a file.
     pub(super) fn of_plugin(plugin: &Resource) -> Option<Self> {
         let text = tree::metadata_pair(&plugin.node, "annotations", ORIGIN)?;
         let field =
@@ -104,19 +104,19 @@ fn join(base: &str, path: &str) -> String {
     clean(&joined).display().to_string()
 }
 
-/// Notes the origin of an object.
+/// Sets the origin of an object.
 pub(super) fn set(resource: &mut Resource, origin: &Origin) {
     annotate(&mut resource.node, ORIGIN, origin.write(""));
 }
 
-/// Whether an object has one.
+/// Whether an object has an origin.
 pub(super) fn has(resource: &Resource) -> bool {
     tree::metadata_pair(&resource.node, "annotations", ORIGIN).is_some()
 }
 
-/// Notes a transformation at every object; one without origin was made by it.
+/// Adds a transformation to every object; one without origin was created by it.
 pub(super) fn note_transformation(map: &mut ResMap, origin: &Origin) {
-    for resource in map.iter_mut().filter(|r| !r.is_gone()) {
+    for resource in map.iter_mut().filter(|r| !r.is_deleted()) {
         if !has(resource) {
             set(resource, origin);
             continue;

@@ -1,4 +1,4 @@
-//! Plugins: the built-in transformers and generators, configured by a kustomization's fields or by objects of their own.
+//! Built-in transformers and generators, configured by fields of a kustomization or by plugin objects.
 
 use fl_yaml::{Dialect, Node, SmolStr};
 
@@ -10,7 +10,7 @@ use crate::config::{Config, FieldSpec, merge_all, merge_one};
 use crate::decode::{Decoder, Located, Mode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::generate::{self, IamArgs, Kind};
-use crate::input::{Meant, read_objects};
+use crate::input::{Purpose, read_objects};
 use crate::kustomization::{self, HelmChart, Image, Patch, Replacement, Replica};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -19,16 +19,16 @@ use crate::selector::Selector;
 use crate::transform::json_patch::JsonPatch;
 use crate::transform::name::End;
 use crate::transform::namespace::{Settings, Subjects};
-use crate::transform::{self, Outcome, value_add};
+use crate::transform::{self, TransformResult, value_add};
 
-/// What a step does.
+/// A transformation with its configuration.
 #[derive(Debug)]
 enum Step {
-    /// Strategic merges of the older field: each finds its object by name.
+    /// `patchesStrategicMerge`: each finds its target by name.
     Merge(Vec<Resource>),
     /// An entry of `patches`.
     Patch {
-        patch: Kinds,
+        patch: PatchFormat,
         target: Option<Selector>,
         source: String,
     },
@@ -58,9 +58,9 @@ enum Step {
     Hash,
 }
 
-/// What the text of a patch turned out to be.
+/// The format of a patch.
 #[derive(Debug)]
-enum Kinds {
+enum PatchFormat {
     Merges(Vec<Resource>),
     Json(JsonPatch),
 }
@@ -69,13 +69,13 @@ enum Kinds {
 #[derive(Debug)]
 pub(super) struct Transformer {
     step: Step,
-    /// Where the field or entry stands that asked for it.
+    /// Position of the field or entry that configures it.
     pub(super) at: (u32, u32),
     pub(super) origin: Option<Origin>,
 }
 
 impl Transformer {
-    /// Those of a kustomization's fields, in the order in which kustomize runs them.
+    /// The transformers of a kustomization's fields, in kustomize's order.
     pub(super) fn of_kustomization(
         target: &Target,
         session: &mut Session<'_>,
@@ -142,13 +142,13 @@ impl Transformer {
         Ok(steps)
     }
 
-    /// Changes the objects.
-    pub(super) fn run(&self, map: &mut ResMap, schemas: &mut Schemas) -> Outcome {
+    /// Runs the transformer.
+    pub(super) fn run(&self, map: &mut ResMap, schemas: &mut Schemas) -> TransformResult {
         match &self.step {
             Step::Merge(patches) => {
                 patches.iter().try_for_each(|p| transform::patch::merge_into_named(map, p, false, schemas))
             }
-            Step::Patch { patch: Kinds::Merges(patches), target, source } => {
+            Step::Patch { patch: PatchFormat::Merges(patches), target, source } => {
                 match (target, patches.as_slice()) {
                     (_, []) => Ok(()),
                     (None, all) => {
@@ -165,7 +165,7 @@ impl Transformer {
                     }),
                 }
             }
-            Step::Patch { patch: Kinds::Json(patch), target, source } => match target {
+            Step::Patch { patch: PatchFormat::Json(patch), target, source } => match target {
                 None => Err(ErrorKind::Invalid {
                     what: "patch".to_owned(),
                     reason: format!("must specify a target for JSON patch {source}"),
@@ -177,7 +177,7 @@ impl Transformer {
             }
             Step::Namespace(settings) => transform::namespace::set(map, settings, schemas),
             Step::Name { end, affix, specs } => transform::name::add(map, *end, affix, specs, schemas),
-            Step::Pairs { name, pairs, specs } => transform::pairs::set(map, name, pairs, specs),
+            Step::Pairs { name, pairs, specs } => transform::labels::set(map, name, pairs, specs),
             Step::Replica(replica, specs) => transform::replica::set(map, replica, specs),
             Step::Image(image, specs) => transform::image::set(map, image, specs),
             Step::Replacement(all) => {
@@ -191,7 +191,7 @@ impl Transformer {
 
 type LabelSet = (Vec<(SmolStr, SmolStr)>, Vec<FieldSpec>);
 
-/// The labels of the `labels` entries and of `commonLabels`, with the fields they go to.
+/// The labels of `labels` and `commonLabels`, with the fields they are added to.
 fn labels(
     k: &kustomization::Kustomization,
     config: &Config,
@@ -225,7 +225,7 @@ fn as_resources(nodes: Vec<Node>, session: &mut Session<'_>) -> Vec<Resource> {
     nodes.into_iter().map(|node| Resource::new(node, &mut session.schemas)).collect()
 }
 
-/// Strategic merges: each entry is the patch itself or the path of a file.
+/// Loads strategic merge patches: each entry is the patch itself or the path of a file.
 fn load_merges(
     target: &Target,
     session: &mut Session<'_>,
@@ -234,11 +234,11 @@ fn load_merges(
 ) -> Result<Vec<Resource>> {
     let mut patches = Vec::new();
     for entry in entries {
-        let nodes = match read_objects(entry.value.as_bytes(), Meant::Patches) {
+        let nodes = match read_objects(entry.value.as_bytes(), Purpose::Patches) {
             Ok(nodes) => nodes,
             Err(_) => {
                 let (path, content) = session.load_entry(target, entry)?;
-                read_objects(&content, Meant::Patches).map_err(|e| {
+                read_objects(&content, Purpose::Patches).map_err(|e| {
                     let place = crate::error::Place::file(path.display().to_string()).at(e.at());
                     Error::new(place, ErrorKind::Yaml(e.message().to_owned()))
                         .through(target.place.at(entry.at))
@@ -253,7 +253,7 @@ fn load_merges(
     Ok(patches)
 }
 
-/// An entry of `patches`: a strategic merge or a JSON patch, inline or in a file.
+/// Loads an entry of `patches`: a strategic merge or JSON patch, inline or in a file.
 fn load_patch(target: &Target, session: &mut Session<'_>, patch: &Patch) -> Result<Step> {
     let inline = patch.patch.trim();
     let (text, source) = match (inline.is_empty(), patch.path.is_empty()) {
@@ -268,7 +268,7 @@ fn load_patch(target: &Target, session: &mut Session<'_>, patch: &Patch) -> Resu
             (String::from_utf8_lossy(&content).into_owned(), format!("in {}", patch.path))
         }
     };
-    let merges = read_objects(text.as_bytes(), Meant::Patches);
+    let merges = read_objects(text.as_bytes(), Purpose::Patches);
     let json = if text.is_empty() { None } else { JsonPatch::parse(&text).ok() };
     let patch_kind = match (merges, json) {
         (Ok(nodes), _) => {
@@ -277,9 +277,9 @@ fn load_patch(target: &Target, session: &mut Session<'_>, patch: &Patch) -> Resu
                 p.notes.allow_name_change |= patch.allow_name_change;
                 p.notes.allow_kind_change |= patch.allow_kind_change;
             }
-            Kinds::Merges(patches)
+            PatchFormat::Merges(patches)
         }
-        (Err(_), Some(json)) => Kinds::Json(json),
+        (Err(_), Some(json)) => PatchFormat::Json(json),
         (Err(merge), None) => {
             let line = if patch.path.is_empty() { patch.patch_line + merge.at().0 } else { patch.at.0 };
             let reason = match JsonPatch::parse(&text) {
@@ -293,7 +293,7 @@ fn load_patch(target: &Target, session: &mut Session<'_>, patch: &Patch) -> Resu
     Ok(Step::Patch { patch: patch_kind, target: patch.target.clone(), source })
 }
 
-/// An entry of `patchesJson6902`.
+/// Loads an entry of `patchesJson6902`.
 fn load_json(target: &Target, session: &mut Session<'_>, patch: &Patch) -> Result<Step> {
     const WHAT: &str = "patchesJson6902";
     let Some(selector) = patch.target.clone().filter(|t| !t.name.is_empty()) else {
@@ -340,20 +340,20 @@ fn load_replacements(
     Ok(all)
 }
 
-/// A plugin as an object of its own.
+/// A plugin that is configured by an object.
 pub(super) struct Plugin {
     pub(super) config: Resource,
-    /// The entry that brought it.
+    /// Position of the entry that refers to it.
     pub(super) at: (u32, u32),
 }
 
 impl Plugin {
-    /// Its kind, for messages.
+    /// The kind of the plugin, for messages.
     pub(super) fn kind(&self) -> String {
         self.config.id.gvk.kind.to_string()
     }
 
-    /// Only what is built in runs; everything else would start a process or a container.
+    /// Only built-in plugins run; all others would start a process or a container.
     fn check(&self, target: &Target) -> Result<&str> {
         let gvk = &self.config.id.gvk;
         if gvk.group.is_empty() && gvk.version == "builtin" {
@@ -363,7 +363,7 @@ impl Plugin {
             "plugin {} is not built in: exec, container and other functions never run here",
             self.config.id
         );
-        Err(Error::new(target.place.at(self.at), ErrorKind::Refused(what)))
+        Err(Error::new(target.place.at(self.at), ErrorKind::Denied(what)))
     }
 
     fn decoder(&self, target: &Target) -> Decoder {
@@ -374,7 +374,7 @@ impl Plugin {
         Decoder { place, what: self.kind(), mode: Mode::Lenient, dialect: Dialect::V3 }
     }
 
-    /// Runs it as a generator.
+    /// Runs the plugin as a generator.
     pub(super) fn generate(&self, session: &mut Session<'_>, target: &Target) -> Result<Vec<Resource>> {
         let kind = self.check(target)?;
         let d = self.decoder(target);
@@ -397,7 +397,7 @@ impl Plugin {
             }
             "IAMPolicyGenerator" => {
                 let node = generate::service_account(&iam_args(&d, node)?)
-                    .map_err(|reason| invalid(target, self.at, kind, reason))?;
+                    .map_err(|error| invalid(target, self.at, kind, error.to_string()))?;
                 as_resources(vec![node], session)
             }
             "HelmChartInflationGenerator" => {
@@ -415,7 +415,7 @@ impl Plugin {
         Ok(objects)
     }
 
-    /// The transformers it stands for.
+    /// The transformers that the plugin configures.
     pub(super) fn transformers(
         &self,
         session: &mut Session<'_>,
@@ -454,7 +454,7 @@ impl Plugin {
             "PrefixTransformer" | "SuffixTransformer" | "PrefixSuffixTransformer" => {
                 let (specs, f) = with_specs(&["prefix", "suffix"])?;
                 if !f.has("fieldSpecs") {
-                    return Err(d.refuse(node, "fieldSpecs is not expected to be nil"));
+                    return Err(d.error_at(node, "fieldSpecs is not expected to be nil"));
                 }
                 let mut steps = Vec::new();
                 for (end, field, name) in [
@@ -510,7 +510,7 @@ impl Plugin {
                 let reason = format!(
                     "invalid value \"{other}\" for setRoleBindingSubjects: must be one of \"defaultOnly\", \"none\" or \"allServiceAccounts\""
                 );
-                return Err(d.refuse(node, reason));
+                return Err(d.error_at(node, reason));
             }
         };
         Ok(Settings {
@@ -542,15 +542,15 @@ impl Plugin {
         paths.iter_mut().for_each(|entry| entry.at = self.at);
         let inline = f.text("patches")?;
         if paths.is_empty() && inline.is_empty() {
-            return Err(d.refuse(&self.config.node, "empty file path and empty patch content"));
+            return Err(d.error_at(&self.config.node, "empty file path and empty patch content"));
         }
         let mut patches =
             if paths.is_empty() { Vec::new() } else { load_merges(target, session, &paths, self.at)? };
-        let nodes = read_objects(inline.as_bytes(), Meant::Patches)
+        let nodes = read_objects(inline.as_bytes(), Purpose::Patches)
             .map_err(|e| invalid(target, self.at, "patch", e.to_string()))?;
         patches.extend(as_resources(nodes, session));
         if patches.is_empty() {
-            return Err(d.refuse(&self.config.node, "patch appears to be empty"));
+            return Err(d.error_at(&self.config.node, "patch appears to be empty"));
         }
         Ok(Step::Merge(patches))
     }
@@ -572,13 +572,13 @@ impl Plugin {
             targets.extend(d.fields(&node, &["targets"])?.list("targets", |n| value_target(&d, n))?);
         }
         if targets.is_empty() {
-            return Err(d.refuse(&self.config.node, "must specify at least one target"));
+            return Err(d.error_at(&self.config.node, "must specify at least one target"));
         }
         if targets.iter().any(|t| t.field_path.is_empty()) {
-            return Err(d.refuse(&self.config.node, "fieldPath cannot be empty"));
+            return Err(d.error_at(&self.config.node, "fieldPath cannot be empty"));
         }
         if targets.iter().any(|t| t.position < 0) {
-            return Err(d.refuse(&self.config.node, "filePathPosition cannot be negative"));
+            return Err(d.error_at(&self.config.node, "filePathPosition cannot be negative"));
         }
         Ok(Step::ValueAdd { value, targets })
     }

@@ -1,44 +1,46 @@
-//! Content from other machines: what counts as such, and who may fetch it.
+//! Remote content: repository URLs and the trait that fetches them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// As long as kustomize waits for a repository that names no time of its own.
+use crate::error::HostError;
+
+/// kustomize's default timeout of a repository.
 const TIMEOUT: Duration = Duration::from_secs(27);
 
-/// Fetches content from other machines. The engine itself never opens a connection.
+/// Fetches remote content, implemented by the caller. The engine itself never opens a connection.
 pub trait Fetcher {
-    /// The content of an `http` or `https` address.
+    /// The content of an `http` or `https` URL.
     ///
     /// # Errors
-    /// Why it cannot be had; redirects to forbidden addresses are the fetcher's to refuse.
-    fn file(&self, url: &str) -> Result<Vec<u8>, String>;
+    /// The request failed. The fetcher must reject redirects to forbidden addresses.
+    fn file(&self, url: &str) -> Result<Vec<u8>, HostError>;
 
-    /// The root of a checkout of the repository, links resolved, among the build's files. What is in it cannot name anything
-    /// outside of it.
+    /// The root of a checkout of the repository, with links resolved, inside of the build's files. Its
+    /// content cannot refer to anything outside of it.
     ///
     /// # Errors
-    /// Why it cannot be had.
-    fn checkout(&self, repository: &Repository) -> Result<PathBuf, String>;
+    /// The repository cannot be fetched.
+    fn checkout(&self, repository: &Repository) -> Result<PathBuf, HostError>;
 }
 
-/// A Git repository that a kustomization names, and a directory in it.
+/// A Git repository that a kustomization refers to, and a directory in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// What is cloned, without the directory inside.
+    /// The URL to clone, without the directory.
     pub url: String,
     /// The directory with the kustomization, relative to the root, which is empty.
     pub directory: String,
-    /// A branch, a tag or a commit; empty for what the repository shows first.
+    /// A branch, tag or commit; empty for the default branch.
     pub reference: String,
-    /// How long fetching it may take.
+    /// Timeout of the fetch.
     pub timeout: Duration,
-    /// Whether its submodules are fetched too.
+    /// Whether submodules are fetched, too.
     pub submodules: bool,
 }
 
 impl Repository {
-    /// Reads an address as kustomize does; none when it is a path, or the address of something else.
+    /// Parses a URL as kustomize does; `None` for a path, or for another URL.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.starts_with('/') {
@@ -63,7 +65,7 @@ impl Repository {
         Some(parsed)
     }
 
-    /// What is not understood stays as it is without the query.
+    /// Parses the query; unknown parameters are ignored.
     fn read_query(&mut self, query: &str) {
         let pairs: Option<Vec<(String, String)>> = query.split('&').map(pair).collect();
         let Some(pairs) = pairs else { return };
@@ -85,7 +87,7 @@ impl Repository {
     }
 }
 
-/// The part of an address that names the machine, with what separates it from the rest, as it is given to Git.
+/// Splits off the host of a URL with its separator, in the form that Git expects.
 fn split_host(address: &str) -> Option<(String, &str)> {
     let address = without_prefix(address, "git::").unwrap_or(address);
     let schemes = ["ssh://", "https://", "http://", "file://"];
@@ -112,7 +114,7 @@ fn split_host(address: &str) -> Option<(String, &str)> {
     Some((host, &rest[at + 1..]))
 }
 
-/// Where the repository ends and the directory inside begins: after `_git/NAME`, at `//`, after `.git`, or after two names.
+/// Splits repository and directory: after `_git/NAME`, at `//`, after `.git`, or after two names.
 fn split_directory(rest: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = rest.find("_git/") {
         let end = rest[at + 5..].find('/').map_or(rest.len(), |slash| at + 5 + slash);
@@ -134,7 +136,7 @@ fn split_directory(rest: &str, whole: bool) -> Option<(&str, &str)> {
     }
 }
 
-/// `name@`, or nothing.
+/// `name@`, or empty.
 fn user(text: &str) -> &str {
     let Some(at) = text.find('@') else { return "" };
     let name = &text[..at];
@@ -148,7 +150,7 @@ fn without_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// A pair of a query.
+/// Parses a parameter of a query.
 fn pair(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     (!text.contains(';')).then_some(())?;
@@ -171,13 +173,13 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Whether a path is the address of a file.
+/// Whether a path is the URL of a file.
 pub(super) fn is_file_address(path: &str) -> bool {
     without_prefix(path, "http://").or_else(|| without_prefix(path, "https://")).is_some()
 }
 
-/// An address as it may be shown: a password in it is nobody's business.
-pub(super) fn shown(address: &str) -> String {
+/// A URL for messages, without its password.
+pub(super) fn redacted(address: &str) -> String {
     let start = address.find("://").map_or(0, |at| at + 3);
     let end = address[start..].find('/').map_or(address.len(), |at| start + at);
     match address[start..end].rfind('@').map(|at| (start + at, address[start..start + at].find(':'))) {
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_repositories() {
+    fn repository_urls_are_parsed() {
         for (text, url, directory, reference) in [
             ("https://github.com/org/repo//dir/a?ref=v1", "https://github.com/org/repo", "dir/a", "v1"),
             ("github.com/org/repo/dir", "https://github.com/org/repo", "dir", ""),
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_in_the_query() {
+    fn query_parameters_are_parsed() {
         let wishes = |query: &str| {
             let parsed = Repository::parse(&format!("https://example.com/o/r?{query}")).expect("an address");
             (parsed.timeout.as_secs(), parsed.submodules)
@@ -247,11 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_not_shown() {
-        assert_eq!(shown("https://u:p@w@example.com/o/r?ref=1"), "https://u:***@example.com/o/r?ref=1");
+    fn passwords_are_redacted() {
+        assert_eq!(redacted("https://u:p@w@example.com/o/r?ref=1"), "https://u:***@example.com/o/r?ref=1");
         for same in ["https://u@example.com/o/r", "git@example.com:o/r", "https://example.com:1/o@x:y/r", "x"]
         {
-            assert_eq!(shown(same), same);
+            assert_eq!(redacted(same), same);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What one build shares: files read once, objects parsed once, schemas, warnings.
+//! State that all kustomizations of a build share: files, parsed objects, schemas, warnings.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use super::{LoadRestrictor, Options, directory_place};
 use crate::decode::Located;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::files::{Files, clean};
-use crate::input::{InputError, Meant, read_objects};
+use crate::input::{InputError, Purpose, read_objects};
 use crate::kustomization::Kustomization;
 use crate::resource::Resource;
 use crate::schema::Schemas;
 
-/// A directory with a kustomization, and the one that named it.
+/// A directory with a kustomization, and its parent.
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) dir: PathBuf,
     pub(super) parent: Option<Rc<Root>>,
     depth: usize,
-    /// The checkout of another repository that it is part of, and that nothing below it may leave.
+    /// The checkout of another repository that it is part of, and that it must not leave.
     checkout: Option<Rc<Path>>,
 }
 
-/// More levels than real trees have, and few enough for the stack of any thread: a build recurses.
+/// Limit on nesting, because a build recurses.
 const MAX_DEPTH: usize = 128;
 
-/// A parsed kustomization and the name of its file.
-pub(super) type Loaded = (Rc<Kustomization>, Place, String);
+/// A parsed kustomization, with the location and name of its file.
+pub(super) type LoadedKustomization = (Rc<Kustomization>, Place, String);
 
 pub(super) struct Session<'a> {
     pub(super) files: &'a dyn Files,
@@ -41,17 +41,17 @@ pub(super) struct Session<'a> {
     pub(super) warnings: Vec<String>,
     contents: HashMap<PathBuf, Rc<[u8]>>,
     objects: HashMap<PathBuf, Rc<[Node]>>,
-    kustomizations: HashMap<PathBuf, Loaded>,
+    kustomizations: HashMap<PathBuf, LoadedKustomization>,
 }
 
 /// Why a path could not be loaded as a file.
 pub(super) enum LoadError {
-    /// It is a directory.
+    /// The path is a directory.
     Directory(PathBuf),
-    /// Nothing is there.
+    /// The path does not exist.
     Missing(ErrorKind),
-    /// It may not be read, or could not.
-    Refused(ErrorKind),
+    /// The path is not allowed, or cannot be read.
+    Denied(ErrorKind),
 }
 
 impl LoadError {
@@ -61,7 +61,7 @@ impl LoadError {
                 path: path.display().to_string(),
                 reason: "it is a directory, a file is wanted".to_owned(),
             },
-            LoadError::Missing(kind) | LoadError::Refused(kind) => kind,
+            LoadError::Missing(kind) | LoadError::Denied(kind) => kind,
         }
     }
 }
@@ -98,7 +98,7 @@ impl<'a> Session<'a> {
         Ok(Rc::new(Root { dir, parent: None, depth: 0, checkout: None }))
     }
 
-    /// Whether a path is within what a root may reach.
+    /// Checks that a path is inside of what a root may read.
     pub(super) fn within(&self, root: &Root, path: &Path) -> Result<(), ErrorKind> {
         self.inside(root.checkout.as_deref(), path)
     }
@@ -113,11 +113,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The directory that an entry of a kustomization names.
+    /// Resolves a directory that an entry of a kustomization refers to.
     pub(super) fn enter(&mut self, root: &Rc<Root>, path: &str) -> Result<Rc<Root>, ErrorKind> {
         let read = |reason: String| ErrorKind::Read { path: path.to_owned(), reason };
         let (wanted, checkout) = if let Some(repository) = Repository::parse(path) {
-            let url = remote::shown(path);
+            let url = remote::redacted(path);
             let fetcher = self.options.fetcher.ok_or_else(|| ErrorKind::RemoteOff(url.clone()))?;
             let checkout =
                 fetcher.checkout(&repository).map_err(|reason| ErrorKind::Fetch { url, reason })?;
@@ -144,13 +144,13 @@ impl<'a> Session<'a> {
         Ok(Rc::new(Root { dir, parent: Some(root.clone()), depth: root.depth + 1, checkout }))
     }
 
-    /// The content of a file that a kustomization names.
+    /// Loads a file that a kustomization refers to.
     pub(super) fn load(&mut self, root: &Root, path: &str) -> Result<(PathBuf, Rc<[u8]>), LoadError> {
         let read = |reason: String| ErrorKind::Read { path: path.to_owned(), reason };
         if remote::is_file_address(path) {
-            let url = remote::shown(path);
+            let url = remote::redacted(path);
             let Some(fetcher) = self.options.fetcher else {
-                return Err(LoadError::Refused(ErrorKind::RemoteOff(url)));
+                return Err(LoadError::Denied(ErrorKind::RemoteOff(url)));
             };
             return match fetcher.file(path) {
                 Ok(content) => Ok((url.into(), content.into())),
@@ -165,26 +165,26 @@ impl<'a> Session<'a> {
         }
         let parent = resolved.parent().unwrap_or(&resolved);
         if self.options.load_restrictor == LoadRestrictor::RootOnly && !parent.starts_with(&root.dir) {
-            return Err(LoadError::Refused(ErrorKind::Restricted {
+            return Err(LoadError::Denied(ErrorKind::Restricted {
                 path: resolved.display().to_string(),
                 root: root.dir.display().to_string(),
             }));
         }
-        self.within(root, &resolved).map_err(LoadError::Refused)?;
-        // Whatever the restrictor says of files at home: a kustomization from elsewhere reads only its own.
+        self.within(root, &resolved).map_err(LoadError::Denied)?;
+        // A remote kustomization reads only its own files, independent of the restrictor.
         if root.checkout.is_some() {
-            self.inside(Some(&root.dir), &resolved).map_err(LoadError::Refused)?;
+            self.inside(Some(&root.dir), &resolved).map_err(LoadError::Denied)?;
         }
         if let Some(content) = self.contents.get(&resolved) {
             return Ok((resolved, content.clone()));
         }
         let content: Rc<[u8]> =
-            self.files.read(&resolved).map_err(|e| LoadError::Refused(read(e.to_string())))?.into();
+            self.files.read(&resolved).map_err(|e| LoadError::Denied(read(e.to_string())))?.into();
         self.reads.insert(resolved.clone());
         Ok((resolved, content))
     }
 
-    /// As [`Session::load`], for a field of a kustomization.
+    /// [`Session::load`] for a field of a kustomization.
     pub(super) fn load_entry(
         &mut self,
         target: &Target,
@@ -193,7 +193,7 @@ impl<'a> Session<'a> {
         let (path, content) = self
             .load(&target.root, &entry.value)
             .map_err(|e| Error::new(target.place.at(entry.at), e.into_kind()))?;
-        // Files of generators, patches and configurations may be named by several kustomizations.
+        // Several kustomizations may refer to the same files of generators, patches and configurations.
         self.contents.entry(path.clone()).or_insert_with(|| content.clone());
         Ok((path, content))
     }
@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
         let nodes = match self.objects.get(path) {
             Some(nodes) => nodes.clone(),
             None => {
-                let nodes: Rc<[Node]> = read_objects(content, Meant::Objects)?.into();
+                let nodes: Rc<[Node]> = read_objects(content, Purpose::Objects)?.into();
                 self.objects.insert(path.to_path_buf(), nodes.clone());
                 nodes
             }
@@ -219,8 +219,8 @@ impl<'a> Session<'a> {
             .collect())
     }
 
-    /// The kustomization in a directory, parsed once.
-    pub(super) fn kustomization(&mut self, root: &Root) -> Result<Loaded> {
+    /// The kustomization of a directory, parsed once.
+    pub(super) fn kustomization(&mut self, root: &Root) -> Result<LoadedKustomization> {
         if let Some(loaded) = self.kustomizations.get(&root.dir) {
             return Ok(loaded.clone());
         }
@@ -236,7 +236,7 @@ impl<'a> Session<'a> {
                         ));
                     }
                 }
-                Err(LoadError::Refused(
+                Err(LoadError::Denied(
                     kind @ (ErrorKind::Restricted { .. } | ErrorKind::Boundary { .. }),
                 )) => {
                     return Err(Error::new(place, kind));
@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
                 Err(_) => {}
             }
         }
-        // A file that appears later in the directory would count too.
+        // A file that is added to the directory later would be used, too.
         self.reads.insert(root.dir.clone());
         let Some((name, _, content)) = found else {
             return Err(Error::new(place, ErrorKind::NoKustomization(root.dir.display().to_string())));
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         Ok(loaded)
     }
 
-    /// Follows the `openapi` field of a kustomization.
+    /// Applies the `openapi` field of a kustomization.
     pub(super) fn choose_schema(&mut self, root: &Root, target: &Target, is_root: bool) -> Result<()> {
         let open_api = &target.kustomization.open_api;
         let document = match &open_api.path {
@@ -272,14 +272,15 @@ impl<'a> Session<'a> {
                 Some(content)
             }
         };
-        self.schemas.choose(open_api.version.as_deref(), document.as_deref(), is_root).map_err(|reason| {
+        self.schemas.choose(open_api.version.as_deref(), document.as_deref(), is_root).map_err(|error| {
+            let reason = error.to_string();
             let at = open_api.path.as_ref().map_or((0, 0), |p| p.at);
             Error::new(target.place.at(at), ErrorKind::Invalid { what: "openapi".to_owned(), reason })
         })
     }
 }
 
-/// A directory may not be one that is being built, nor contain one.
+/// Rejects a directory that is being built, or that contains one.
 fn check_cycle(root: &Rc<Root>, candidate: &Path) -> Result<(), ErrorKind> {
     let mut chain = Vec::new();
     let mut at = Some(root);

@@ -1,4 +1,5 @@
-//! One kustomization: its resources, generators, components, transformers and validators, in kustomize's order.
+//! Builds one kustomization: resources, generators, components, transformers and validators, in kustomize's
+//! order.
 
 use std::rc::Rc;
 
@@ -13,13 +14,13 @@ use crate::config::Config;
 use crate::decode::Located;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::generate::{self, Kind};
-use crate::input::{Meant, read_objects};
+use crate::input::{Purpose, read_objects};
 use crate::kustomization::{GeneratorArgs, Kustomization};
-use crate::resmap::{Clash, ResMap};
+use crate::resmap::{DuplicateId, ResMap};
 use crate::resource::{Behavior, Resource};
 use crate::transform::variable::{self, Variables};
 
-/// Objects and the rules that came with them.
+/// Objects with the configuration and variables that came with them.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     pub(super) map: ResMap,
@@ -39,15 +40,15 @@ pub(super) struct Target {
     pub(super) kustomization: Rc<Kustomization>,
     pub(super) place: Place,
     pub(super) file: String,
-    /// Where it stands, when origins are recorded.
+    /// Its origin, if origins are recorded.
     pub(super) origin: Option<Origin>,
-    /// The namespace of the nearest kustomization above that sets one: charts are rendered for it.
+    /// The namespace of the nearest parent that sets one, for charts.
     namespace_above: String,
 }
 
-impl From<Box<Clash>> for ErrorKind {
-    fn from(clash: Box<Clash>) -> Self {
-        ErrorKind::Duplicate { id: clash.id.to_string(), first: clash.first }
+impl From<Box<DuplicateId>> for ErrorKind {
+    fn from(duplicate: Box<DuplicateId>) -> Self {
+        ErrorKind::Duplicate { id: duplicate.id.to_string(), first: duplicate.first }
     }
 }
 
@@ -63,13 +64,13 @@ impl Target {
         Error::new(self.place.at(at), kind)
     }
 
-    /// The namespace that charts are rendered for unless they name one.
+    /// The namespace of charts that do not set one.
     fn namespace(&self) -> &String {
         let own = &self.kustomization.namespace;
         if own.is_empty() { &self.namespace_above } else { own }
     }
 
-    /// Carries out the whole kustomization on top of what is there.
+    /// Builds the kustomization on top of the given objects.
     pub(super) fn build(&self, session: &mut Session<'_>, mut done: Accumulator) -> Result<Accumulator> {
         let k = self.kustomization.clone();
         for entry in &k.resources {
@@ -89,7 +90,7 @@ impl Target {
         Ok(done)
     }
 
-    /// Adds a file of objects, or what another kustomization builds.
+    /// Adds the objects of a file or of another kustomization.
     fn add_entry(
         &self,
         session: &mut Session<'_>,
@@ -99,12 +100,12 @@ impl Target {
         let repository = Repository::parse(&entry.value).is_some();
         let file = match session.load(&self.root, &entry.value) {
             Ok((path, content)) => match self.add_file(session, done, entry, &path, &content) {
-                // The page that a host shows for a repository is no file of objects.
+                // An HTML page of a Git host is not a file of objects.
                 Err(error) if repository && is_unreadable(&error) => Some(*error.kind),
                 done => return done,
             },
             Err(LoadError::Directory(_)) => None,
-            Err(LoadError::Refused(kind)) => return Err(self.error(entry.at, kind)),
+            Err(LoadError::Denied(kind)) => return Err(self.error(entry.at, kind)),
             Err(LoadError::Missing(kind @ ErrorKind::Fetch { .. })) if !repository => {
                 return Err(self.error(entry.at, kind));
             }
@@ -113,8 +114,8 @@ impl Target {
         let root = session.enter(&self.root, &entry.value).map_err(|directory| match (file, directory) {
             (Some(file), directory @ (ErrorKind::Read { .. } | ErrorKind::Fetch { .. })) => {
                 let (path, file, other) =
-                    (remote::shown(&entry.value), file.to_string(), directory.to_string());
-                // What is not there at all is neither for the same reason.
+                    (remote::redacted(&entry.value), file.to_string(), directory.to_string());
+                // If the path does not exist, both attempts fail for the same reason.
                 let kind =
                     if file == other { directory } else { ErrorKind::Entry { path, file, directory: other } };
                 self.error(entry.at, kind)
@@ -124,7 +125,7 @@ impl Target {
         let here = self.place.at(entry.at);
         let below = self.descend(session, &root, &entry.value, false).map_err(|e| e.through(here.clone()))?;
         let built = below.build(session, Accumulator::default()).map_err(|e| e.through(here))?;
-        self.absorb(done, built, entry.at)
+        self.append_built(done, built, entry.at)
     }
 
     fn add_file(
@@ -146,12 +147,12 @@ impl Target {
             if let Some(origin) = &origin {
                 origin::set(&mut object, origin);
             }
-            done.map.append(object).map_err(|clash| Error::new(here.clone(), clash))?;
+            done.map.append(object).map_err(|duplicate| Error::new(here.clone(), duplicate))?;
         }
         Ok(())
     }
 
-    /// The kustomization of a directory below; components and others may not stand for each other.
+    /// Builds a kustomization below. A component is not accepted as a kustomization, and vice versa.
     fn descend(
         &self,
         session: &mut Session<'_>,
@@ -175,14 +176,14 @@ impl Target {
         Ok(below)
     }
 
-    fn absorb(&self, done: &mut Accumulator, built: Accumulator, at: (u32, u32)) -> Result<()> {
-        done.map.append_all(built.map).map_err(|clash| self.error(at, clash))?;
+    fn append_built(&self, done: &mut Accumulator, built: Accumulator, at: (u32, u32)) -> Result<()> {
+        done.map.append_all(built.map).map_err(|duplicate| self.error(at, duplicate))?;
         Config::merge_shared(&mut done.config, &built.config).map_err(|e| self.error(at, e))?;
         variable::merge(&mut done.variables, built.variables.into_values())
             .map_err(|kind| self.error(at, kind))
     }
 
-    /// A component works on what its parent has so far.
+    /// A component transforms the objects that its parent has so far.
     fn add_component(
         &self,
         session: &mut Session<'_>,
@@ -195,7 +196,7 @@ impl Target {
         below.build(session, done).map_err(|e| e.through(here))
     }
 
-    /// Merges the built-in configuration, that of files, and that of definitions of custom resources.
+    /// Merges the built-in configuration, that of files, and that of CRDs.
     fn configure(&self, session: &mut Session<'_>, done: &mut Accumulator) -> Result<()> {
         let conflict = |e| self.error((0, 0), e);
         let mut config = Config::builtin();
@@ -274,12 +275,12 @@ impl Target {
             }
         }
         for (object, at) in generated {
-            absorb_generated(&mut done.map, object, session).map_err(|kind| self.error(at, kind))?;
+            add_generated(&mut done.map, object, session).map_err(|kind| self.error(at, kind))?;
         }
         Ok(())
     }
 
-    /// Makes the object of one generator.
+    /// Creates the object of a generator.
     pub(super) fn generate_one(
         &self,
         session: &mut Session<'_>,
@@ -293,8 +294,9 @@ impl Target {
         }
         let pairs = generate::load(args, |entry| session.load_entry(self, entry).map(|(_, content)| content))
             .map_err(|e| match e {
-                generate::PairError::Load(error) => error,
-                generate::PairError::Entry { at, reason } => {
+                generate::LoadError::Load(error) => error,
+                generate::LoadError::Entry { at, error } => {
+                    let reason = error.to_string();
                     let id = args.name.clone();
                     self.error(at, ErrorKind::Generator { id, reason })
                 }
@@ -313,12 +315,12 @@ impl Target {
             if let Some(origin) = &step.origin {
                 origin::note_transformation(&mut done.map, origin);
             }
-            done.map.drop_gone();
+            done.map.remove_deleted();
         }
         Ok(())
     }
 
-    /// Validators are transformers that may change nothing but the label that says who validated.
+    /// Runs validators: transformers that may only add the label of the validator.
     fn validate(&self, session: &mut Session<'_>, done: &mut Accumulator) -> Result<()> {
         for plugin in self.plugins(session, &self.kustomization.validators)? {
             for step in plugin.transformers(session, self)? {
@@ -338,13 +340,13 @@ impl Target {
         Ok(())
     }
 
-    /// The plugins that a list of entries names: each is inline text, a file, or a kustomization that builds them.
+    /// The plugins of a list of entries: each is inline, a file, or a kustomization that builds them.
     fn plugins(&self, session: &mut Session<'_>, entries: &[Located<String>]) -> Result<Vec<Plugin>> {
         let mut found = Accumulator::default();
         let mut places: Vec<(u32, u32)> = Vec::new();
         let mut paths = Vec::new();
         for entry in entries {
-            match read_objects(entry.value.as_bytes(), Meant::Objects) {
+            match read_objects(entry.value.as_bytes(), Purpose::Objects) {
                 Err(_) => paths.push(entry),
                 Ok(nodes) => {
                     for node in nodes {
@@ -352,7 +354,7 @@ impl Target {
                         if let Some(origin) = &self.origin {
                             origin::set(&mut object, &origin.append(&self.file));
                         }
-                        found.map.append(object).map_err(|clash| self.error(entry.at, clash))?;
+                        found.map.append(object).map_err(|duplicate| self.error(entry.at, duplicate))?;
                         places.push(entry.at);
                     }
                 }
@@ -367,13 +369,13 @@ impl Target {
     }
 }
 
-/// Whether a file is none of objects.
+/// Whether a file does not contain objects.
 fn is_unreadable(error: &Error) -> bool {
     matches!(*error.kind, ErrorKind::Yaml(_) | ErrorKind::Object(_))
 }
 
-/// The object without the label of a validator. Taking it out of other labels rewrites them, which kustomize counts as a change: then
-/// there is none.
+/// The object without the label of a validator. `None` if there are other labels: removing it rewrites those,
+/// which kustomize counts as a change.
 fn without_validated_by(node: &Node) -> Option<Node> {
     let mut node = node.clone();
     if let Some(metadata) = node.get_mut("metadata").and_then(Node::as_map_mut)
@@ -388,11 +390,11 @@ fn without_validated_by(node: &Node) -> Option<Node> {
     Some(node)
 }
 
-/// Adds a generated object, or lets it replace or merge with the one that is there.
-fn absorb_generated(map: &mut ResMap, mut new: Resource, session: &mut Session<'_>) -> Result<(), ErrorKind> {
+/// Adds a generated object, or merges it with or replaces the existing one.
+fn add_generated(map: &mut ResMap, mut new: Resource, session: &mut Session<'_>) -> Result<(), ErrorKind> {
     let behavior = new.notes.behavior.unwrap_or_default();
     let refuse =
-        |id: &crate::ident::ResId, reason: String| ErrorKind::Generator { id: id.to_string(), reason };
+        |id: &crate::resid::ResId, reason: String| ErrorKind::Generator { id: id.to_string(), reason };
     let found = map.with_any_id(&new.id);
     let at = match (found.as_slice(), behavior) {
         ([], Behavior::Merge | Behavior::Replace) => {

@@ -1,5 +1,6 @@
-//! The field specifications that kustomize 5.8 has built in, as tables. Sorted as kustomize sorts them: by kind order, then group,
-//! version and kind. Facts only: `DATA.md` of this crate says how the tables were made.
+//! The field specifications that kustomize 5.8 has built in, as tables. Sorted as kustomize sorts them: by
+//! kind order, then group, version and kind. Facts only: `DATA.md` of this crate says how the tables were
+//! made.
 
 use super::SpecRow;
 

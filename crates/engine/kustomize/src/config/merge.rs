@@ -1,11 +1,11 @@
-//! Merging of configurations: what a kustomization adds to what its bases brought.
+//! Merges transformer configurations of a kustomization and its bases.
 
 use std::rc::Rc;
 
 use super::{Config, FieldSpec, NameReference};
-use crate::ident::{Gvk, ORDER_FIRST, ORDER_LAST, kind_order};
+use crate::resid::{Gvk, ORDER_FIRST, ORDER_LAST, kind_order};
 
-/// Two specifications of one field disagree on creating it.
+/// Two field specifications disagree on creating the field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("conflicting fieldspecs for {path} of {gvk} in {list}")]
 pub struct Conflict {
@@ -17,13 +17,13 @@ pub struct Conflict {
     pub gvk: String,
 }
 
-/// Adds one specification unless one that covers it is there.
+/// Adds a specification unless an existing one covers it.
 pub(crate) fn merge_one(
     list: &mut Vec<FieldSpec>,
     spec: &FieldSpec,
     name: &'static str,
 ) -> Result<(), Conflict> {
-    // An incoming specification without kind is covered by any of the same path: this is how kustomize compares.
+    // Like in kustomize, a specification without kind is covered by any with the same path.
     match list.iter().find(|have| have.path == spec.path && have.gvk.is_selected_by(&spec.gvk)) {
         Some(have) if have.create != spec.create => {
             Err(Conflict { list: name, path: spec.path.to_string(), gvk: spec.gvk.to_string() })
@@ -56,7 +56,7 @@ fn merge_references(list: &mut Vec<NameReference>, more: &[NameReference]) -> Re
 }
 
 impl Config {
-    /// Adds `more` to this one.
+    /// Adds `more` to this configuration.
     pub(crate) fn merge(&mut self, more: &Config) -> Result<(), Conflict> {
         merge_all(&mut self.name_prefix, &more.name_prefix, "namePrefix")?;
         merge_all(&mut self.name_suffix, &more.name_suffix, "nameSuffix")?;
@@ -73,7 +73,7 @@ impl Config {
         Ok(())
     }
 
-    /// Puts every list in the order of kinds.
+    /// Sorts every list by kind.
     pub(crate) fn sort(&mut self) {
         let order = |g: &Gvk| (kind_order(&g.kind, &ORDER_FIRST, &ORDER_LAST), g.sort_text());
         for list in [
@@ -93,7 +93,7 @@ impl Config {
         self.name_reference.sort_by_cached_key(|reference| order(&reference.target));
     }
 
-    /// Merges shared configurations without copying when one side adds nothing: the common case of many bases.
+    /// Merges shared configurations without a copy if one of them adds nothing, as is common with many bases.
     pub(crate) fn merge_shared(into: &mut Rc<Config>, more: &Rc<Config>) -> Result<(), Conflict> {
         if Rc::ptr_eq(into, more) || **into == **more {
             return Ok(());
@@ -113,7 +113,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether the built-in configuration was merged in before: every accumulator starts from it.
+    /// Whether it includes the built-in configuration, which every accumulator starts from.
     fn has_builtin(&self) -> bool {
         !self.replicas.is_empty() && !self.images.is_empty()
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn disagreement_on_create_is_a_conflict() {
+    fn different_create_flags_conflict() {
         let mut config = (*Config::builtin()).clone();
         let spec = FieldSpec { path: "metadata/labels".into(), ..FieldSpec::default() };
         assert!(config.merge(&Config { common_labels: vec![spec], ..Config::default() }).is_err());

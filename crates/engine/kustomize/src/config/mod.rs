@@ -1,4 +1,5 @@
-//! Where in which kinds names, namespaces, labels, images and references stand: kustomize's transformer configuration.
+//! kustomize's transformer configuration: the fields of names, namespaces, labels, images and references by
+//! kind.
 
 mod defaults;
 mod merge;
@@ -10,7 +11,7 @@ use fl_yaml::SmolStr;
 pub use merge::Conflict;
 pub(crate) use merge::{merge_all, merge_one};
 
-use crate::ident::Gvk;
+use crate::resid::Gvk;
 
 /// A row of the built-in tables.
 #[derive(Debug)]
@@ -25,11 +26,11 @@ struct SpecRow {
 /// A field in the objects of some kinds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSpec {
-    /// Which objects; empty parts match all.
+    /// The objects; empty parts match all.
     pub(crate) gvk: Gvk,
-    /// Slash-separated path; a step through a list needs no index, `name[]` asks for a list.
+    /// Path separated by slashes. Steps through lists need no index; `name[]` requires a list.
     pub(crate) path: SmolStr,
-    /// Whether a missing field is created.
+    /// Whether an absent field is created.
     pub(crate) create: bool,
 }
 
@@ -55,12 +56,12 @@ impl From<&SpecRow> for FieldSpec {
     }
 }
 
-/// Which kinds refer to objects of one kind by name, and where.
+/// The fields in which other kinds refer to objects of a kind by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NameReference {
-    /// What is referred to.
+    /// The kind of the referenced objects.
     pub(crate) target: Gvk,
-    /// Where the name stands in the referrers.
+    /// The fields with the name.
     pub(crate) referrers: Vec<FieldSpec>,
 }
 
@@ -75,7 +76,7 @@ pub(crate) struct Config {
     pub(crate) namespace: Vec<FieldSpec>,
     /// Labels and selectors.
     pub(crate) common_labels: Vec<FieldSpec>,
-    /// More places of the `labels` field.
+    /// Additional fields of the `labels` field.
     pub(crate) labels: Vec<FieldSpec>,
     /// Labels without selectors.
     pub(crate) template_labels: Vec<FieldSpec>,
@@ -83,7 +84,7 @@ pub(crate) struct Config {
     pub(crate) common_annotations: Vec<FieldSpec>,
     /// Names that refer to other objects.
     pub(crate) name_reference: Vec<NameReference>,
-    /// Where `$(VAR)` is replaced.
+    /// Fields in which `$(VAR)` is replaced.
     pub(crate) var_reference: Vec<FieldSpec>,
     /// Images.
     pub(crate) images: Vec<FieldSpec>,
@@ -92,7 +93,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// What kustomize has built in.
+    /// kustomize's built-in configuration.
     #[must_use]
     pub(crate) fn builtin() -> Rc<Config> {
         thread_local! {
@@ -125,13 +126,13 @@ impl Config {
     }
 }
 
-/// A path cut at its slashes; `\/` is a slash inside a step.
+/// Splits a path at its slashes; `\/` is a slash inside of a step.
 pub(crate) fn split_path(path: &str, delimiter: char) -> Vec<SmolStr> {
     let mut steps: Vec<String> = Vec::new();
     let mut parts = path.split(delimiter);
     let mut first = parts.next().unwrap_or_default();
     if first.is_empty() && path.starts_with(delimiter) {
-        // A leading delimiter starts no empty step.
+        // A leading delimiter does not create an empty step.
         first = parts.next().unwrap_or_default();
     }
     steps.push(first.to_owned());
@@ -148,7 +149,8 @@ pub(crate) fn split_path(path: &str, delimiter: char) -> Vec<SmolStr> {
     steps.into_iter().map(SmolStr::from).collect()
 }
 
-/// Cuts a field path of replacements and variables at its dots; `[name=a.b]` stays one step, `[a.b]` loses its brackets.
+/// Splits a field path of replacements and variables at its dots; `[name=a.b]` remains one step, `[a.b]`
+/// loses its brackets.
 pub(crate) fn split_field_path(path: &str) -> Vec<SmolStr> {
     let parts = split_path(path, '.');
     let mut steps = Vec::with_capacity(parts.len());
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn paths_are_split() {
         assert_eq!(split_path("spec/a", '/'), ["spec", "a"]);
         assert_eq!(split_path("/spec/a", '/'), ["spec", "a"]);
         assert_eq!(split_path(r"metadata/annotations/a.b\/c", '/'), ["metadata", "annotations", "a.b/c"]);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn builtin_tables_are_in_order() {
+    fn builtin_tables_are_sorted() {
         let mut sorted = (*Config::builtin()).clone();
         sorted.sort();
         assert_eq!(sorted, *Config::builtin());

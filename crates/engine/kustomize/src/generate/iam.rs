@@ -12,10 +12,15 @@ pub(crate) struct IamArgs {
     pub(crate) project: String,
 }
 
-/// The object for Google's cloud; no other is known.
-pub(crate) fn service_account(args: &IamArgs) -> Result<Node, String> {
+/// A cloud provider other than Google's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cloud provider {0} not supported yet")]
+pub(crate) struct UnsupportedCloud(String);
+
+/// The service account for Google's cloud, the only supported one.
+pub(crate) fn service_account(args: &IamArgs) -> Result<Node, UnsupportedCloud> {
     if args.cloud != "gke" {
-        return Err(format!("cloud provider {} not supported yet", args.cloud));
+        return Err(UnsupportedCloud(args.cloud.clone()));
     }
     let mut root = Node::map();
     let map = root.as_map_mut().expect("just made");

@@ -1,26 +1,26 @@
-//! Generators: config maps and secrets from files, lines and literals; service accounts of IAM policies.
+//! Generators: ConfigMaps and Secrets from files, lines and literals; service accounts of IAM policies.
 
 mod iam;
-mod pairs;
+mod key_values;
 
 use fl_yaml::{Node, SmolStr, Style};
 
 pub(crate) use iam::{IamArgs, service_account};
-pub(crate) use pairs::{PairError, load};
+pub(crate) use key_values::{LoadError, load};
 
 use crate::kustomization::{GeneratorArgs, GeneratorOptions};
 use crate::resource::{Behavior, Resource};
 use crate::schema::Schemas;
 use crate::tree;
 
-/// What is generated.
+/// The kind of the generated object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     ConfigMap,
     Secret,
 }
 
-/// Makes the object of a generator from its pairs.
+/// Creates the object of a generator from its keys and values.
 pub(crate) fn object(
     kind: Kind,
     args: &GeneratorArgs,
@@ -61,7 +61,7 @@ pub(crate) fn object(
     resource
 }
 
-/// Puts the pairs into `data` and `binaryData`, sorted by key.
+/// Fills `data` and `binaryData`, sorted by key.
 fn fill_data(map: &mut fl_yaml::Map, kind: Kind, mut pairs: Vec<(String, Vec<u8>)>) {
     pairs.sort();
     if kind == Kind::Secret {
@@ -88,7 +88,7 @@ fn put_text(map: &mut fl_yaml::Map, field: &str, key: &str, text: String) {
     }
 }
 
-/// Base64 in lines of 70 characters, as kustomize writes it once it needs more than one.
+/// Base64 in lines of 70 characters, as kustomize writes it if it needs more than one.
 fn base64_lines(bytes: &[u8]) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -104,7 +104,7 @@ fn base64_lines(bytes: &[u8]) -> String {
     out
 }
 
-/// Lays the options of the kustomization under those of one generator.
+/// The options of a generator, completed by those of the kustomization.
 pub(crate) fn with_global_options(
     mut args: GeneratorArgs,
     global: Option<&GeneratorOptions>,
@@ -128,7 +128,7 @@ pub(crate) fn with_global_options(
     args
 }
 
-/// Merges the data of the object that is there under that of a generated one.
+/// Adds the data of the existing object that a generated one does not have.
 pub(crate) fn merge_data(new: &mut Resource, old: &Resource) {
     for field in ["data", "binaryData"] {
         let mut merged: Vec<(SmolStr, SmolStr)> = Vec::new();

@@ -14,7 +14,7 @@ pub(crate) struct HelmChart {
     pub(crate) release_name: String,
     pub(crate) name_template: String,
     pub(crate) namespace: String,
-    /// Where charts lie; empty for the default.
+    /// Directory of the charts; empty for the default.
     pub(crate) home: String,
     pub(crate) values_file: String,
     pub(crate) additional_values_files: Vec<Located<String>>,
@@ -26,7 +26,7 @@ pub(crate) struct HelmChart {
     pub(crate) devel: bool,
     pub(crate) api_versions: Vec<String>,
     pub(crate) kube_version: String,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub(crate) at: (u32, u32),
 }
 
@@ -68,7 +68,7 @@ const OLD_FIELDS: &[&str] = &[
 
 const GLOBALS: &[&str] = &["chartHome", "configHome"];
 
-/// All charts of a kustomization, those of the older field last.
+/// All charts of a kustomization, those of the deprecated field last.
 pub(crate) fn charts(d: &Decoder, f: &Fields<'_>) -> Result<Vec<HelmChart>> {
     let mut charts = f.list("helmCharts", |node| chart(&d.fields(node, FIELDS)?, node))?;
     let mut old_home = String::new();
@@ -86,7 +86,7 @@ pub(crate) fn charts(d: &Decoder, f: &Fields<'_>) -> Result<Vec<HelmChart>> {
     Ok(charts)
 }
 
-/// A chart as an object of its own: the fields of one entry and of the globals side by side.
+/// A chart in a plugin object: the fields of an entry and of the globals.
 pub(crate) fn plugin(d: &Decoder, node: &Node) -> Result<HelmChart> {
     let fields: Vec<&str> = FIELDS.iter().chain(GLOBALS).copied().collect();
     let f = d.fields(node, &fields)?;
@@ -94,7 +94,7 @@ pub(crate) fn plugin(d: &Decoder, node: &Node) -> Result<HelmChart> {
 }
 
 fn chart(f: &Fields<'_>, node: &Node) -> Result<HelmChart> {
-    // Debug output of a child process that is never started: the field is checked and changes nothing.
+    // Has no effect, because no helm process is started.
     f.bool("debug")?;
     Ok(HelmChart {
         name: f.text("name")?,
@@ -118,7 +118,7 @@ fn chart(f: &Fields<'_>, node: &Node) -> Result<HelmChart> {
     })
 }
 
-/// The older form knows less; kustomize carries over no more than this either.
+/// The deprecated form has fewer fields; kustomize converts the same ones.
 fn old_chart(d: &Decoder, node: &Node) -> Result<(HelmChart, String)> {
     let f = d.fields(node, OLD_FIELDS)?;
     let chart = HelmChart {

@@ -1,4 +1,4 @@
-//! The kustomization file: its fields, typed, with the lines they stand on.
+//! The kustomization file: its fields with their positions.
 
 mod helm;
 mod read;
@@ -13,16 +13,16 @@ pub(crate) use replacement::{replacement_entry, replacements};
 
 use crate::config::FieldSpec;
 use crate::decode::Located;
-use crate::ident::{Gvk, ResId};
+use crate::resid::{Gvk, ResId};
 use crate::selector::Selector;
 
-/// Pairs of texts, sorted by key.
+/// Keys and values, sorted by key.
 pub(crate) type Pairs = Vec<(SmolStr, SmolStr)>;
 
 /// The `openapi` field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OpenApi {
-    /// A document with own schemas.
+    /// The path of an OpenAPI document.
     pub(crate) path: Option<Located<String>>,
     /// A built-in version.
     pub(crate) version: Option<String>,
@@ -33,11 +33,11 @@ pub(crate) struct OpenApi {
 pub(crate) struct Label {
     /// The labels.
     pub(crate) pairs: Pairs,
-    /// Whether selectors get them too.
+    /// Whether they are added to selectors, too.
     pub(crate) include_selectors: bool,
-    /// Whether templates get them too.
+    /// Whether they are added to templates, too.
     pub(crate) include_templates: bool,
-    /// More fields that get them.
+    /// Additional fields.
     pub(crate) fields: Vec<FieldSpec>,
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct Patch {
     pub(crate) path: String,
     /// The patch itself.
     pub(crate) patch: String,
-    /// What it applies to.
+    /// The targets.
     pub(crate) target: Option<Selector>,
     /// Whether a merge may change the name.
     pub(crate) allow_name_change: bool,
     /// Whether a merge may change the kind.
     pub(crate) allow_kind_change: bool,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub(crate) at: (u32, u32),
     /// The line before the first line of an inline patch.
     pub(crate) patch_line: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Image {
     pub(crate) name: String,
     /// Its new name.
     pub(crate) new_name: String,
-    /// What its tag is extended by.
+    /// Suffix for the tag.
     pub(crate) tag_suffix: String,
     /// Its new tag.
     pub(crate) new_tag: String,
@@ -80,9 +80,9 @@ pub(crate) struct Image {
 pub(crate) struct Replica {
     /// The object's name.
     pub(crate) name: String,
-    /// How many.
+    /// The number of replicas.
     pub(crate) count: i64,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub(crate) at: (u32, u32),
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Variable {
     pub(crate) object: ResId,
     /// The field it reads.
     pub(crate) field_path: String,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub(crate) at: (u32, u32),
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct GeneratorOptions {
     pub(crate) labels: Option<Pairs>,
     /// Annotations of the generated objects.
     pub(crate) annotations: Option<Pairs>,
-    /// Whether the names get no hash.
+    /// Whether names get no hash.
     pub(crate) disable_name_suffix_hash: bool,
     /// Whether the objects are immutable.
     pub(crate) immutable: bool,
@@ -131,7 +131,7 @@ pub(crate) struct GeneratorArgs {
     pub(crate) options: Option<GeneratorOptions>,
     /// Type of a generated secret.
     pub(crate) kind: String,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub(crate) at: (u32, u32),
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct SortOptions {
     pub(crate) order: String,
     /// Kinds that come first and last in the legacy order.
     pub(crate) legacy: Option<(Vec<String>, Vec<String>)>,
-    /// Where the field stands.
+    /// Position of the field.
     pub(crate) at: (u32, u32),
 }
 
@@ -178,11 +178,11 @@ pub(crate) struct Kustomization {
     pub(crate) transformers: Vec<Located<String>>,
     pub(crate) validators: Vec<Located<String>>,
     pub(crate) build_metadata: Vec<String>,
-    /// Fields that kustomize calls deprecated, with their advice.
+    /// Deprecated fields, with kustomize's advice.
     pub(crate) warnings: Vec<String>,
 }
 
-/// The identity in a selector without expressions.
+/// The identity of a selector without regular expressions.
 pub(crate) fn plain_id(gvk: Gvk, name: String, namespace: String) -> ResId {
     ResId { gvk, name: name.into(), namespace: namespace.into(), cluster_scoped: false }
 }

@@ -1,4 +1,4 @@
-//! From the tree of a kustomization file to its fields.
+//! Decodes a kustomization file.
 
 use fl_yaml::{Dialect, Node};
 
@@ -9,7 +9,7 @@ use super::{
 use crate::config::{Config, FieldSpec, NameReference};
 use crate::decode::{Decoder, Fields, Mode, gvk};
 use crate::error::{Error, ErrorKind, Place};
-use crate::ident::Gvk;
+use crate::resid::Gvk;
 use crate::selector::Selector;
 
 type Result<T> = std::result::Result<T, Error>;
@@ -54,7 +54,7 @@ const FIELDS: &[&str] = &[
 const VERSION: &str = "kustomize.config.k8s.io/v1beta1";
 const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";
 
-/// Reads and checks a kustomization.
+/// Decodes and validates a kustomization.
 pub(crate) fn read(root: &Node, place: &Place) -> Result<Kustomization> {
     let d = Decoder {
         place: place.clone(),
@@ -110,32 +110,32 @@ pub(crate) fn read(root: &Node, place: &Place) -> Result<Kustomization> {
 }
 
 fn check(mut k: Kustomization, root: &Node, f: &Fields<'_>, place: &Place) -> Result<Kustomization> {
-    let refuse = |node: &Node, reason: String| {
+    let error_at = |node: &Node, reason: String| {
         let kind = ErrorKind::Invalid { what: "Kustomization".to_owned(), reason };
         Err(Error::new(place.at((node.line(), node.column())), kind))
     };
     if is_empty(f)? {
-        return refuse(root, "kustomization.yaml is empty".to_owned());
+        return error_at(root, "kustomization.yaml is empty".to_owned());
     }
     if k.kind.is_empty() {
         k.kind = "Kustomization".to_owned();
     }
     if k.kind != "Kustomization" && k.kind != "Component" {
         let node = f.get("kind").unwrap_or(root);
-        return refuse(node, "kind should be Kustomization or Component".to_owned());
+        return error_at(node, "kind should be Kustomization or Component".to_owned());
     }
     let wanted = if k.kind == "Component" { COMPONENT_VERSION } else { VERSION };
     let version = f.text("apiVersion")?;
     if !version.is_empty() && version != wanted {
         let node = f.get("apiVersion").unwrap_or(root);
-        return refuse(node, format!("apiVersion for {} should be {wanted}", k.kind));
+        return error_at(node, format!("apiVersion for {} should be {wanted}", k.kind));
     }
     Ok(k)
 }
 
-/// Whether kustomize would call the file empty: it compares the decoded struct with one that has only a type. A list or mapping
-/// that is written out counts even without entries, null and an empty string do not. Lists of the past are moved into
-/// others before the comparison, so those need an entry.
+/// Whether kustomize considers the file empty: it compares the decoded struct with one that has only a type.
+/// An explicit list or mapping counts even if it is empty; null and an empty string do not. Deprecated lists
+/// are moved to others before the comparison, so they need an entry.
 fn is_empty(f: &Fields<'_>) -> Result<bool> {
     for name in FIELDS {
         let Some(node) = f.get(name) else { continue };
@@ -207,7 +207,7 @@ pub(crate) fn selector(d: &Decoder, node: &Node) -> Result<Selector> {
     })
 }
 
-/// The options of a patch: may it change name, kind?
+/// The options of a patch: whether it may change name and kind.
 pub(crate) fn patch_options(d: &Decoder, f: &Fields<'_>) -> Result<(bool, bool)> {
     let Some(node) = f.get("options") else { return Ok((false, false)) };
     let f = d.fields(node, &["allowNameChange", "allowKindChange"])?;
@@ -247,13 +247,13 @@ pub(crate) fn replica(d: &Decoder, node: &Node) -> Result<Replica> {
 fn variable(d: &Decoder, node: &Node) -> Result<Variable> {
     let f = d.fields(node, &["name", "objref", "fieldref"])?;
     let object = match f.get("objref") {
-        None => crate::ident::ResId::default(),
+        None => crate::resid::ResId::default(),
         Some(node) => {
             let f = d.fields(node, &["apiVersion", "group", "version", "kind", "name", "namespace"])?;
             let mut gvk = gvk(&f)?;
             let api_version = f.text("apiVersion")?;
             if !api_version.is_empty() && api_version.matches('/').count() <= 1 {
-                let (group, version) = crate::ident::split_api_version(&api_version);
+                let (group, version) = crate::resid::split_api_version(&api_version);
                 if api_version.contains('/') {
                     gvk.group = group.into();
                 }
@@ -295,7 +295,7 @@ fn generator_options(d: &Decoder, node: &Node) -> Result<GeneratorOptions> {
     })
 }
 
-/// The arguments of a generator of config maps or secrets.
+/// The arguments of a ConfigMap or Secret generator.
 pub(crate) fn generator_args(d: &Decoder, node: &Node, secret: bool) -> Result<GeneratorArgs> {
     let mut known = vec!["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"];
     if secret {
@@ -322,7 +322,7 @@ pub(crate) fn generator_args(d: &Decoder, node: &Node, secret: bool) -> Result<G
     })
 }
 
-/// Reads a transformer configuration (`configurations`).
+/// Decodes a transformer configuration (`configurations`).
 pub(crate) fn configuration(root: &Node, place: &Place) -> Result<Config> {
     let d = Decoder {
         place: place.clone(),

@@ -1,4 +1,4 @@
-//! Replacements: a value read from one object and written into others.
+//! Replacements: values of one object that are copied into others.
 
 use fl_yaml::Node;
 
@@ -6,62 +6,62 @@ use super::plain_id;
 use super::read::selector;
 use crate::decode::{Decoder, Located, gvk};
 use crate::error::Error;
-use crate::ident::ResId;
+use crate::resid::ResId;
 use crate::selector::Selector;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// How a value is taken out of, or put into, a field.
+/// The part of a field that is read or written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldOptions {
-    /// The text that separates the parts of the field.
+    /// Delimiter of the parts.
     pub(crate) delimiter: String,
-    /// Which part is meant.
+    /// Index of the part.
     pub(crate) index: i64,
-    /// Whether a missing field is created.
+    /// Whether an absent field is created.
     pub(crate) create: bool,
 }
 
-/// Where the value comes from.
+/// Source of the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Source {
     /// The object.
     pub(crate) id: ResId,
     /// The field.
     pub(crate) field_path: String,
-    /// Which part of the field.
+    /// The part of the field.
     pub(crate) options: Option<FieldOptions>,
 }
 
-/// Where the value goes.
+/// Targets of the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The objects.
     pub(crate) select: Option<Selector>,
-    /// Those among them that are left alone.
+    /// Objects that are excluded.
     pub(crate) reject: Vec<Selector>,
     /// The fields.
     pub(crate) field_paths: Vec<String>,
-    /// Which part of the fields.
+    /// The part of the fields.
     pub(crate) options: Option<FieldOptions>,
 }
 
 /// One replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Replacement {
-    /// Where the value comes from.
+    /// The source of the value.
     pub(crate) source: Option<Source>,
-    /// The value itself, instead of a source.
+    /// The value, instead of a source.
     pub(crate) source_value: Option<String>,
-    /// Where it goes; `None` when the field is missing.
+    /// The targets; `None` if the field is absent.
     pub(crate) targets: Option<Vec<Target>>,
-    /// Where the entry stands.
+    /// Position of the entry.
     pub(crate) at: (u32, u32),
 }
 
 fn options(d: &Decoder, node: &Node) -> Result<FieldOptions> {
     let f = d.fields(node, &["delimiter", "index", "encoding", "create"])?;
-    // `encoding` exists in the format but kustomize does not act on it.
+    // kustomize accepts `encoding` but ignores it.
     f.text("encoding")?;
     Ok(FieldOptions { delimiter: f.text("delimiter")?, index: f.int("index")?, create: f.bool("create")? })
 }
@@ -90,7 +90,7 @@ fn replacement(d: &Decoder, node: &Node) -> Result<Replacement> {
     Ok(replacement_entry(d, node)?.1)
 }
 
-/// One entry of the `replacements` field: a replacement or the path of a file with some.
+/// An entry of `replacements`: a replacement or the path of a file with some.
 pub(crate) fn replacement_entry(d: &Decoder, node: &Node) -> Result<(Option<Located<String>>, Replacement)> {
     let f = d.fields(node, &["path", "source", "sourceValue", "targets"])?;
     let path = f.text("path")?;
@@ -104,13 +104,13 @@ pub(crate) fn replacement_entry(d: &Decoder, node: &Node) -> Result<(Option<Loca
         return Ok((None, replacement));
     }
     if replacement.source.is_some() || replacement.targets.as_ref().is_some_and(|t| !t.is_empty()) {
-        return Err(d.refuse(node, "cannot specify both path and inline replacement"));
+        return Err(d.error_at(node, "cannot specify both path and inline replacement"));
     }
     let at = f.get("path").map_or((0, 0), |n| (n.line(), n.column()));
     Ok((Some(Located { value: path, at }), replacement))
 }
 
-/// The replacements of a file: a list of them or a single one.
+/// The replacements of a file: a list or a single one.
 pub(crate) fn replacements(d: &Decoder, root: &Node) -> Result<Vec<Replacement>> {
     if root.as_seq().is_some() {
         return d.items(root)?.iter().map(|n| replacement(d, n)).collect();
@@ -118,5 +118,5 @@ pub(crate) fn replacements(d: &Decoder, root: &Node) -> Result<Vec<Replacement>>
     if root.as_map().is_some() {
         return Ok(vec![replacement(d, root)?]);
     }
-    Err(d.refuse(root, "expected a replacement or a list of them"))
+    Err(d.error_at(root, "expected a replacement or a list of them"))
 }

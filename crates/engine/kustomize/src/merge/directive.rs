@@ -1,4 +1,4 @@
-//! `$patch` directives: delete, replace or merge the map or list that holds them.
+//! `$patch` directives: delete, replace or merge the containing map or list.
 
 use fl_yaml::{Node, Value};
 
@@ -24,7 +24,7 @@ impl Directive {
     }
 }
 
-/// Takes the directive out of a patch's map or list; without one the patch merges.
+/// Removes the directive from a map or list of a patch; the default is to merge.
 pub(super) fn take_directive(patch: &mut Node, path: &[String]) -> Result<Directive, MergeError> {
     match &mut patch.value {
         Value::Map(map) => {
@@ -34,7 +34,7 @@ pub(super) fn take_directive(patch: &mut Node, path: &[String]) -> Result<Direct
             Ok(directive)
         }
         Value::Seq(items) => {
-            // Only an item that holds nothing else than one pair speaks for the whole list.
+            // Only an item with no other fields applies to the whole list.
             let Some(holder) = items.iter().find(|item| item.get(KEY).is_some()) else {
                 return Ok(Directive::Merge);
             };

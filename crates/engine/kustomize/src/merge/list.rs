@@ -1,4 +1,4 @@
-//! Lists that merge by keys.
+//! Merges lists by keys.
 
 use fl_yaml::ThinVec;
 use fl_yaml::{Node, Style, Value};
@@ -7,7 +7,7 @@ use super::directive::{Directive, take_directive};
 use super::{MergeError, Walk, Walked, is_null};
 use crate::schema::SchemaNode;
 
-/// The values of an item's merge keys, empty where it lacks one.
+/// The values of an item's merge keys, empty if it lacks one.
 type Tuple = Vec<String>;
 
 impl Walk<'_> {
@@ -20,7 +20,7 @@ impl Walk<'_> {
     ) -> Result<Walked, MergeError> {
         let gone = Walked { node: None, own: false };
         let Some(object) = object.filter(|o| !is_null(o)) else {
-            // Only the patch has the list; a null in the patch removes what is not there.
+            // Only the patch has the list; a null in the patch removes an absent list.
             let Some(patch) = patch.filter(|p| !is_null(p)) else { return Ok(gone) };
             return Ok(Walked { node: self.merge_items(patch, Other::Same, schema, keys)?, own: false });
         };
@@ -41,7 +41,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn settle_list(
+    pub(super) fn merge_list_with_itself(
         &mut self,
         mut node: Node,
         schema: Option<SchemaNode>,
@@ -70,7 +70,7 @@ impl Walk<'_> {
             Other::Same | Other::None => None,
         };
         let mut tuples: Vec<Tuple> = Vec::new();
-        // The patch's items come first: additions are put in front.
+        // The items of the patch come first: additions are prepended.
         for source in patch.iter().chain([&items]) {
             if keys.is_empty() {
                 collect_primitives(source, &mut tuples);
@@ -95,7 +95,7 @@ impl Walk<'_> {
             let theirs = patch.as_ref().and_then(|p| find(p, &find_keys, &find_values));
             let walked = match (ours, theirs) {
                 (Some(i), _) if same => {
-                    Walked { node: self.settle(items[i].clone(), item_schema.clone())?, own: true }
+                    Walked { node: self.merge_with_itself(items[i].clone(), item_schema.clone())?, own: true }
                 }
                 (ours, theirs) => self.walk(
                     ours.map(|i| items[i].clone()),
@@ -118,20 +118,20 @@ impl Walk<'_> {
         }
         let result = if tuples.is_empty() { items } else { append(added, items, &used_keys, &self.path)? };
         self.path.pop();
-        // The result is a new list: how the old one was written is forgotten.
+        // The result is a new list without the style of the old one.
         let mut list = Node::from(Value::Seq(result));
         list.style = Style::Plain;
         Ok(Some(list))
     }
 }
 
-/// What a list is merged with.
+/// The other side of a merge.
 enum Other {
     /// The patch's list.
     Patch(Node),
-    /// Itself: the patch alone has it.
+    /// The list itself: only the patch has it.
     Same,
-    /// Nothing: the object alone has it.
+    /// Only the object has the list.
     None,
 }
 
@@ -139,7 +139,7 @@ fn is_empty(node: &Node) -> bool {
     is_null(node) || node.as_map().is_some_and(fl_yaml::Map::is_empty)
 }
 
-/// The text of a scalar; collections have none.
+/// The text of a scalar; empty for collections.
 fn text(node: &Node) -> &str {
     node.as_text().unwrap_or_default()
 }
@@ -173,7 +173,8 @@ fn collect_primitives(items: &[Node], tuples: &mut Vec<Tuple>) {
     }
 }
 
-/// Whether every item has all keys (or all lack the same ones) and no two are the same: such a list merges with itself to itself.
+/// Whether all items have all keys (or lack the same ones) and are distinct: a merge with itself does not
+/// change such a list.
 pub(super) fn items_are_distinct(items: &[Node], keys: &[String]) -> bool {
     let mut tuples: Vec<Tuple> = Vec::new();
     if keys.is_empty() {
@@ -195,11 +196,12 @@ pub(super) fn items_are_distinct(items: &[Node], keys: &[String]) -> bool {
             || tuples.iter().all(|t| t.iter().all(|v| !v.is_empty())))
 }
 
-/// With several keys, items that agree where both have a value are the same item: one fills the gaps of the other.
+/// With several keys, items that agree on all keys that both have are the same item; each completes the
+/// other.
 fn unify(tuples: &mut [Tuple]) {
     for i in 0..tuples.len() {
         for j in 0..tuples.len() {
-            if let Some(both) = agree(&tuples[i], &tuples[j]) {
+            if let Some(both) = unified(&tuples[i], &tuples[j]) {
                 tuples[i].clone_from(&both);
                 tuples[j] = both;
             }
@@ -207,7 +209,7 @@ fn unify(tuples: &mut [Tuple]) {
     }
 }
 
-fn agree(a: &Tuple, b: &Tuple) -> Option<Tuple> {
+fn unified(a: &Tuple, b: &Tuple) -> Option<Tuple> {
     let mut common = false;
     let mut both = Vec::with_capacity(a.len());
     for (x, y) in a.iter().zip(b) {
@@ -221,7 +223,7 @@ fn agree(a: &Tuple, b: &Tuple) -> Option<Tuple> {
     common.then_some(both)
 }
 
-/// The keys that at least one of the tuples has, with this tuple's values; all of them when none has any.
+/// The keys that at least one of the tuples has, with this tuple's values; all keys if none has any.
 fn valid(tuples: &[Tuple], tuple: &Tuple, keys: &[String]) -> (Vec<String>, Tuple) {
     let used: Vec<bool> =
         (0..keys.len()).map(|i| tuples.iter().any(|t| t.get(i).is_some_and(|v| !v.is_empty()))).collect();
@@ -234,7 +236,7 @@ fn valid(tuples: &[Tuple], tuple: &Tuple, keys: &[String]) -> (Vec<String>, Tupl
     (pick(keys), pick(tuple))
 }
 
-/// The first item whose keys have these values.
+/// The first item with these values of the keys.
 fn find(items: &[Node], keys: &[String], values: &[String]) -> Option<usize> {
     if keys.first().is_none_or(String::is_empty) {
         let value = values.first().map(String::as_str).unwrap_or_default();
@@ -247,7 +249,7 @@ fn find(items: &[Node], keys: &[String], values: &[String]) -> Option<usize> {
     })
 }
 
-/// Gives an item the keys it was found by.
+/// Sets the keys by which an item was found.
 fn complete(node: &mut Node, keys: &[String], values: &[String]) {
     let Some(map) = node.as_map_mut() else { return };
     for (key, value) in keys.iter().zip(values) {
@@ -257,7 +259,7 @@ fn complete(node: &mut Node, keys: &[String], values: &[String]) {
     }
 }
 
-/// Puts an item in the place of those with the same keys, or at the end; `None` removes them. Empty items are dropped on the way.
+/// Replaces the items with the same keys, or appends; `None` removes them. Empty items are dropped.
 pub(super) fn set_item(
     items: &mut ThinVec<Node>,
     item: Option<Node>,
@@ -282,7 +284,7 @@ pub(super) fn set_item(
             if !is_map {
                 return Err(MergeError::Item { path: path.join(".") });
             }
-            // With fewer values than keys, those that are there decide.
+            // With fewer values than keys, the given ones decide.
             !values.is_empty()
                 && keys
                     .iter()
@@ -310,7 +312,7 @@ pub(super) fn set_item(
     Ok(())
 }
 
-/// Puts the items of the object behind the added ones, each in the place of an added one with the same keys.
+/// Appends the items of the object to the added ones; each replaces an added one with the same keys.
 fn append(
     mut added: ThinVec<Node>,
     items: ThinVec<Node>,
@@ -327,7 +329,7 @@ fn append(
         for key in keys {
             match item.get(key) {
                 Some(value) => values.push(text(value).to_owned()),
-                // An item without the key cannot be matched: it is put at the end.
+                // An item without the key cannot be matched: it is appended.
                 None => added.push(item.clone()),
             }
         }

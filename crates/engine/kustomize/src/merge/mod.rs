@@ -1,8 +1,9 @@
-//! Strategic merge: a patch laid over an object, lists by the keys of their schema, `$patch` directives obeyed.
+//! Strategic merge of a patch into an object: lists merge by the keys of their schema, `$patch` directives
+//! apply.
 //!
-//! The steps follow kustomize's walker, oddities included, because its output is the measure. Two are worth knowing: a part that
-//! only the patch has is walked against itself (so that nulls and directives in it take effect), and list items of the object win
-//! over replaced ones of the same key.
+//! The algorithm follows kustomize's walker including its oddities. Two of them: a part that only the patch
+//! has is merged with itself (so that its nulls and directives take effect), and list items of the object
+//! replace others with the same key.
 
 mod directive;
 mod list;
@@ -12,10 +13,10 @@ use fl_yaml::{Dialect, Node, Value};
 use crate::schema::{SchemaNode, Schemas};
 use directive::{Directive, take_directive};
 
-/// Why a patch cannot be laid over an object.
+/// Why a patch cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum MergeError {
-    /// Object and patch have different kinds of values at a place.
+    /// Object and patch have different kinds of values.
     #[error("wrong node kind at `{path}`: expected {expected} but got {found}")]
     Kind {
         /// Dotted path.
@@ -25,21 +26,21 @@ pub(crate) enum MergeError {
         /// What the patch has.
         found: &'static str,
     },
-    /// A `$patch` with a word that is none of delete, merge and replace.
+    /// An unknown value of `$patch`.
     #[error("unknown patch strategy '{word}' at `{path}`")]
     Directive {
-        /// The word.
+        /// The value.
         word: String,
         /// Dotted path.
         path: String,
     },
-    /// A list of scalars holds something else.
+    /// A list of scalars has another item.
     #[error("wrong node kind in the list at `{path}`: expected a scalar")]
     Item {
         /// Dotted path.
         path: String,
     },
-    /// Deeper than any object can be.
+    /// The patch is nested too deeply.
     #[error("patch is nested too deeply at `{path}`")]
     Depth {
         /// Dotted path.
@@ -47,15 +48,15 @@ pub(crate) enum MergeError {
     },
 }
 
-/// Nesting at which a merge stops: far above what the API server takes, far below the stack.
+/// Limit on nesting: far above that of the API server, far below what the stack allows.
 const MAX_DEPTH: usize = 512;
 
-/// Lays `patch` over `object`; `None` when the patch deletes it.
+/// Merges `patch` into `object`; `None` if the patch deletes it.
 pub(crate) fn merge(object: Node, patch: Node, schemas: &mut Schemas) -> Result<Option<Node>, MergeError> {
     Ok(Walk { schemas, path: Vec::new() }.walk(Some(object), Some(patch), None)?.node)
 }
 
-/// A walked node and whether it is the object's own one (changed in place) or came from the patch.
+/// A merged node, and whether it is that of the object (changed in place) or of the patch.
 struct Walked {
     node: Option<Node>,
     own: bool,
@@ -115,8 +116,10 @@ impl Walk<'_> {
             return Err(MergeError::Depth { path: self.dotted() });
         }
         let schema = self.schema_of(present(object.as_ref()), present(patch.as_ref()), schema);
-        if patch.is_none() && object.as_ref().is_some_and(|o| self.is_settled(o, schema.as_ref(), 0)) {
-            // Nothing to merge and nothing that a merge with nothing would change: the common case.
+        if patch.is_none()
+            && object.as_ref().is_some_and(|o| self.is_unchanged_by_merge(o, schema.as_ref(), 0))
+        {
+            // Fast path: no patch, and nothing that a merge without patch would change.
             return Ok(Walked { node: object, own: true });
         }
         let shapes = [present(object.as_ref()), present(patch.as_ref())].map(|n| n.map(Shape::of));
@@ -132,14 +135,15 @@ impl Walk<'_> {
             Shape::Map => self.walk_map(object, patch, schema),
             Shape::Seq => match schema.as_ref().and_then(Schemas::merge_keys) {
                 Some(keys) => self.walk_list(object, patch, schema, &keys),
-                // A list without merge strategy is replaced as a whole; null removes it.
+                // A list without merge strategy is replaced; null removes it.
                 None => Ok(prefer_patch(object, patch)),
             },
             Shape::Scalar => Ok(prefer_patch(object, patch)),
         }
     }
 
-    /// A comment's schema wins, then the one of the place, then that of an object with apiVersion and kind.
+    /// The schema of a comment wins, then that of the parent, then that of an object with apiVersion and
+    /// kind.
     fn schema_of(
         &mut self,
         object: Option<&Node>,
@@ -170,15 +174,15 @@ impl Walk<'_> {
     ) -> Result<Walked, MergeError> {
         let gone = Walked { node: None, own: false };
         let Some(mut object) = object.filter(|o| patch.is_none() || !is_null(o)) else {
-            // Only the patch has something here.
+            // Only the patch has a value.
             let Some(mut patch) = patch else { return Ok(gone) };
             if matches!(take_directive(&mut patch, &self.path), Ok(Directive::Delete)) {
                 return Ok(gone);
             }
-            return Ok(Walked { node: self.settle_fields(patch, schema.as_ref())?, own: false });
+            return Ok(Walked { node: self.merge_fields_with_itself(patch, schema.as_ref())?, own: false });
         };
         if is_null(&object) {
-            // A null that the object spelled out stays; an empty value does not survive a merge.
+            // An explicit null of the object is kept; an empty value is not.
             let spelled = object.as_text().is_some_and(|t| !t.is_empty());
             return Ok(Walked { node: spelled.then_some(object), own: true });
         }
@@ -191,7 +195,7 @@ impl Walk<'_> {
         match take_directive(&mut patch, &self.path)? {
             Directive::Delete => Ok(gone),
             Directive::Replace => {
-                Ok(Walked { node: self.settle_fields(patch, schema.as_ref())?, own: false })
+                Ok(Walked { node: self.merge_fields_with_itself(patch, schema.as_ref())?, own: false })
             }
             Directive::Merge => {
                 if object.as_map().is_some_and(fl_yaml::Map::is_empty) {
@@ -236,11 +240,11 @@ impl Walk<'_> {
                 }
                 continue;
             };
-            if theirs.is_none() && untouched(&map.entries()[at].value) {
+            if theirs.is_none() && is_unchanged(&map.entries()[at].value) {
                 continue;
             }
             let ours = std::mem::take(&mut map.entries_mut()[at].value);
-            let twin = crate::tree::twin_mark(&ours).cloned();
+            let twin = crate::tree::shared_mark(&ours).cloned();
             let kept_null = is_null(&ours) && theirs.is_none();
             self.path.push(name);
             let walked = self.walk(Some(ours), theirs, field_schema)?;
@@ -258,8 +262,9 @@ impl Walk<'_> {
         Ok(Walked { node: Some(object), own: true })
     }
 
-    /// Whether a walk without patch leaves a node as it is: no empty values, no list whose items would be joined or dropped.
-    fn is_settled(&mut self, node: &Node, schema: Option<&SchemaNode>, depth: usize) -> bool {
+    /// Whether a merge without patch does not change a node: no empty values, no list whose items would be
+    /// merged or dropped.
+    fn is_unchanged_by_merge(&mut self, node: &Node, schema: Option<&SchemaNode>, depth: usize) -> bool {
         if depth > MAX_DEPTH {
             return false;
         }
@@ -267,7 +272,7 @@ impl Walk<'_> {
             Value::Scalar(text) => !is_null(node) || !text.is_empty(),
             Value::Map(map) => map.iter().all(|entry| {
                 if entry.value.is_scalar() {
-                    return self.is_settled(&entry.value, None, depth + 1);
+                    return self.is_unchanged_by_merge(&entry.value, None, depth + 1);
                 }
                 let commented = self
                     .schemas
@@ -275,7 +280,7 @@ impl Walk<'_> {
                     .or_else(|| self.schemas.schema_in_comment(&entry.key));
                 let schema = commented.or_else(|| self.schemas.field(schema?, entry.name()?));
                 let schema = self.schema_of(Some(&entry.value), None, schema);
-                self.is_settled(&entry.value, schema.as_ref(), depth + 1)
+                self.is_unchanged_by_merge(&entry.value, schema.as_ref(), depth + 1)
             }),
             Value::Seq(items) => {
                 let Some(keys) = schema.and_then(Schemas::merge_keys) else { return true };
@@ -283,14 +288,18 @@ impl Walk<'_> {
                 list::items_are_distinct(items, &keys)
                     && items.iter().all(|item| {
                         let schema = self.schema_of(Some(item), None, item_schema.clone());
-                        self.is_settled(item, schema.as_ref(), depth + 1)
+                        self.is_unchanged_by_merge(item, schema.as_ref(), depth + 1)
                     })
             }
         }
     }
 
-    /// Walks a node against itself: what only the patch has. Nulls go, directives take effect.
-    fn settle(&mut self, mut node: Node, schema: Option<SchemaNode>) -> Result<Option<Node>, MergeError> {
+    /// Merges a node that only the patch has with itself: removes nulls, applies directives.
+    fn merge_with_itself(
+        &mut self,
+        mut node: Node,
+        schema: Option<SchemaNode>,
+    ) -> Result<Option<Node>, MergeError> {
         if self.path.len() > MAX_DEPTH {
             return Err(MergeError::Depth { path: self.dotted() });
         }
@@ -301,17 +310,17 @@ impl Walk<'_> {
         match Shape::of(&node) {
             Shape::Scalar => Ok(Some(node)),
             Shape::Seq => match schema.as_ref().and_then(Schemas::merge_keys) {
-                Some(keys) => Ok(self.settle_list(node, schema, &keys)?),
+                Some(keys) => Ok(self.merge_list_with_itself(node, schema, &keys)?),
                 None => Ok(Some(node)),
             },
             Shape::Map => match take_directive(&mut node, &self.path)? {
                 Directive::Delete => Ok(None),
-                _ => self.settle_fields(node, schema.as_ref()),
+                _ => self.merge_fields_with_itself(node, schema.as_ref()),
             },
         }
     }
 
-    fn settle_fields(
+    fn merge_fields_with_itself(
         &mut self,
         mut node: Node,
         schema: Option<&SchemaNode>,
@@ -327,7 +336,7 @@ impl Walk<'_> {
                 .or_else(|| self.schemas.schema_in_comment(&entry.key))
                 .or_else(|| self.schemas.field(schema?, &name));
             self.path.push(name);
-            let settled = self.settle(entry.value, field_schema)?;
+            let settled = self.merge_with_itself(entry.value, field_schema)?;
             self.path.pop();
             if let Some(value) = settled.filter(|n| !is_null(n)) {
                 kept.push(entry.key, value);
@@ -338,8 +347,9 @@ impl Walk<'_> {
     }
 }
 
-/// A value that a walk without patch leaves as it is: no maps or lists inside that could lose an empty value or be reordered.
-fn untouched(node: &Node) -> bool {
+/// Whether a merge without patch cannot change a value: no maps or lists inside that could lose an empty
+/// value or be reordered.
+fn is_unchanged(node: &Node) -> bool {
     node.is_scalar() && !is_null(node)
 }
 

@@ -7,13 +7,13 @@ fn merged(object: &str, patch: &str) -> String {
 }
 
 #[test]
-fn nulls_remove_and_spelled_nulls_stay() {
+fn nulls_remove_and_explicit_nulls_are_kept() {
     assert_eq!(merged("{a: 1, b: 2}", "{a: null, c: {d: null, e: 1}}"), "b: 2\nc:\n  e: 1\n");
     assert_eq!(merged("a: ~\nb:\nc: 1\n", "d: 1\n"), "a: null\nc: 1\nd: 1\n");
 }
 
 #[test]
-fn containers_merge_by_name_and_new_ones_come_first() {
+fn containers_merge_by_name_and_new_ones_are_prepended() {
     let object = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: a, image: x}]}}}\n";
     let patch = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: b}, {name: a, tty: true}]}}}\n";
     let want = "- name: b\n        - image: x\n          name: a\n          tty: true\n";

@@ -1,11 +1,11 @@
-//! Schemas from outside: OpenAPI documents of a kustomization (`openapi.path`) and comments on nodes.
+//! Custom schemas: OpenAPI documents of a kustomization (`openapi.path`) and comments of nodes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use fl_yaml::{Dialect, Node};
 
-/// What a merge needs to know of one schema.
+/// The parts of a schema that a merge needs.
 #[derive(Debug, Default)]
 pub(crate) struct CustomNode {
     /// The definition that `$ref` names.
@@ -23,7 +23,7 @@ pub(crate) struct CustomNode {
 
 impl CustomNode {
     fn read(node: &Node, depth: usize) -> Option<Self> {
-        // Deeper than any real document: the rest says nothing.
+        // Limit on nesting.
         if depth > 64 {
             return None;
         }
@@ -79,8 +79,8 @@ pub(super) struct Custom {
 }
 
 impl Custom {
-    pub(super) fn parse(document: &[u8]) -> Result<Self, String> {
-        let root = crate::input::read_one(document).map_err(|e| format!("invalid schema file: {e}"))?;
+    pub(super) fn parse(document: &[u8]) -> Result<Self, crate::input::InputError> {
+        let root = crate::input::read_one(document)?;
         let mut custom = Self::default();
         for entry in root.get("definitions").and_then(Node::as_map).into_iter().flatten() {
             let (Some(name), Some(schema)) = (entry.name(), CustomNode::read(&entry.value, 0)) else {
@@ -130,8 +130,7 @@ fn type_meta(gvk: &Node) -> Option<(String, String)> {
     Some((api_version, text("kind")?.to_owned()))
 }
 
-/// The schema that the comment of a node spells out: a JSON object after the `#`. The comment at the end of the line counts, else
-/// the one above.
+/// The schema in the comment of a node: a JSON object after `#`, at the end of the line or else above.
 pub(crate) fn comment_schema(node: &Node) -> Option<CustomNode> {
     let extra = node.extra()?;
     let comment = [&extra.line_comment, &extra.head_comment].into_iter().find(|c| !c.is_empty())?;
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_gives_kinds_and_scopes() {
+    fn document_has_kinds_and_scopes() {
         let document = br#"{
           "definitions": {
             "com.example.v1.Thing": {

@@ -1,7 +1,7 @@
-//! What the engine knows of types: which lists merge by which key, which kinds live outside namespaces.
+//! Schemas: the merge keys of lists and the scope of kinds.
 //!
-//! The facts of Kubernetes' own types are a table in the binary; a kustomization may bring its own OpenAPI document. Nothing is
-//! parsed unless a kustomization asks for it.
+//! Those of Kubernetes' own types are a table in the binary; a kustomization may have its own OpenAPI
+//! document, which is parsed on demand.
 
 mod custom;
 mod table;
@@ -29,7 +29,7 @@ pub(crate) struct FieldRow {
     keys: &'static [&'static str],
 }
 
-/// The schema of one node: where a merge stands.
+/// The schema of one node.
 #[derive(Debug, Clone)]
 pub(crate) enum SchemaNode {
     /// An object of the table.
@@ -40,26 +40,26 @@ pub(crate) enum SchemaNode {
     Custom(Rc<CustomNode>),
 }
 
-/// The schemas of one build: the table plus what the kustomizations brought.
+/// The schemas of a build: the table and those of the kustomizations.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
     custom: Option<Rc<Custom>>,
-    /// Set once a kustomization chose a schema or version: later ones below it do not change it.
+    /// Set once a kustomization selects a schema or version: those below do not change it.
     chosen: bool,
-    /// A version of the built-in schema was named instead of a document.
+    /// A version of the built-in schema was selected instead of a document.
     version: Option<String>,
-    /// Whether the table's definitions count: always without a custom document, else only when they were needed before it came.
+    /// Whether the table is used: always without a custom document, else only if it was needed before.
     builtin: BuiltinUse,
-    /// Definitions of `custom` come before (false) or after (true) the table's when both have a name.
+    /// Whether definitions of `custom` take precedence over those of the table.
     custom_wins: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum BuiltinUse {
-    /// Nobody asked yet.
+    /// Not needed yet.
     #[default]
     Untouched,
-    /// Somebody asked for the scope of a kind outside the table, so the table is in use from the next merge on.
+    /// The scope of a kind outside of the table was needed, so the table is used from the next merge on.
     Delayed,
     /// A merge used it.
     Loaded,
@@ -67,23 +67,35 @@ enum BuiltinUse {
     Absent,
 }
 
-/// The one version whose facts are in the table.
+/// Why the `openapi` field of a kustomization cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SchemaError {
+    #[error("builtin version and custom schema provided, cannot use both")]
+    VersionAndDocument,
+    #[error("invalid schema file: {0}")]
+    Document(#[from] crate::input::InputError),
+    #[error("the specified OpenAPI version is not built in: {0}")]
+    UnknownVersion(String),
+}
+
+/// The version of the built-in table.
 const BUILTIN_VERSION: &str = "v1.21.2";
 
 impl Schemas {
-    /// Follows the `openapi` field of one kustomization. The root chooses anew; below it only the first choice counts.
+    /// Applies the `openapi` field of a kustomization. The root always selects; below it only the first
+    /// selection counts.
     pub(crate) fn choose(
         &mut self,
         version: Option<&str>,
         document: Option<&[u8]>,
         is_root: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), SchemaError> {
         if self.chosen && !is_root {
             return Ok(());
         }
         if let Some(document) = document {
             if version.is_some() {
-                return Err("builtin version and custom schema provided, cannot use both".to_owned());
+                return Err(SchemaError::VersionAndDocument);
             }
             self.custom = Some(Rc::new(Custom::parse(document)?));
             self.chosen = true;
@@ -100,11 +112,11 @@ impl Schemas {
                 self.version = version.map(str::to_owned);
                 Ok(())
             }
-            Some(other) => Err(format!("the specified OpenAPI version is not built in: {other}")),
+            Some(other) => Err(SchemaError::UnknownVersion(other.to_owned())),
         }
     }
 
-    /// Whether kinds are known to live in namespaces; `None` when nothing is known.
+    /// Whether a kind is namespaced; `None` if unknown.
     pub(crate) fn namespaced(&mut self, api_version: &str, kind: &str) -> Option<bool> {
         if let Some(scope) = builtin_scope(api_version, kind) {
             return Some(scope);
@@ -133,7 +145,7 @@ impl Schemas {
         }
     }
 
-    /// The schema of a definition by its name.
+    /// The schema of a definition by name.
     fn of_definition(&self, name: &str) -> Option<SchemaNode> {
         let table = || {
             table::TYPES
@@ -182,10 +194,10 @@ impl Schemas {
         }
     }
 
-    /// Follows `$ref` to a definition; a reference to nothing is no schema.
+    /// Resolves `$ref`; an unknown reference is no schema.
     pub(crate) fn resolve(&self, node: Rc<CustomNode>) -> Option<SchemaNode> {
         let mut current = node;
-        // A chain of references longer than any real one is a cycle.
+        // Limit on a chain of references, to detect cycles.
         for _ in 0..64 {
             let Some(reference) = &current.reference else { return Some(SchemaNode::Custom(current)) };
             match self.of_definition(reference)? {
@@ -196,7 +208,7 @@ impl Schemas {
         None
     }
 
-    /// The merge keys of a list whose strategy is to merge; `None` when it is replaced as a whole.
+    /// The merge keys of a list with merge strategy; `None` if it is replaced.
     pub(crate) fn merge_keys(node: &SchemaNode) -> Option<Vec<String>> {
         match node {
             SchemaNode::Object(_) => None,
@@ -205,15 +217,15 @@ impl Schemas {
         }
     }
 
-    /// The schema that a comment on a node spells out as JSON.
+    /// The schema in the comment of a node, as JSON.
     pub(crate) fn schema_in_comment(&self, node: &Node) -> Option<SchemaNode> {
         let custom = Rc::new(comment_schema(node)?);
-        // A reference that leads nowhere still counts as a schema: one that says nothing.
+        // An unknown reference counts as an empty schema.
         Some(self.resolve(custom.clone()).unwrap_or(SchemaNode::Custom(custom)))
     }
 }
 
-/// What the table says of a kind's scope.
+/// The scope of a kind in the table.
 fn builtin_scope(api_version: &str, kind: &str) -> Option<bool> {
     table::SCOPES
         .binary_search_by(|(a, k, _)| (*a, *k).cmp(&(api_version, kind)))

@@ -1,6 +1,6 @@
-//! Facts of the Kubernetes types that decide merging and scope, as kustomize 5.8 holds them (Kubernetes 1.21.2).
-//! A generated table: `DATA.md` of this crate says how it was made. Only fields that lead to a list with
-//! a merge strategy are listed: for all others the absence of a row means the same as its presence.
+//! Facts of the Kubernetes types that decide merging and scope, as kustomize 5.8 holds them (Kubernetes
+//! 1.21.2). A generated table: `DATA.md` of this crate says how it was made. Only fields that lead to a list
+//! with a merge strategy are listed: for all others the absence of a row means the same as its presence.
 
 use super::{FieldRow, Row};
 

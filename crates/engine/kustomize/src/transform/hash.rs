@@ -1,22 +1,22 @@
-//! Hashes of generated objects, as suffixes of their names.
+//! Hash suffixes of the names of generated objects.
 
 use fl_yaml::{Dialect, JsonStyle, Node};
 use sha2::{Digest, Sha256};
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::resmap::ResMap;
 use crate::schema::Schemas;
 use crate::tree::text;
 
-/// Adds the hash to the names of the objects that ask for it.
-pub(crate) fn add(map: &mut ResMap, schemas: &mut Schemas) -> Outcome {
+/// Adds the hash to the names of objects that need it.
+pub(crate) fn add(map: &mut ResMap, schemas: &mut Schemas) -> TransformResult {
     for at in 0..map.len() {
         let resource = map.get_mut(at);
-        if !resource.notes.needs_hash || resource.is_gone() {
+        if !resource.notes.needs_hash || resource.is_deleted() {
             continue;
         }
         let hash = hash(&resource.node).map_err(|e| failed("HashTransformer", resource, e))?;
-        resource.remember();
+        resource.record_identity();
         let name = format!("{}-{hash}", resource.id.name);
         resource.set_name(&name);
         resource.refresh(schemas);
@@ -25,7 +25,7 @@ pub(crate) fn add(map: &mut ResMap, schemas: &mut Schemas) -> Outcome {
     Ok(())
 }
 
-/// The hash of an object: ten characters that hold no words.
+/// The hash of an object: ten characters without vowels.
 fn hash(node: &Node) -> Result<String, fl_yaml::Error> {
     let kind = node.get("kind").map(text).unwrap_or_default();
     let mut content = Node::map();
@@ -34,7 +34,7 @@ fn hash(node: &Node) -> Result<String, fl_yaml::Error> {
     let mut put = |key: &'static str, value: Node| {
         map.insert(key, value);
     };
-    // Kustomize looks for a field of the name "metadata/name" and never finds it: names do not count.
+    // kustomize looks for a field "metadata/name", which does not exist: names are not hashed.
     put("name", Node::string(""));
     match kind {
         "ConfigMap" => {
@@ -56,7 +56,7 @@ fn hash(node: &Node) -> Result<String, fl_yaml::Error> {
     Ok(encode(&Sha256::digest(json.as_bytes())))
 }
 
-/// A field as the hash sees it: missing ones are empty texts, scalars are texts.
+/// A field in the input of the hash: absent ones are empty strings, scalars are strings.
 fn part(node: &Node, field: &str) -> Node {
     match node.get(field) {
         None => Node::string(""),

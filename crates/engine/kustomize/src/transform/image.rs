@@ -1,26 +1,28 @@
-//! Images: names, tags and digests.
+//! Changes names, tags and digests of images.
 
 use fl_yaml::{Node, Tag, Value};
 use regex::Regex;
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::config::FieldSpec;
 use crate::error::ErrorKind;
+use crate::field_error::FieldError;
 use crate::fieldspec::{Create, Walker, walkers};
 use crate::kustomization::Image;
 use crate::resmap::ResMap;
+use crate::selector::SelectorError;
 use crate::tree::{self, replace_scalar, text};
 
 const NAME: &str = "ImageTagTransformer";
 
-/// Tells whether an image is the one to change. The name is an expression, but most are plain.
+/// Matches image names. The name is a regular expression, but most are plain.
 enum Match {
     Plain(String),
     Expression(Regex),
 }
 
 impl Match {
-    fn new(name: &str) -> Result<Self, String> {
+    fn new(name: &str) -> Result<Self, SelectorError> {
         let plain =
             name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/' | b':' | b'.'));
         if plain {
@@ -34,7 +36,7 @@ impl Match {
         match self {
             Match::Expression(expression) => expression.is_match(image),
             Match::Plain(name) => {
-                // A dot in the name stands for any character.
+                // A dot in the name matches any character.
                 let prefix = image.get(..name.len());
                 let same = prefix.is_some_and(|p| {
                     p.bytes().zip(name.bytes()).all(|(a, b)| a == b || (b == b'.' && a != b'\n'))
@@ -57,12 +59,12 @@ fn is_tag_and_digest(rest: &str) -> bool {
     word(digest) && (tag.is_empty() || tag.strip_prefix(':').is_some_and(word))
 }
 
-/// Changes an image wherever it is used.
-pub(crate) fn set(map: &mut ResMap, image: &Image, specs: &[FieldSpec]) -> Outcome {
-    let matcher = Match::new(&image.name).map_err(|reason| ErrorKind::Transform {
+/// Changes an image in all fields.
+pub(crate) fn set(map: &mut ResMap, image: &Image, specs: &[FieldSpec]) -> TransformResult {
+    let matcher = Match::new(&image.name).map_err(|error| ErrorKind::Transform {
         transformer: NAME.to_owned(),
         object: image.name.clone(),
-        reason,
+        reason: error.to_string(),
     })?;
     let walkers = walkers(specs);
     for resource in map.iter_mut() {
@@ -81,10 +83,10 @@ pub(crate) fn set(map: &mut ResMap, image: &Image, specs: &[FieldSpec]) -> Outco
     Ok(())
 }
 
-type Update<'a> = dyn FnMut(&mut Node) -> Result<(), String> + 'a;
+type Update<'a> = dyn FnMut(&mut Node) -> Result<(), FieldError> + 'a;
 
-/// Looks for `containers` and `initContainers` at any depth.
-fn containers(node: &mut Node, update: &mut Update<'_>) -> Result<(), String> {
+/// Visits the images of `containers` and `initContainers` at any depth.
+fn containers(node: &mut Node, update: &mut Update<'_>) -> Result<(), FieldError> {
     match &mut node.value {
         Value::Map(map) => {
             for entry in map.iter_mut() {
@@ -99,7 +101,7 @@ fn containers(node: &mut Node, update: &mut Update<'_>) -> Result<(), String> {
                     }
                     let shape = tree::shape(item);
                     let Some(map) = item.as_map_mut() else {
-                        return Err(format!("wrong node kind: expected a mapping but got {shape}"));
+                        return Err(FieldError::WrongKind { expected: "a mapping", found: shape });
                     };
                     if let Some(image) = map.get_mut("image") {
                         update(image)?;
@@ -113,9 +115,9 @@ fn containers(node: &mut Node, update: &mut Update<'_>) -> Result<(), String> {
     }
 }
 
-fn update(node: &mut Node, image: &Image, matcher: &Match) -> Result<(), String> {
+fn update(node: &mut Node, image: &Image, matcher: &Match) -> Result<(), FieldError> {
     if !tree::is_null(node) && !node.is_scalar() {
-        return Err(format!("wrong node kind: expected a scalar but got {}", tree::shape(node)));
+        return Err(FieldError::WrongKind { expected: "a scalar", found: tree::shape(node) });
     }
     let old = text(node);
     if !matcher.matches(old) {
@@ -139,12 +141,12 @@ fn update(node: &mut Node, image: &Image, matcher: &Match) -> Result<(), String>
         name.push('@');
         name.push_str(&digest);
     }
-    replace_scalar(node, name, Tag::Auto).map_err(|e| e.to_string())
+    Ok(replace_scalar(node, name, Tag::Auto)?)
 }
 
 /// Name, tag and digest of an image.
 fn split(image: &str) -> (String, String, String) {
-    // A colon before the first slash is a port of the registry.
+    // A colon before the first slash separates the port of the registry.
     let from = image.find('/').filter(|i| *i > 0).unwrap_or(0);
     let search = &image[from..];
     let (at, colon) = (search.find('@').map(|i| i + from), search.find(':').map(|i| i + from));
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_taken_apart() {
+    fn images_are_split() {
         let parts = |image: &str| {
             let (name, tag, digest) = split(image);
             [name, tag, digest].join("|")
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn names_match_whole() {
+    fn image_names_match_completely() {
         let fits = |name: &str, image: &str| Match::new(name).expect("valid").matches(image);
         assert!(fits("nginx", "nginx") && fits("nginx", "nginx:1.2") && fits("nginx", "nginx@sha256:ab"));
         assert!(fits("nginx", "nginx:1@sha256:ab") && !fits("nginx", "nginx2") && !fits("nginx", "a/nginx"));

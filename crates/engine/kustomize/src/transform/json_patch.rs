@@ -1,10 +1,10 @@
-//! JSON patches (RFC 6902) with the behaviour of the library kustomize uses: negative indexes count from the end.
+//! JSON patches (RFC 6902) like the library that kustomize uses: negative indexes count from the end.
 
 use fl_yaml::{Dialect, JsonStyle, Node, Value};
 
 use crate::tree::{self, text};
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Debug, Clone, PartialEq)]
 enum Action {
     Add(Node),
@@ -12,7 +12,7 @@ enum Action {
     Replace(Node),
     Move(Pointer),
     Copy(Pointer),
-    /// `None` when the operation names no value.
+    /// `None` if the operation has no value.
     Test(Option<Node>),
 }
 
@@ -24,45 +24,45 @@ struct Operation {
     action: Action,
 }
 
-/// A JSON pointer, cut and unescaped.
+/// A parsed JSON pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pointer {
     text: String,
     steps: Vec<String>,
 }
 
-/// Why a patch is wrong or does not apply; names the operation and its path.
+/// Why a patch is invalid or does not apply, with the operation and its path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPatchError {
-    /// The text is no list of operations.
+    /// The text is not a list of operations.
     #[error("not a JSON patch: {0}")]
     Format(String),
-    /// An operation with a word that does not exist.
+    /// An unknown operation.
     #[error("operation {index}: unknown operation `{word}`")]
     Word {
-        /// Its place in the patch, from 0.
+        /// Its index in the patch.
         index: usize,
         /// The word.
         word: String,
     },
-    /// An operation that does not fit the object.
+    /// An operation that does not apply to the object.
     #[error("{word} operation {index} does not apply at `{path}`: {reason}")]
     Apply {
         /// The operation.
         word: String,
-        /// Its place in the patch, from 0.
+        /// Its index in the patch.
         index: usize,
         /// The pointer.
         path: String,
         /// Why.
         reason: &'static str,
-        /// The same in the words of the library kustomize uses, for who shows what kustomize would say.
+        /// The message of the library that kustomize uses.
         upstream: String,
     },
 }
 
 impl JsonPatchError {
-    /// What kustomize says of it.
+    /// kustomize's message.
     #[must_use]
     pub fn upstream(&self) -> String {
         match self {
@@ -79,7 +79,7 @@ pub struct JsonPatch {
     operations: Vec<Operation>,
 }
 
-/// Added values are copies; this many nodes are enough for any object.
+/// Limit on the nodes of a patched object: added values are copies.
 const MAX_NODES: usize = 4_000_000;
 
 impl Pointer {
@@ -90,12 +90,13 @@ impl Pointer {
 }
 
 impl JsonPatch {
-    /// Reads a patch: JSON when it starts with a bracket, else YAML.
+    /// Parses a patch: JSON if it starts with a bracket, else YAML.
     ///
     /// # Errors
-    /// The text is no list of operations.
+    /// The text is not a list of operations.
     pub fn parse(patch: &str) -> Result<Self, JsonPatchError> {
-        let root = crate::input::read_operations(patch).map_err(JsonPatchError::Format)?;
+        let root = crate::input::read_operations(patch)
+            .map_err(|error| JsonPatchError::Format(error.to_string()))?;
         if tree::is_null(&root) {
             return Ok(Self { operations: Vec::new() });
         }
@@ -114,7 +115,7 @@ impl JsonPatch {
     /// Applies all operations in order.
     ///
     /// # Errors
-    /// The first one that does not fit.
+    /// The first operation that does not apply.
     pub fn apply(&self, object: &mut Node) -> Result<(), JsonPatchError> {
         let mut nodes = object.count();
         for (index, operation) in self.operations.iter().enumerate() {
@@ -156,20 +157,20 @@ fn operation(index: usize, item: &Node) -> Result<Operation, JsonPatchError> {
     Ok(Operation { path: pointer("path")?, word, action })
 }
 
-/// Why a step cannot be taken, in our words and in those of the library kustomize uses.
+/// Why an operation does not apply, with our message and that of the library that kustomize uses.
 #[derive(Debug)]
-struct Refused {
+struct OperationError {
     reason: &'static str,
     upstream: String,
 }
 
-impl Refused {
+impl OperationError {
     fn new(reason: &'static str, upstream: impl Into<String>) -> Self {
         Self { reason, upstream: upstream.into() }
     }
 
-    /// A collection on the way is not there; `what` says which.
-    fn no_way(what: &str, path: &str) -> Self {
+    /// A parent of the value does not exist.
+    fn missing_parent(what: &str, path: &str) -> Self {
         Self::new("a part of the path is missing", format!("{what}: {path}: missing value"))
     }
 
@@ -178,9 +179,9 @@ impl Refused {
     }
 }
 
-type Step<T> = Result<T, Refused>;
+type Step<T> = Result<T, OperationError>;
 
-/// Applies one operation; how many nodes it may have added.
+/// Applies one operation; returns the number of nodes that it may have added.
 fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
     let path = &operation.path;
     let at = path.text.as_str();
@@ -188,7 +189,7 @@ fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
     match &operation.action {
         Action::Add(value) => {
             let (parent, key) = parent(root, path).ok_or_else(|| {
-                Refused::no_way("add operation does not apply: doc is missing path", &quoted)
+                OperationError::missing_parent("add operation does not apply: doc is missing path", &quoted)
             })?;
             add(parent, key, value.clone())
                 .map_err(|why| why.within(&format!("error in add for path: '{at}'")))?;
@@ -196,7 +197,10 @@ fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
         }
         Action::Remove => {
             let (parent, key) = parent(root, path).ok_or_else(|| {
-                Refused::no_way("remove operation does not apply: doc is missing path", &quoted)
+                OperationError::missing_parent(
+                    "remove operation does not apply: doc is missing path",
+                    &quoted,
+                )
             })?;
             remove(parent, key).map_err(|why| why.within(&format!("error in remove for path: '{at}'")))?;
             Ok(0)
@@ -207,27 +211,39 @@ fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
         }
         Action::Move(from) => {
             let (parent_of_old, key) = parent(root, from).ok_or_else(|| {
-                Refused::no_way("move operation does not apply: doc is missing from path", &from.text)
+                OperationError::missing_parent(
+                    "move operation does not apply: doc is missing from path",
+                    &from.text,
+                )
             })?;
             let value = remove(parent_of_old, key)
                 .map_err(|why| why.within(&format!("error in move for path: '{key}'")))?;
             let (parent, key) = parent(root, path).ok_or_else(|| {
-                Refused::no_way("move operation does not apply: doc is missing destination path", at)
+                OperationError::missing_parent(
+                    "move operation does not apply: doc is missing destination path",
+                    at,
+                )
             })?;
             add(parent, key, value).map_err(|why| why.within(&format!("error in move for path: '{at}'")))?;
             Ok(0)
         }
         Action::Copy(from) => {
             let (parent_of_old, key) = parent(root, from).ok_or_else(|| {
-                Refused::no_way("copy operation does not apply: doc is missing from path", &from.text)
+                OperationError::missing_parent(
+                    "copy operation does not apply: doc is missing from path",
+                    &from.text,
+                )
             })?;
-            // What a mapping does not have is copied as null.
+            // An absent value of a mapping is copied as null.
             let value = child(parent_of_old, key)
                 .map_err(|why| why.within(&format!("error in copy for from: '{}'", from.text)))?;
             let value = value.cloned().unwrap_or_default();
             let count = value.count();
             let (parent, key) = parent(root, path).ok_or_else(|| {
-                Refused::no_way("copy operation does not apply: doc is missing destination path", at)
+                OperationError::missing_parent(
+                    "copy operation does not apply: doc is missing destination path",
+                    at,
+                )
             })?;
             add(parent, key, value).map_err(|why| why.within("error while adding value during copy"))?;
             Ok(count)
@@ -236,8 +252,9 @@ fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
             let found = if at.is_empty() {
                 Some(&*root)
             } else {
-                let (parent, key) = parent(root, path)
-                    .ok_or_else(|| Refused::no_way("test operation does not apply: is missing path", at))?;
+                let (parent, key) = parent(root, path).ok_or_else(|| {
+                    OperationError::missing_parent("test operation does not apply: is missing path", at)
+                })?;
                 child(parent, key).map_err(|why| why.within(&format!("error in test for path: '{at}'")))?
             };
             let equal = match (wanted, found.filter(|n| !tree::is_null(n))) {
@@ -245,26 +262,29 @@ fn apply(root: &mut Node, operation: &Operation) -> Step<usize> {
                 (Some(wanted), Some(found)) => same(wanted, found),
                 _ => false,
             };
-            let failed =
-                || Refused::new("the value is another", format!("testing value {at} failed: test failed"));
+            let failed = || {
+                OperationError::new("the value is another", format!("testing value {at} failed: test failed"))
+            };
             if equal { Ok(0) } else { Err(failed()) }
         }
     }
 }
 
-/// Replaces a value; of a mapping also one that is not there yet, of a list only what is there. The empty path is the whole object.
+/// Replaces a value; in a mapping it may be absent, in a list it must exist. The empty path is the whole
+/// object.
 fn replace(root: &mut Node, path: &Pointer, value: &Node) -> Step<()> {
     let at = path.text.as_str();
     if at.is_empty() {
         if value.is_scalar() {
             let upstream = "replace operation value must be object or array";
-            return Err(Refused::new("an object can only become an object or a list", upstream));
+            return Err(OperationError::new("an object can only become an object or a list", upstream));
         }
         *root = value.clone();
         return Ok(());
     }
-    let (parent, key) = parent(root, path)
-        .ok_or_else(|| Refused::no_way("replace operation does not apply: doc is missing path", at))?;
+    let (parent, key) = parent(root, path).ok_or_else(|| {
+        OperationError::missing_parent("replace operation does not apply: doc is missing path", at)
+    })?;
     match &mut parent.value {
         Value::Map(map) => {
             map.insert(fl_yaml::SmolStr::new(key), value.clone());
@@ -272,7 +292,7 @@ fn replace(root: &mut Node, path: &Pointer, value: &Node) -> Step<()> {
         Value::Seq(items) => {
             let upstream =
                 format!("replace operation does not apply: doc is missing key: {at}: missing value");
-            let place = index(key, items.len()).map_err(|why| Refused { upstream, ..why })?;
+            let place = index(key, items.len()).map_err(|why| OperationError { upstream, ..why })?;
             items[place] = value.clone();
         }
         Value::Scalar(_) => {}
@@ -280,7 +300,7 @@ fn replace(root: &mut Node, path: &Pointer, value: &Node) -> Step<()> {
     Ok(())
 }
 
-/// The collection that holds what a pointer points to, and the last step.
+/// The collection that contains the value of a pointer, and the last step.
 fn parent<'a, 'p>(root: &'a mut Node, path: &'p Pointer) -> Option<(&'a mut Node, &'p str)> {
     let (last, steps) = path.steps.split_last()?;
     let mut at = root;
@@ -304,13 +324,13 @@ fn index(key: &str, len: usize) -> Step<usize> {
             PosOverflow | NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        Refused::new("not an index of a list", format!("strconv.Atoi: parsing {key:?}: {why}"))
+        OperationError::new("not an index of a list", format!("strconv.Atoi: parsing {key:?}: {why}"))
     })?;
     let len = i64::try_from(len).unwrap_or(i64::MAX);
     let at = if number < 0 { number.saturating_add(len) } else { number };
     let outside = || {
         let upstream = format!("Unable to access invalid index: {number}: invalid index referenced");
-        Refused::new("the index is outside of the list", upstream)
+        OperationError::new("the index is outside of the list", upstream)
     };
     if at >= len {
         return Err(outside());
@@ -318,7 +338,7 @@ fn index(key: &str, len: usize) -> Step<usize> {
     usize::try_from(at).map_err(|_| outside())
 }
 
-/// What a collection holds at a key; a mapping may hold nothing there.
+/// The value of a collection at a key; `None` for an absent key of a mapping.
 fn child<'a>(node: &'a Node, key: &str) -> Step<Option<&'a Node>> {
     match &node.value {
         Value::Map(map) => Ok(map.get(key)),
@@ -333,7 +353,7 @@ fn add(parent: &mut Node, key: &str, value: Node) -> Step<()> {
             map.insert(fl_yaml::SmolStr::new(key), value);
         }
         Value::Seq(items) => {
-            // The end itself is a place to add at.
+            // The end of the list is a valid index for adding.
             let at = if key == "-" {
                 items.len()
             } else {
@@ -362,9 +382,9 @@ fn remove(parent: &mut Node, key: &str) -> Step<Node> {
     }
 }
 
-fn nothing(key: &str) -> Refused {
+fn nothing(key: &str) -> OperationError {
     let upstream = format!("Unable to remove nonexistent key: {key}: missing value");
-    Refused::new("there is nothing to remove", upstream)
+    OperationError::new("there is nothing to remove", upstream)
 }
 
 fn same(a: &Node, b: &Node) -> bool {
@@ -407,7 +427,7 @@ mod tests {
                 r#"{"a":true}"#,
             ),
             ("{a: 1}", "- {op: test, path: /b}", r#"{"a":1}"#),
-            // A mapping takes what it does not have yet, and gives null for it.
+            // A mapping accepts an absent key, and returns null for it.
             ("{a: 1}", "- {op: replace, path: /b, value: 2}", r#"{"a":1,"b":2}"#),
             ("{a: 1}", "- {op: copy, from: /x, path: /b}", r#"{"a":1,"b":null}"#),
             ("{a: 1}", "- {op: replace, path: '', value: {b: 2}}", r#"{"b":2}"#),
@@ -439,7 +459,7 @@ mod tests {
 
     /// Recorded from kustomize.
     #[test]
-    fn refusals_in_the_words_of_kustomize() {
+    fn error_messages_match_kustomize() {
         let object = "{data: {k: v}, list: [1, 2]}";
         let cases = [
             (

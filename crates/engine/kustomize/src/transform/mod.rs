@@ -1,12 +1,12 @@
-//! Transformers: each changes the objects of a build in one way. What they share is the error that names transformer and object.
+//! Transformers, and their common error with transformer and object.
 
 pub(crate) mod hash;
 pub(crate) mod image;
 pub(crate) mod json_patch;
+pub(crate) mod labels;
 pub(crate) mod name;
 pub(crate) mod name_reference;
 pub(crate) mod namespace;
-pub(crate) mod pairs;
 pub(crate) mod patch;
 pub(crate) mod replacement;
 pub(crate) mod replica;
@@ -18,9 +18,9 @@ use crate::error::ErrorKind;
 use crate::resource::Resource;
 
 /// The result of a transformer.
-pub(crate) type Outcome = Result<(), ErrorKind>;
+pub(crate) type TransformResult = Result<(), ErrorKind>;
 
-/// A transformer failed on an object.
+/// The error of a transformer for an object.
 pub(crate) fn failed(transformer: &str, resource: &Resource, reason: impl ToString) -> ErrorKind {
     ErrorKind::Transform {
         transformer: transformer.to_owned(),

@@ -2,15 +2,15 @@
 
 use fl_yaml::{Node, SmolStr, Tag};
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::config::FieldSpec;
 use crate::fieldspec::{Create, walkers};
-use crate::ident::Gvk;
+use crate::resid::Gvk;
 use crate::resmap::ResMap;
 use crate::schema::Schemas;
 use crate::tree::{replace_scalar, text};
 
-/// Where the text is put.
+/// Whether the text is a prefix or suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Prefix,
@@ -33,20 +33,20 @@ impl End {
     }
 }
 
-/// Kinds whose name has a meaning of its own.
+/// Kinds whose names are not changed.
 fn is_exempt(gvk: &Gvk) -> bool {
     matches!(gvk.kind.as_str(), "CustomResourceDefinition" | "Namespace")
         || (gvk.kind == "APIService" && gvk.group == "apiregistration.k8s.io")
 }
 
-/// Adds the text to the names that the specifications name.
+/// Adds the text to the fields of the specifications.
 pub(crate) fn add(
     map: &mut ResMap,
     end: End,
     affix: &str,
     specs: &[FieldSpec],
     schemas: &mut Schemas,
-) -> Outcome {
+) -> TransformResult {
     let walkers = walkers(specs);
     for at in 0..map.len() {
         let resource = map.get_mut(at);
@@ -62,16 +62,16 @@ pub(crate) fn add(
                     End::Prefix => notes.prefixes.push(affix.into()),
                     End::Suffix => notes.suffixes.push(affix.into()),
                 }
-                resource.remember();
+                resource.record_identity();
                 changed = true;
             }
-            // The walk itself looks at the kind the object has now.
+            // The walk checks the current kind of the object.
             if !resource.id.gvk.is_selected_by(&walker.gvk) {
                 continue;
             }
             let mut set = |node: &mut Node| {
                 let name = end.join(affix, text(node));
-                replace_scalar(node, name, Tag::Auto).map_err(|e| e.to_string())
+                Ok(replace_scalar(node, name, Tag::Auto)?)
             };
             walker
                 .walk(&mut resource.node, Create::Scalar(Tag::Str), &mut set)

@@ -1,4 +1,4 @@
-//! Names that refer to other objects follow them when they are renamed.
+//! Updates references to renamed objects.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -6,28 +6,29 @@ use std::rc::Rc;
 use fl_yaml::{Node, SmolStr, Value};
 use rustc_hash::FxBuildHasher;
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::config::NameReference;
 use crate::error::ErrorKind;
+use crate::field_error::FieldError;
 use crate::fieldspec::{Create, Walker};
-use crate::ident::Gvk;
+use crate::resid::Gvk;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::tree::{self, is_null, replace_scalar, set_field, text};
 
 const NAME: &str = "name reference";
 
-/// One place where objects of a kind hold the name of an object of another kind.
+/// A field with the name of an object of another kind.
 struct Reference {
     walker: Walker,
     target: Gvk,
 }
 
-/// The objects by the names they had.
+/// The objects by former names.
 struct Index {
-    /// All of them.
+    /// All objects.
     all: HashMap<SmolStr, Vec<u32>, FxBuildHasher>,
-    /// Those outside of namespaces, and those in a namespace now.
+    /// Cluster-scoped objects, and objects by current namespace.
     cluster: HashMap<SmolStr, Vec<u32>, FxBuildHasher>,
     inside: HashMap<(SmolStr, SmolStr), Vec<u32>, FxBuildHasher>,
 }
@@ -56,7 +57,7 @@ impl Index {
         index
     }
 
-    /// Those that had the name and that an object in these namespaces can refer to.
+    /// The objects that had the name and that an object in these namespaces can refer to.
     fn candidates(&self, name: &str, scope: &Scope) -> Vec<u32> {
         let Scope::Namespaces(namespaces) = scope else {
             return self.all.get(name).cloned().unwrap_or_default();
@@ -72,16 +73,16 @@ impl Index {
     }
 }
 
-/// Where an object can look for others.
+/// The namespaces that an object can refer to.
 enum Scope {
     Everywhere,
     Namespaces(Vec<SmolStr>),
 }
 
 /// Updates every reference.
-pub(crate) fn update(map: &mut ResMap, references: &[NameReference]) -> Outcome {
+pub(crate) fn update(map: &mut ResMap, references: &[NameReference]) -> TransformResult {
     if map.list().iter().all(|r| r.notes.former.is_empty()) {
-        // Nothing was renamed; only what could fail is left to do.
+        // Nothing was renamed, but errors have to be reported.
         return map.list().iter().try_for_each(|r| binding_namespaces(r).map(drop));
     }
     let index = Index::new(map.list());
@@ -99,7 +100,7 @@ pub(crate) fn update(map: &mut ResMap, references: &[NameReference]) -> Outcome 
         let list = map.list();
         let role = role_reference(&node);
         let result = known.iter().try_for_each(|reference| {
-            let pass = Pass {
+            let pass = ReferenceUpdate {
                 list,
                 index: &index,
                 namespaces: &namespaces,
@@ -134,7 +135,7 @@ fn scope_of(referrer: &Resource) -> Result<Scope, ErrorKind> {
     Ok(Scope::Namespaces(namespaces))
 }
 
-/// The namespaces of the service accounts that a role binding names.
+/// The namespaces of the service accounts of a role binding.
 fn binding_namespaces(resource: &Resource) -> Result<Vec<SmolStr>, ErrorKind> {
     if resource.id.gvk.kind != "RoleBinding" || resource.id.cluster_scoped {
         return Ok(Vec::new());
@@ -153,7 +154,7 @@ fn binding_namespaces(resource: &Resource) -> Result<Vec<SmolStr>, ErrorKind> {
     Ok(namespaces)
 }
 
-/// Group and kind that the `roleRef` of a binding names.
+/// Group and kind of the `roleRef` of a binding.
 fn role_reference(node: &Node) -> Option<Gvk> {
     let role = node.get("roleRef")?;
     Some(Gvk {
@@ -163,7 +164,7 @@ fn role_reference(node: &Node) -> Option<Gvk> {
     })
 }
 
-/// The namespaces objects had and have.
+/// Objects by original namespace.
 struct Namespaces {
     original: HashMap<SmolStr, Vec<u32>, FxBuildHasher>,
 }
@@ -175,13 +176,13 @@ impl Namespaces {
             let at = u32::try_from(at).unwrap_or(u32::MAX);
             original.entry(SmolStr::new(resource.original().1)).or_default().push(at);
         }
-        original.remove(crate::ident::NOT_A_NAMESPACE);
+        original.remove(crate::resid::NOT_A_NAMESPACE);
         Self { original }
     }
 }
 
 /// One reference of one object.
-struct Pass<'a> {
+struct ReferenceUpdate<'a> {
     list: &'a [Resource],
     index: &'a Index,
     namespaces: &'a Namespaces,
@@ -191,8 +192,8 @@ struct Pass<'a> {
     role: Option<&'a Gvk>,
 }
 
-impl Pass<'_> {
-    fn update(&self, field: &mut Node) -> Result<(), String> {
+impl ReferenceUpdate<'_> {
+    fn update(&self, field: &mut Node) -> Result<(), FieldError> {
         if is_null(field) {
             return Ok(());
         }
@@ -207,7 +208,7 @@ impl Pass<'_> {
                     match item.value {
                         Value::Scalar(_) => self.update_text(item)?,
                         Value::Map(_) => self.update_map(item)?,
-                        Value::Seq(_) => return Err("expected a string or a mapping".to_owned()),
+                        Value::Seq(_) => return Err(FieldError::Reference),
                     }
                 }
                 Ok(())
@@ -215,17 +216,17 @@ impl Pass<'_> {
         }
     }
 
-    fn update_text(&self, field: &mut Node) -> Result<(), String> {
+    fn update_text(&self, field: &mut Node) -> Result<(), FieldError> {
         let candidates = self.index.candidates(text(field), self.scope);
         let Some(referral) = self.select(text(field), candidates, false)? else { return Ok(()) };
         if referral.id.name == text(field) {
             return Ok(());
         }
-        replace_scalar(field, referral.id.name.clone(), fl_yaml::Tag::Auto).map_err(|e| e.to_string())
+        Ok(replace_scalar(field, referral.id.name.clone(), fl_yaml::Tag::Auto)?)
     }
 
-    fn update_map(&self, field: &mut Node) -> Result<(), String> {
-        let name = field.get("name").ok_or("path config error; no 'name' field in node")?;
+    fn update_map(&self, field: &mut Node) -> Result<(), FieldError> {
+        let name = field.get("name").ok_or(FieldError::NoName)?;
         let name = SmolStr::new(text(name));
         let mut candidates = self.index.candidates(&name, self.scope);
         if let Some(namespace) = field.get("namespace") {
@@ -236,7 +237,7 @@ impl Pass<'_> {
         if id.name == name && id.namespace.is_empty() {
             return Ok(());
         }
-        let map = field.as_map_mut().ok_or("expected a mapping")?;
+        let map = field.as_map_mut().ok_or(FieldError::NotAMapping)?;
         set_field(map, "name", tree::untagged(&id.name));
         if !id.namespace.is_empty() {
             set_field(map, "namespace", tree::untagged(&id.namespace));
@@ -244,7 +245,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Keeps the candidates that were in the namespace at first; when no object was, those that are in it now.
+    /// Keeps the candidates that were in the namespace originally; if none was, those that are in it now.
     fn keep_namespace(&self, candidates: &mut Vec<u32>, namespace: &str) {
         let reachable = |at: &u32| match self.scope {
             Scope::Everywhere => true,
@@ -264,13 +265,13 @@ impl Pass<'_> {
         });
     }
 
-    /// The object that is meant, when there is one.
+    /// The referenced object, if any.
     fn select(
         &self,
         name: &str,
         candidates: Vec<u32>,
         with_namespace: bool,
-    ) -> Result<Option<&Resource>, String> {
+    ) -> Result<Option<&Resource>, FieldError> {
         let was = |resource: &Resource, gvk: &Gvk| resource.former_ids().any(|id| id.gvk.is_selected_by(gvk));
         let role = self.role.filter(|_| self.reference.walker.path.ends_with("roleRef/name"));
         let mut found: Vec<&Resource> = candidates
@@ -294,19 +295,19 @@ impl Pass<'_> {
             return Ok(Some(first));
         }
         let ids = found.iter().map(|r| r.id.to_string()).collect::<Vec<_>>().join(", ");
-        Err(format!("found multiple possible referrals for `{name}`: {ids}"))
+        Err(FieldError::AmbiguousReference { name: name.to_owned(), ids })
     }
 
     fn same_namespace(&self, candidate: &Resource) -> bool {
         self.referrer.id.cluster_scoped
             || candidate.id.cluster_scoped
-            // Bindings may name accounts of other namespaces.
+            // Bindings may refer to service accounts of other namespaces.
             || candidate.id.gvk.kind == "ServiceAccount"
             || candidate.id.effective_namespace() == self.referrer.id.effective_namespace()
     }
 }
 
-/// Whether two objects were renamed in the same way.
+/// Whether two objects got the same prefixes and suffixes.
 fn same_affixes(a: &Resource, b: &Resource, allow_empty: bool) -> bool {
     let same = |x: &[SmolStr], y: &[SmolStr]| {
         if allow_empty && (x.is_empty() || y.is_empty()) {

@@ -1,10 +1,11 @@
-//! The namespace of all objects.
+//! Sets the namespace of all objects.
 
 use fl_yaml::{Node, SmolStr, Tag};
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::config::FieldSpec;
 use crate::error::ErrorKind;
+use crate::field_error::FieldError;
 use crate::fieldspec::{Create, Walker, walkers};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -34,14 +35,14 @@ pub(crate) struct Settings {
     pub(crate) subjects: Subjects,
 }
 
-/// Sets the namespace of every object that can have one.
-pub(crate) fn set(map: &mut ResMap, settings: &Settings, schemas: &mut Schemas) -> Outcome {
+/// Sets the namespace of all namespaced objects.
+pub(crate) fn set(map: &mut ResMap, settings: &Settings, schemas: &mut Schemas) -> TransformResult {
     if settings.namespace.is_empty() {
         return Ok(());
     }
     let walkers = walkers(&settings.specs);
     for resource in map.iter_mut() {
-        if resource.is_gone() {
+        if resource.is_deleted() {
             continue;
         }
         if tree::metadata_pair(&resource.node, "annotations", "internal.config.kubernetes.io/helm-generated")
@@ -49,22 +50,22 @@ pub(crate) fn set(map: &mut ResMap, settings: &Settings, schemas: &mut Schemas) 
         {
             continue;
         }
-        resource.remember();
+        resource.record_identity();
         apply(resource, settings, &walkers)?;
         resource.refresh(schemas);
     }
-    match map.first_clash() {
+    match map.first_duplicate() {
         None => Ok(()),
-        Some(clash) => Err(ErrorKind::Transform {
+        Some(duplicate) => Err(ErrorKind::Transform {
             transformer: NAME.to_owned(),
-            object: clash.id.to_string(),
+            object: duplicate.id.to_string(),
             reason: "namespace transformation produces ID conflict".to_owned(),
         }),
     }
 }
 
 /// Sets the namespace of one object.
-pub(crate) fn apply(resource: &mut Resource, settings: &Settings, walkers: &[Walker]) -> Outcome {
+pub(crate) fn apply(resource: &mut Resource, settings: &Settings, walkers: &[Walker]) -> TransformResult {
     let id = resource.id.clone();
     let core = id.gvk.api_version() == "v1";
     let mut put = |node: &mut Node| put(node, settings);
@@ -79,7 +80,8 @@ pub(crate) fn apply(resource: &mut Resource, settings: &Settings, walkers: &[Wal
         subjects(&mut resource.node, settings).map_err(|e| failed(NAME, resource, e))?;
     }
     for walker in Walker::for_kind(walkers, &id.gvk) {
-        // The namespace itself is set above; names only of the kind Namespace of the core group; subjects above.
+        // The namespace and the subjects are set above; the name only for the kind Namespace of the core
+        // group.
         if walker.path == "metadata/namespace"
             || (walker.path == "metadata/name" && !core)
             || (binding
@@ -95,19 +97,19 @@ pub(crate) fn apply(resource: &mut Resource, settings: &Settings, walkers: &[Wal
     Ok(())
 }
 
-fn put(node: &mut Node, settings: &Settings) -> Result<(), String> {
+fn put(node: &mut Node, settings: &Settings) -> Result<(), FieldError> {
     if settings.unset_only && !tree::is_null(node) && !(node.is_scalar() && text(node).is_empty()) {
         return Ok(());
     }
-    replace_scalar(node, settings.namespace.clone(), Tag::Str).map_err(|e| e.to_string())
+    Ok(replace_scalar(node, settings.namespace.clone(), Tag::Str)?)
 }
 
-fn subjects(root: &mut Node, settings: &Settings) -> Result<(), String> {
+fn subjects(root: &mut Node, settings: &Settings) -> Result<(), FieldError> {
     let Some(subjects) = root.get_mut("subjects").filter(|s| !tree::is_null(s)) else { return Ok(()) };
     if settings.subjects == Subjects::None {
         return Ok(());
     }
-    let items = subjects.as_seq_mut().ok_or("subjects: expected a sequence")?;
+    let items = subjects.as_seq_mut().ok_or(FieldError::Subjects)?;
     for subject in items {
         let field = |name: &str| subject.get(name).map(text).unwrap_or_default();
         let chosen = match settings.subjects {

@@ -3,7 +3,7 @@
 use fl_yaml::{Node, SmolStr};
 
 use super::json_patch::JsonPatch;
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::error::ErrorKind;
 use crate::merge::merge;
 use crate::resmap::ResMap;
@@ -18,7 +18,7 @@ pub(crate) fn merge_into_named(
     patch: &Resource,
     in_place: bool,
     schemas: &mut Schemas,
-) -> Outcome {
+) -> TransformResult {
     let id = patch.original_id();
     let found = map.with_any_id(&id);
     let [at] = found[..] else {
@@ -28,7 +28,8 @@ pub(crate) fn merge_into_named(
             reason: format!("{reason} {id}; failed to find unique target for patch {id}"),
         });
     };
-    // A patch of the `patches` field is applied as it is; the older field goes through the path of selected ones.
+    // A patch of the `patches` field is applied as it is; the older field goes through the path of selected
+    // ones.
     let patch = if in_place { patch.clone() } else { fitted(patch, map.get_mut(at)) };
     merge_one(map, at, patch, schemas)
 }
@@ -39,7 +40,7 @@ pub(crate) fn merge_into_selected(
     patch: &Resource,
     selector: &Selector,
     schemas: &mut Schemas,
-) -> Outcome {
+) -> TransformResult {
     let matcher = compile(selector)?;
     for at in map.select(&matcher) {
         let patch = fitted(patch, map.get_mut(at));
@@ -49,7 +50,8 @@ pub(crate) fn merge_into_selected(
 }
 
 fn compile(selector: &Selector) -> Result<Matcher, ErrorKind> {
-    Matcher::new(selector).map_err(|reason| ErrorKind::PatchTarget { patch: "the target".to_owned(), reason })
+    Matcher::new(selector)
+        .map_err(|error| ErrorKind::PatchTarget { patch: "the target".to_owned(), reason: error.to_string() })
 }
 
 /// A patch for one selected object: it takes over the object's type and keeps its own kind.
@@ -67,12 +69,12 @@ fn fitted(patch: &Resource, target: &Resource) -> Resource {
     copy
 }
 
-fn merge_one(map: &mut ResMap, at: usize, patch: Resource, schemas: &mut Schemas) -> Outcome {
+fn merge_one(map: &mut ResMap, at: usize, patch: Resource, schemas: &mut Schemas) -> TransformResult {
     let target = map.get_mut(at);
     let before = target.id.clone();
     let (may_rename, may_change_kind) = (patch.notes.allow_name_change, patch.notes.allow_kind_change);
     if may_rename || may_change_kind {
-        target.remember();
+        target.record_identity();
     }
     // Only a patch that speaks of annotations can see or remove the notes there.
     let touches_notes = touches_annotations(&patch.node);
@@ -88,11 +90,11 @@ fn merge_one(map: &mut ResMap, at: usize, patch: Resource, schemas: &mut Schemas
     })?;
     let Some(merged) = merged else { return Ok(()) };
     target.node = merged;
-    target.sync_twins();
+    target.sync_shared_nodes();
     if touches_notes {
         target.absorb_notes();
     }
-    if target.is_gone() {
+    if target.is_deleted() {
         return Ok(());
     }
     if !may_change_kind {
@@ -129,15 +131,15 @@ pub(crate) fn json_into_selected(
     map: &mut ResMap,
     patch: &JsonPatch,
     selector: &Selector,
-    remember: bool,
+    record_identity: bool,
     schemas: &mut Schemas,
-) -> Outcome {
+) -> TransformResult {
     let matcher = compile(selector)?;
     for at in map.select(&matcher) {
         let target = map.get_mut(at);
         let before = target.id.clone();
-        if remember {
-            target.remember();
+        if record_identity {
+            target.record_identity();
         }
         target.expose_notes();
         tree::through_json(&mut target.node).map_err(|e| failed("JSON patch", target, e))?;
@@ -148,11 +150,11 @@ pub(crate) fn json_into_selected(
             return Err(failed("JSON patch", target, "the result is no object"));
         }
         // What came back from JSON shares nothing.
-        target.twins.clear();
+        target.shared_nodes.clear();
         target.strip_notes();
         tree::normalise_pairs(&mut target.node, "annotations");
         target.refresh(schemas);
-        if target.id != before || remember {
+        if target.id != before || record_identity {
             map.renamed(at);
         }
     }

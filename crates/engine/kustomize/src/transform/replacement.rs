@@ -1,10 +1,11 @@
-//! Replacements: a value read from one object and written into fields of others.
+//! Replacements: copies a value of one object into fields of others.
 
 use fl_yaml::{Dialect, JsonStyle, Node, SmolStr};
 
-use super::Outcome;
+use super::{TransformResult, failed};
 use crate::config::split_field_path;
 use crate::error::ErrorKind;
+use crate::field_error::FieldError;
 use crate::kustomization::{FieldOptions, Replacement, Source, Target};
 use crate::path::{Make, lookup, lookup_mut, matching};
 use crate::resmap::ResMap;
@@ -19,8 +20,8 @@ fn invalid(reason: impl Into<String>) -> ErrorKind {
     ErrorKind::Invalid { what: "replacement".to_owned(), reason: reason.into() }
 }
 
-/// Carries out one replacement.
-pub(crate) fn replace(map: &mut ResMap, replacement: &Replacement, schemas: &mut Schemas) -> Outcome {
+/// Runs one replacement.
+pub(crate) fn replace(map: &mut ResMap, replacement: &Replacement, schemas: &mut Schemas) -> TransformResult {
     let (Some(targets), true) =
         (&replacement.targets, replacement.source.is_some() || replacement.source_value.is_some())
     else {
@@ -53,7 +54,7 @@ fn read(map: &mut ResMap, source: &Source) -> Result<Node, ErrorKind> {
         .filter(|n| !is_nil_or_empty(n))
         .ok_or_else(|| invalid(format!("fieldPath `{path}` is missing for replacement source {selector}")))?;
     let mut value = value.clone();
-    tree::forget_twins(&mut value);
+    tree::clear_shared_marks(&mut value);
     let Some(options) = source.options.as_ref().filter(|o| !o.delimiter.is_empty()) else { return Ok(value) };
     if !value.is_scalar() {
         return Err(invalid("delimiter option can only be used with scalar nodes"));
@@ -67,13 +68,13 @@ fn read(map: &mut ResMap, source: &Source) -> Result<Node, ErrorKind> {
     Ok(value)
 }
 
-fn write(map: &mut ResMap, target: &Target, value: &Node, schemas: &mut Schemas) -> Outcome {
+fn write(map: &mut ResMap, target: &Target, value: &Node, schemas: &mut Schemas) -> TransformResult {
     let select = target.select.as_ref().ok_or_else(|| invalid("target must specify resources to select"))?;
-    let matcher = Matcher::new(select).map_err(invalid)?;
+    let matcher = Matcher::new(select).map_err(|error| invalid(error.to_string()))?;
     let rejects = target
         .reject
         .iter()
-        .map(|r| Ok((r, Matcher::new(r).map_err(invalid)?)))
+        .map(|r| Ok((r, Matcher::new(r).map_err(|error| invalid(error.to_string()))?)))
         .collect::<Result<Vec<_>, ErrorKind>>()?;
     for at in map.candidates(&matcher) {
         let resource = &map.list()[at];
@@ -83,18 +84,14 @@ fn write(map: &mut ResMap, target: &Target, value: &Node, schemas: &mut Schemas)
         let rejected = rejects.iter().any(|(reject, matcher)| {
             let by_pairs = !(reject.labels.is_empty() && reject.annotations.is_empty());
             (by_pairs && matcher.matches_pairs(resource))
-                || (!reject.names_nothing() && any_id(resource, matcher))
+                || (!reject.has_no_identity() && any_id(resource, matcher))
         });
         if rejected {
             continue;
         }
         let resource = map.get_mut(at);
-        write_fields(&mut resource.node, target, value).map_err(|reason| ErrorKind::Transform {
-            transformer: NAME.to_owned(),
-            object: resource.id.to_string(),
-            reason,
-        })?;
-        resource.sync_twins();
+        write_fields(&mut resource.node, target, value).map_err(|error| failed(NAME, resource, error))?;
+        resource.sync_shared_nodes();
         let before = resource.id.clone();
         resource.refresh(schemas);
         if resource.id != before {
@@ -108,7 +105,7 @@ fn any_id(resource: &Resource, matcher: &Matcher) -> bool {
     matcher.matches_id(&resource.id) || resource.former_ids().any(|id| matcher.matches_id(&id))
 }
 
-fn write_fields(root: &mut Node, target: &Target, value: &Node) -> Result<(), String> {
+fn write_fields(root: &mut Node, target: &Target, value: &Node) -> Result<(), FieldError> {
     let name = [String::from("metadata.name")];
     let paths = if target.field_paths.is_empty() { &name[..] } else { &target.field_paths };
     let create = target.options.as_ref().is_some_and(|o| o.create);
@@ -118,24 +115,25 @@ fn write_fields(root: &mut Node, target: &Target, value: &Node) -> Result<(), St
         if write_into_text(root, &steps, value, make).is_some() {
             continue;
         }
-        let missing = || {
-            let verb = if create { "find or create" } else { "find" };
-            format!("unable to {verb} field \"{path}\" in replacement target")
-        };
+        let verb = if create { "find or create" } else { "find" };
         let mut visit = |node: &mut Node| put(node, value, target.options.as_ref());
-        let found = matching(root, &steps, make, &mut visit).map_err(|e| format!("{}: {e}", missing()))?;
+        let found = matching(root, &steps, make, &mut visit).map_err(|error| FieldError::Target {
+            verb,
+            path: path.clone(),
+            source: Box::new(error),
+        })?;
         if found == 0 {
-            return Err(missing());
+            return Err(FieldError::TargetNotFound { verb, path: path.clone() });
         }
     }
     Ok(())
 }
 
-fn put(field: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result<(), String> {
+fn put(field: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result<(), FieldError> {
     let mut new = text(value).to_owned();
     if let Some(options) = options.filter(|o| !o.delimiter.is_empty()) {
         if !field.is_scalar() {
-            return Err("delimiter option can only be used with scalar nodes".to_owned());
+            return Err(FieldError::Delimiter);
         }
         let part = if tree::is_null(value) { "" } else { new.as_str() };
         let mut parts: Vec<&str> = text(field).split(&options.delimiter).collect();
@@ -157,7 +155,8 @@ fn put(field: &mut Node, value: &Node, options: Option<&FieldOptions>) -> Result
     Ok(())
 }
 
-/// Writes into JSON or YAML that a text field holds. `None` when the path does not lead into a text, or nothing is there.
+/// Writes into JSON or YAML inside of a string field. `None` if the path does not lead into a string, or
+/// matches nothing.
 fn write_into_text(root: &mut Node, steps: &[SmolStr], value: &Node, make: Make) -> Option<()> {
     let holder = (1..steps.len()).find(|i| {
         lookup(root, &steps[..*i]).ok().flatten().is_some_and(|n| {
@@ -186,13 +185,13 @@ fn write_into_text(root: &mut Node, steps: &[SmolStr], value: &Node, make: Make)
             fl_yaml::to_json(&data, Dialect::V3, JsonStyle::GO).ok()?
         }
     } else {
-        crate::written::as_written(&data)
+        crate::embedded_data::to_text(&data)
     };
     set_text(field, written);
     Some(())
 }
 
-/// JSON with two spaces of indentation, keys sorted.
+/// JSON with sorted keys, indented by two spaces.
 fn indented_json(node: &Node) -> Option<String> {
     let compact = fl_yaml::to_json(node, Dialect::V3, JsonStyle::GO).ok()?;
     let mut out = String::with_capacity(compact.len() * 2);

@@ -1,8 +1,8 @@
-//! Replica counts.
+//! Sets replica counts.
 
 use fl_yaml::{Node, Tag};
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::config::FieldSpec;
 use crate::error::ErrorKind;
 use crate::fieldspec::{Create, Walker};
@@ -12,8 +12,8 @@ use crate::tree::replace_scalar;
 
 const NAME: &str = "ReplicaCountTransformer";
 
-/// Sets the count of the objects with this name; there must be one.
-pub(crate) fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec]) -> Outcome {
+/// Sets the replicas of the objects with this name; there must be one.
+pub(crate) fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec]) -> TransformResult {
     let candidates = map.with_any_name(&replica.name);
     let mut found = false;
     for spec in specs {
@@ -32,8 +32,7 @@ pub(crate) fn set(map: &mut ResMap, replica: &Replica, specs: &[FieldSpec]) -> O
                 continue;
             }
             let count = replica.count.to_string();
-            let mut set =
-                |node: &mut Node| replace_scalar(node, count.as_str(), Tag::Int).map_err(|e| e.to_string());
+            let mut set = |node: &mut Node| Ok(replace_scalar(node, count.as_str(), Tag::Int)?);
             walker
                 .walk(&mut resource.node, Create::Scalar(Tag::Int), &mut set)
                 .map_err(|e| failed(NAME, resource, e))?;

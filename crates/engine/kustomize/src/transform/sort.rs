@@ -1,11 +1,11 @@
-//! The order of the output.
+//! Sorts the output.
 
 use crate::error::ErrorKind;
-use crate::ident::{ORDER_FIRST, ORDER_LAST, ResId, kind_order};
 use crate::kustomization::SortOptions;
+use crate::resid::{ORDER_FIRST, ORDER_LAST, ResId, kind_order};
 use crate::resmap::ResMap;
 
-/// Sorts by `sortOptions`; without them in the legacy order.
+/// Sorts by `sortOptions`, by default in the legacy order.
 pub(crate) fn sort(map: &mut ResMap, options: Option<&SortOptions>) -> Result<(), ErrorKind> {
     let invalid = |reason: String| ErrorKind::Invalid { what: "sortOptions".to_owned(), reason };
     let Some(options) = options else {
@@ -27,14 +27,14 @@ pub(crate) fn sort(map: &mut ResMap, options: Option<&SortOptions>) -> Result<()
     Ok(())
 }
 
-/// By kind in the order of the two lists, then by group, version and kind, then by namespace and name.
+/// Sorts by kind in the order of the two lists, then by group, version and kind, then by namespace and name.
 fn legacy<A: AsRef<str>, B: AsRef<str>>(map: &mut ResMap, first: &[A], last: &[B]) {
     let mut list = std::mem::take(map).into_list();
     list.sort_by_cached_key(|resource| key(&resource.id, first, last));
     map.replace_all(list);
 }
 
-/// The core group's namespaces come before those of other groups, against the alphabet.
+/// Against the alphabet, namespaces of the core group come before those of other groups.
 type Key = (i64, bool, String, String);
 
 fn key<A: AsRef<str>, B: AsRef<str>>(id: &ResId, first: &[A], last: &[B]) -> Key {

@@ -1,31 +1,32 @@
-//! Variables: `$(NAME)` replaced by fields of objects.
+//! Variables: replaces `$(NAME)` by fields of objects.
 
 use std::collections::{BTreeMap, HashSet};
 
 use fl_yaml::{Dialect, Node, Scalar, SmolStr, Tag, Value};
 
-use super::{Outcome, failed};
+use super::{TransformResult, failed};
 use crate::config::{FieldSpec, split_field_path};
 use crate::error::ErrorKind;
+use crate::field_error::FieldError;
 use crate::fieldspec::{Create, Walker, walkers};
 use crate::kustomization::Variable;
 use crate::path::lookup;
 use crate::resmap::ResMap;
 use crate::tree::{is_null, overwrite, text};
 
-/// The variables of an accumulator, by name.
+/// The variables of an accumulator by name.
 pub(crate) type Variables = BTreeMap<SmolStr, Variable>;
 
-/// Adds variables and notes at their objects that they are read there.
-pub(crate) fn declare(map: &mut ResMap, variables: &mut Variables, more: &[Variable]) -> Outcome {
+/// Adds variables and records them in the objects they refer to.
+pub(crate) fn declare(map: &mut ResMap, variables: &mut Variables, more: &[Variable]) -> TransformResult {
     for variable in more {
         let id = &variable.object;
         let mut found = map.with_any_name(&id.name);
         found.retain(|at| {
             let resource = &map.list()[*at];
             if id.namespace.is_empty() {
-                // Without namespace the object may be in any.
-                let same = |gvk: &crate::ident::Gvk, name: &str| *gvk == id.gvk && name == id.name;
+                // Without a namespace the object may be in any.
+                let same = |gvk: &crate::resid::Gvk, name: &str| *gvk == id.gvk && name == id.name;
                 same(&resource.id.gvk, &resource.id.name)
                     || resource.former_ids().any(|former| same(&former.gvk, &former.name))
             } else {
@@ -45,8 +46,8 @@ pub(crate) fn declare(map: &mut ResMap, variables: &mut Variables, more: &[Varia
     merge(variables, more.iter().cloned())
 }
 
-/// Adds variables; a name may come once.
-pub(crate) fn merge(variables: &mut Variables, more: impl IntoIterator<Item = Variable>) -> Outcome {
+/// Adds variables; names must be unique.
+pub(crate) fn merge(variables: &mut Variables, more: impl IntoIterator<Item = Variable>) -> TransformResult {
     for variable in more {
         if variables.contains_key(&variable.name) {
             return Err(wrong(&variable, "already encountered"));
@@ -60,17 +61,17 @@ fn wrong(variable: &Variable, reason: impl Into<String>) -> ErrorKind {
     ErrorKind::Invalid { what: format!("var '{}'", variable.name), reason: reason.into() }
 }
 
-/// Values by name; `None` for those that are no scalars.
-type Values = BTreeMap<SmolStr, Option<Found>>;
+/// Values by name; `None` if not a scalar.
+type Values = BTreeMap<SmolStr, Option<VariableValue>>;
 
-/// A scalar that a variable stands for.
+/// The value of a variable.
 #[derive(Debug, Clone)]
-struct Found {
+struct VariableValue {
     text: SmolStr,
     tag: Tag,
 }
 
-/// Replaces all variables. Returns the names that were never used.
+/// Replaces all variables. Returns the names of unused ones.
 pub(crate) fn resolve(
     map: &mut ResMap,
     variables: &Variables,
@@ -92,12 +93,12 @@ pub(crate) fn resolve(
             let walked = walker.walk(&mut resource.node, Create::No, &mut set);
             walked.map_err(|e| failed("variables", resource, e))?;
         }
-        resource.sync_twins();
+        resource.sync_shared_nodes();
     }
     Ok(values.into_keys().filter(|name| !used.contains(name)).collect())
 }
 
-fn value(map: &ResMap, variable: &Variable) -> Result<Option<Found>, ErrorKind> {
+fn value(map: &ResMap, variable: &Variable) -> Result<Option<VariableValue>, ErrorKind> {
     let resource = map
         .list()
         .iter()
@@ -106,19 +107,20 @@ fn value(map: &ResMap, variable: &Variable) -> Result<Option<Found>, ErrorKind> 
     let steps: Vec<SmolStr> =
         split_field_path(&variable.field_path).iter().flat_map(|s| indexed(s)).collect();
     let missing = || wrong(variable, format!("field {} not found in {}", variable.field_path, resource.id));
-    let node = lookup(&resource.node, &steps).map_err(|e| wrong(variable, e))?.ok_or_else(missing)?;
+    let node =
+        lookup(&resource.node, &steps).map_err(|e| wrong(variable, e.to_string()))?.ok_or_else(missing)?;
     if !node.is_scalar() {
         return Ok(None);
     }
     Ok(Some(match node.scalar(Dialect::V3) {
-        Some(Scalar::Int(i)) => Found { text: i.to_string().into(), tag: Tag::Int },
-        Some(Scalar::Float(f)) => Found { text: text(&Node::float(f)).into(), tag: Tag::Float },
-        Some(Scalar::Bool(b)) => Found { text: b.to_string().into(), tag: Tag::Bool },
-        _ => Found { text: text(node).into(), tag: Tag::Str },
+        Some(Scalar::Int(i)) => VariableValue { text: i.to_string().into(), tag: Tag::Int },
+        Some(Scalar::Float(f)) => VariableValue { text: text(&Node::float(f)).into(), tag: Tag::Float },
+        Some(Scalar::Bool(b)) => VariableValue { text: b.to_string().into(), tag: Tag::Bool },
+        _ => VariableValue { text: text(node).into(), tag: Tag::Str },
     }))
 }
 
-/// `ports[0]` is the step `ports` and the step `0`.
+/// Splits `ports[0]` into the steps `ports` and `0`.
 fn indexed(step: &str) -> Vec<SmolStr> {
     let cut = step.strip_suffix(']').and_then(|s| s.rsplit_once('['));
     match cut {
@@ -130,7 +132,7 @@ fn indexed(step: &str) -> Vec<SmolStr> {
     }
 }
 
-fn expand(node: &mut Node, values: &Values, used: &mut HashSet<SmolStr>) -> Result<(), String> {
+fn expand(node: &mut Node, values: &Values, used: &mut HashSet<SmolStr>) -> Result<(), FieldError> {
     if is_null(node) {
         return Ok(());
     }
@@ -145,7 +147,7 @@ fn expand(node: &mut Node, values: &Values, used: &mut HashSet<SmolStr>) -> Resu
         Value::Map(map) => {
             for entry in map.iter_mut() {
                 if !is_string(&entry.key) {
-                    return Err(format!("invalid map key `{}`: not a string", text(&entry.key)));
+                    return Err(FieldError::MapKey(text(&entry.key).to_owned()));
                 }
                 if is_string(&entry.value) {
                     let new = expanded(text(&entry.value), values, used);
@@ -157,7 +159,7 @@ fn expand(node: &mut Node, values: &Values, used: &mut HashSet<SmolStr>) -> Resu
         Value::Seq(items) => {
             for item in items {
                 if !is_string(item) {
-                    return Err("invalid value type, expected a string".to_owned());
+                    return Err(FieldError::NotAString);
                 }
                 *item = expanded(text(item), values, used);
             }
@@ -171,7 +173,7 @@ fn is_string(node: &Node) -> bool {
         && (node.short_tag(Dialect::V3) == Tag::Str || (node.tag == Tag::Auto && node.line() == 0))
 }
 
-/// The text with its variables replaced: `$(A)` alone takes the type of its value, `$$` is a dollar sign.
+/// Replaces variables in a text: a single `$(A)` takes the type of its value, `$$` is a dollar sign.
 fn expanded(input: &str, values: &Values, used: &mut HashSet<SmolStr>) -> Node {
     let mut out = String::with_capacity(input.len());
     let mut rest = input;
@@ -230,10 +232,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expansion() {
+    fn variables_are_expanded() {
         let mut values = Values::new();
-        values.insert("A".into(), Some(Found { text: "1".into(), tag: Tag::Int }));
-        values.insert("B".into(), Some(Found { text: "x".into(), tag: Tag::Str }));
+        values.insert("A".into(), Some(VariableValue { text: "1".into(), tag: Tag::Int }));
+        values.insert("B".into(), Some(VariableValue { text: "x".into(), tag: Tag::Str }));
         let mut used = HashSet::new();
         let cases = [
             ("$(A)", "1"),
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_in_brackets() {
+    fn indexes_in_brackets_are_split() {
         assert_eq!(indexed("ports[0]"), ["ports", "0"]);
         assert_eq!(indexed("[1]"), ["1"]);
         assert_eq!(indexed("a[b]"), ["a[b]"]);

@@ -1,10 +1,10 @@
-//! What decoding reports.
+//! Errors of decoding.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Something lenient decoding passes over and strict decoding refuses.
+/// An error that lenient decoding ignores and strict decoding reports.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StrictError {
     Unknown(String),
@@ -14,9 +14,9 @@ pub enum StrictError {
 impl fmt::Display for StrictError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StrictError::Unknown(path) => write!(f, "unknown field {}", fl_golang::quote(path)),
+            StrictError::Unknown(path) => write!(f, "unknown field {}", fl_go::quote(path)),
             StrictError::Duplicate(path) => {
-                write!(f, "duplicate field {}", fl_golang::quote(path))
+                write!(f, "duplicate field {}", fl_go::quote(path))
             }
         }
     }
@@ -29,23 +29,23 @@ pub enum DecodeError {
     /// The text is not JSON.
     #[error("{message} (line {line}, column {column})")]
     Syntax { message: String, line: usize, column: usize },
-    /// A value does not fit its type, in the words of Go's decoder.
+    /// A value does not match its type, with the message of Go's decoder.
     #[error("{text}")]
-    Value { misfit: Misfit, text: String },
+    Value { mismatch: TypeMismatch, text: String },
 }
 
-/// In which way a value does not fit.
+/// How a value does not match its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Misfit {
+pub enum TypeMismatch {
     /// A value of another type.
     Type,
-    /// A value that is neither a number nor a text, or a number that is too large, where either may stand.
+    /// Neither a number nor a string, or a number that is too large, for an int-or-string.
     IntOrString,
-    /// A whole number that is too large for its type.
+    /// An integer that is out of the range of its type.
     Range,
-    /// A text that is not base64.
+    /// A string that is not base64.
     Base64,
-    /// A text that does not follow the rules of its type: a time, a quantity.
+    /// A string that is not valid for its type: a time, a quantity.
     Text,
 }
 

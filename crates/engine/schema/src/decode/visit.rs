@@ -1,4 +1,4 @@
-//! The visitor: builds a value while walking the schema beside it.
+//! The visitor, which builds a value along with the schema.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,16 +6,17 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::errors::{DecodeError, Misfit, StrictError};
+use super::errors::{DecodeError, StrictError, TypeMismatch};
 use super::{Decoded, MAX_STRICT};
-use crate::model::{Schema, Type};
 use crate::node::Node;
+use crate::print::print_number;
+use crate::structural::{Schema, Type};
 
-/// Where the visitor is; a list on the stack, turned into text only for an error.
+/// Position of the visitor: a linked list on the stack, which is formatted only for errors.
 #[derive(Clone, Copy)]
 pub(super) enum At<'a> {
     Root,
-    /// `field` tells a struct's field from a map's key: Go names only fields in type errors.
+    /// `field` distinguishes a field of a struct from a key of a map: Go names only fields in type errors.
     Key {
         parent: &'a At<'a>,
         name: &'a str,
@@ -56,7 +57,7 @@ impl At<'_> {
         out
     }
 
-    /// Innermost struct's name and the dotted stack of field names.
+    /// The name of the innermost struct and the dotted path of field names.
     fn go_context(&self) -> (Option<&str>, String) {
         match self {
             At::Root => (None, String::new()),
@@ -73,17 +74,17 @@ impl At<'_> {
     }
 }
 
-/// Findings of one document.
+/// The errors of one document.
 #[derive(Default)]
 pub(super) struct State {
     strict: RefCell<Vec<StrictError>>,
-    wrong: RefCell<Option<(Misfit, String)>>,
+    wrong: RefCell<Option<(TypeMismatch, String)>>,
 }
 
 impl State {
     pub(super) fn finish(self, value: Value) -> Result<Decoded, DecodeError> {
         match self.wrong.into_inner() {
-            Some((misfit, text)) => Err(DecodeError::Value { misfit, text }),
+            Some((mismatch, text)) => Err(DecodeError::Value { mismatch, text }),
             None => Ok(Decoded { value, strict: self.strict.into_inner() }),
         }
     }
@@ -95,11 +96,11 @@ impl State {
         }
     }
 
-    /// Only the first wrong type is reported.
-    fn wrong(&self, misfit: Misfit, text: impl FnOnce() -> String) {
+    /// Only the first type error is reported.
+    fn record(&self, mismatch: TypeMismatch, text: impl FnOnce() -> String) {
         let mut slot = self.wrong.borrow_mut();
         if slot.is_none() {
-            *slot = Some((misfit, text()));
+            *slot = Some((mismatch, text()));
         }
     }
 }
@@ -119,23 +120,23 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
 }
 
 impl Seed<'_> {
-    /// A schema that checks types: absent for free documents and raw JSON inside typed ones.
+    /// The schema to check types with; `None` for free-form documents and raw JSON inside of typed ones.
     fn typed(&self) -> Option<&Schema> {
         self.schema.filter(|s| !s.preserve_unknown && (s.ty != Type::Any || s.int_or_string))
     }
 
-    fn mismatch(&self, found: &str, schema: &Schema) -> Value {
-        if let Some(why) = bad_quantity(found).filter(|_| is_quantity(schema)) {
-            // Quantities read their JSON themselves, and what they say knows nothing of where they stand.
-            self.state.wrong(Misfit::Text, || why.to_owned());
+    fn type_error(&self, found: &str, schema: &Schema) -> Value {
+        if let Some(why) = quantity_error(found).filter(|_| is_quantity(schema)) {
+            // Quantities unmarshal themselves in Go, so their errors have no path.
+            self.state.record(TypeMismatch::Text, || why.to_owned());
             return Value::Null;
         }
-        let misfit = if schema.int_or_string { Misfit::IntOrString } else { Misfit::Type };
-        self.misfit(misfit, found, schema)
+        let mismatch = if schema.int_or_string { TypeMismatch::IntOrString } else { TypeMismatch::Type };
+        self.report(mismatch, found, schema)
     }
 
-    fn misfit(&self, misfit: Misfit, found: &str, schema: &Schema) -> Value {
-        self.state.wrong(misfit, || {
+    fn report(&self, mismatch: TypeMismatch, found: &str, schema: &Schema) -> Value {
+        self.state.record(mismatch, || {
             let (owner, stack) = self.at.go_context();
             let into = match owner {
                 Some(name) => format!("Go struct field {name}.{stack}"),
@@ -143,7 +144,7 @@ impl Seed<'_> {
             };
             let wanted = match schema.format.as_deref() {
                 _ if schema.int_or_string => "int32".to_owned(),
-                // Times read a text, and say so.
+                // Times are unmarshalled from strings in Go.
                 Some("date-time" | "micro-time") => "string".to_owned(),
                 _ => go_type(schema),
             };
@@ -159,8 +160,7 @@ impl Seed<'_> {
             if fits || is_quantity(schema) {
                 return Value::Number(number);
             }
-            return self
-                .mismatch(&format!("number {}", crate::golang::plain(&Value::Number(number))), schema);
+            return self.type_error(&format!("number {}", print_number(&number)), schema);
         }
         match schema.ty {
             Type::Number => Value::Number(number),
@@ -169,13 +169,13 @@ impl Seed<'_> {
                 match number.as_i64() {
                     Some(n) if !narrow || i32::try_from(n).is_ok() => Value::Number(number),
                     whole => {
-                        let misfit = if whole.is_some() { Misfit::Range } else { Misfit::Type };
-                        let found = format!("number {}", crate::golang::plain(&Value::Number(number)));
-                        self.misfit(misfit, &found, schema)
+                        let mismatch = if whole.is_some() { TypeMismatch::Range } else { TypeMismatch::Type };
+                        let found = format!("number {}", print_number(&number));
+                        self.report(mismatch, &found, schema)
                     }
                 }
             }
-            _ => self.mismatch("number", schema),
+            _ => self.type_error("number", schema),
         }
     }
 
@@ -183,28 +183,29 @@ impl Seed<'_> {
         let Some(schema) = self.typed() else { return Value::String(text) };
         if schema.int_or_string {
             if is_quantity(schema)
-                && let Some(why) = bad_quantity(&text)
+                && let Some(why) = quantity_error(&text)
             {
-                self.state.wrong(Misfit::Text, || why.to_owned());
+                self.state.record(TypeMismatch::Text, || why.to_owned());
             }
             return Value::String(text);
         }
         if schema.ty != Type::String {
-            return self.mismatch("string", schema);
+            return self.type_error("string", schema);
         }
         match schema.format.as_deref() {
             Some("byte") => {
-                if let Some(at) = bad_base64(&text) {
-                    self.state.wrong(Misfit::Base64, || format!("illegal base64 data at input byte {at}"));
+                if let Some(at) = invalid_base64_position(&text) {
+                    self.state
+                        .record(TypeMismatch::Base64, || format!("illegal base64 data at input byte {at}"));
                 }
             }
             Some("date-time") if crate::formats::check("date-time", &text) == Some(false) => {
-                self.state.wrong(Misfit::Text, || bad_time(&text, SECONDS));
+                self.state.record(TypeMismatch::Text, || time_error(&text, SECONDS));
             }
             Some("micro-time")
                 if crate::formats::check("date-time", &text) == Some(false) || !has_micros(&text) =>
             {
-                self.state.wrong(Misfit::Text, || bad_time(&text, MICROSECONDS));
+                self.state.record(TypeMismatch::Text, || time_error(&text, MICROSECONDS));
             }
             _ => {}
         }
@@ -230,7 +231,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
         Ok(match self.typed() {
             Some(schema) if schema.ty != Type::Boolean || schema.int_or_string => {
-                self.mismatch("bool", schema)
+                self.type_error("bool", schema)
             }
             _ => Value::Bool(value),
         })
@@ -241,7 +242,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        // Beyond int64 Go keeps a float.
+        // Go decodes integers beyond int64 as floats.
         Ok(match i64::try_from(value) {
             Ok(n) => self.number(n.into()),
             Err(_) => Number::from_f64(value as f64).map_or(Value::Null, |n| self.number(n)),
@@ -249,7 +250,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        // A whole float is written back without a fraction, and so read as an integer the next time.
+        // An integral float is encoded without a fraction, so it is an integer when it is decoded again.
         let whole = value.fract() == 0.0 && value.abs() < 9.0e15;
         if whole && self.typed().is_none_or(|s| s.ty != Type::Integer) {
             return Ok(self.number((value as i64).into()));
@@ -268,7 +269,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         if let Some(schema) = self.typed().filter(|s| s.ty != Type::Array) {
-            let wrong = self.mismatch("array", schema);
+            let wrong = self.type_error("array", schema);
             while access.next_element::<IgnoredAny>()?.is_some() {}
             return Ok(wrong);
         }
@@ -287,7 +288,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         if let Some(schema) = self.typed().filter(|s| s.ty != Type::Object) {
-            let wrong = self.mismatch("object", schema);
+            let wrong = self.type_error("object", schema);
             while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
             return Ok(wrong);
         }
@@ -310,7 +311,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 self.state.note(StrictError::Duplicate(self.at.child(&key)));
             }
             if value.is_null() && below.is_some_and(|s| !s.preserve_unknown) {
-                // Null leaves a struct's field unset and a map's value at its zero.
+                // In Go null leaves a struct field unset, and sets a map value to its zero value.
                 if property.is_some() {
                     map.remove(&key);
                     dropped.push(key);
@@ -328,7 +329,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// Go's zero value of a list element or map value that was null.
+/// Go's zero value, for a list element or map value that is null.
 fn zero(node: Option<&Node>) -> Value {
     let Some(schema) = node.filter(|n| !n.preserve_unknown) else { return Value::Null };
     match schema.ty {
@@ -345,7 +346,6 @@ fn short_name(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Go's name of the type a schema stands for.
 fn is_quantity(schema: &Schema) -> bool {
     schema.format.as_deref() == Some("quantity")
 }
@@ -379,8 +379,8 @@ fn go_type(schema: &Schema) -> String {
     }
 }
 
-/// Position of the first character standard base64 does not allow (line breaks are skipped as Go does).
-fn bad_base64(text: &str) -> Option<usize> {
+/// Position of the first character that is invalid in standard base64. Like in Go, line breaks are skipped.
+fn invalid_base64_position(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut seen = 0;
     for (at, byte) in bytes.iter().enumerate() {
@@ -391,7 +391,7 @@ fn bad_base64(text: &str) -> Option<usize> {
                 let rest = bytes[at..].iter().filter(|b| !matches!(b, b'\r' | b'\n')).count();
                 let fits = (seen % 4 == 2 && rest == 2) || (seen % 4 == 3 && rest == 1);
                 let padding_only = bytes[at..].iter().all(|b| matches!(b, b'=' | b'\r' | b'\n'));
-                // What follows a padding that is whole is what is wrong.
+                // After complete padding, the first character that follows is invalid.
                 let whole = match (seen % 4, bytes.get(at + 1)) {
                     (2, Some(b'=')) => 2,
                     (3, _) => 1,
@@ -405,21 +405,21 @@ fn bad_base64(text: &str) -> Option<usize> {
     if seen % 4 == 0 { None } else { Some(bytes.len() - bytes.len() % 4) }
 }
 
-/// Go's complaint about a time; the part it could not read is the first that does not fit the layout.
+/// Go's layouts of times.
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 const MICROSECONDS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-/// Whether a time has six decimals, no more and no less.
+/// Whether a time has exactly six decimals.
 fn has_micros(text: &str) -> bool {
     text.get(19..)
         .and_then(|rest| rest.strip_prefix('.'))
         .is_some_and(|rest| rest.bytes().take_while(u8::is_ascii_digit).count() == 6)
 }
 
-/// Why a text is no quantity, in the words of Go's parser.
-fn bad_quantity(text: &str) -> Option<&'static str> {
+/// The error of Go's parser for a text that is not a quantity.
+fn quantity_error(text: &str) -> Option<&'static str> {
     if matches!(text, "-" | "+") {
-        // A sign alone is taken for zero.
+        // A sign alone is read as zero.
         return None;
     }
     const WRONG: &str =
@@ -441,7 +441,7 @@ fn bad_quantity(text: &str) -> Option<&'static str> {
     (!exponent && !SUFFIXES.contains(&number)).then_some("unable to parse quantity's suffix")
 }
 
-fn bad_time(text: &str, layout: &str) -> String {
+fn time_error(text: &str, layout: &str) -> String {
     const LAYOUT: &[(&str, usize, u8)] = &[
         ("2006", 4, b'-'),
         ("01", 2, b'-'),
@@ -450,23 +450,20 @@ fn bad_time(text: &str, layout: &str) -> String {
         ("04", 2, b':'),
         ("05", 2, 0),
     ];
-    let quoted = fl_golang::quote(text);
-    let complain = |rest: &str, piece: &str| {
-        format!(
-            "parsing time {quoted} as \"{layout}\": cannot parse {} as \"{piece}\"",
-            fl_golang::quote(rest)
-        )
+    let quoted = fl_go::quote(text);
+    let error = |rest: &str, piece: &str| {
+        format!("parsing time {quoted} as \"{layout}\": cannot parse {} as \"{piece}\"", fl_go::quote(rest))
     };
     let mut rest = text;
     for (piece, width, then) in LAYOUT {
         let digits = rest.as_bytes().iter().take(*width).filter(|b| b.is_ascii_digit()).count();
         if digits < *width {
-            return complain(rest, piece);
+            return error(rest, piece);
         }
         rest = &rest[*width..];
         if *then != 0 {
             if rest.as_bytes().first() != Some(then) {
-                return complain(rest, std::str::from_utf8(&[*then]).unwrap_or("-"));
+                return error(rest, std::str::from_utf8(&[*then]).unwrap_or("-"));
             }
             rest = &rest[1..];
         }
@@ -475,12 +472,12 @@ fn bad_time(text: &str, layout: &str) -> String {
         let micros =
             rest.len() >= 7 && rest.starts_with('.') && rest[1..7].bytes().all(|b| b.is_ascii_digit());
         if !micros {
-            return complain(rest, ".000000");
+            return error(rest, ".000000");
         }
         rest = &rest[7..];
     }
     if let Some(extra) = rest.strip_prefix('Z').filter(|extra| !extra.is_empty()) {
-        return format!("parsing time {quoted}: extra text: {}", fl_golang::quote(extra));
+        return format!("parsing time {quoted}: extra text: {}", fl_go::quote(extra));
     }
-    complain(rest, "Z07:00")
+    error(rest, "Z07:00")
 }

@@ -7,7 +7,7 @@ fn errors(schema: &Value, value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn texts_match_the_reference() {
+fn error_messages_match_kube_apiserver() {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$"},
         "n": {"type": "integer", "minimum": 1, "maximum": 10, "multipleOf": 2},
@@ -61,7 +61,7 @@ fn texts_match_the_reference() {
         spec(json!({"name": "ok", "m": {"a": "x"}})),
         ["spec.m.a: Invalid value: \"string\": spec.m.a in body must be of type integer: \"string\""]
     );
-    // A float that cannot tell neighbours apart is no integer.
+    // A float that is too large to represent every integer does not count as an integer.
     assert_eq!(
         spec(json!({"name": "ok", "m": {"a": 1e30}})),
         ["spec.m.a: Invalid value: \"number\": spec.m.a in body must be of type integer: \"number\""]
@@ -81,7 +81,7 @@ fn texts_match_the_reference() {
 }
 
 #[test]
-fn alternatives_explain_the_nearest_failure() {
+fn closest_alternative_is_reported() {
     let schema = json!({"type": "object", "properties": {"one": {"type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}}});
     assert_eq!(
@@ -100,7 +100,7 @@ fn alternatives_explain_the_nearest_failure() {
 }
 
 #[test]
-fn unchanged_errors_are_let_through_on_update() {
+fn errors_in_unchanged_values_are_ignored_on_update() {
     let schema = Schema::from_json(&json!({"type": "object", "properties": {
         "a": {"type": "string", "maxLength": 1}, "b": {"type": "integer", "maximum": 5},
         "l": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
@@ -114,7 +114,7 @@ fn unchanged_errors_are_let_through_on_update() {
 
 /// Recorded from kube-apiserver.
 #[test]
-fn numbers_are_counted_as_the_reference_counts() {
+fn numbers_are_validated_like_kube_apiserver() {
     let of = |rules: Value, n: Value| {
         errors(&json!({"type": "object", "properties": {"f": rules}}), &json!({"f": n}))
     };

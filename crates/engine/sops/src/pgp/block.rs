@@ -1,4 +1,4 @@
-//! The modes in which OpenPGP uses AES: CFB with an empty start, key wrapping (RFC 3394), OCB (RFC 7253) and GCM.
+//! AES modes of OpenPGP: CFB with a zero IV, key wrapping (RFC 3394), OCB (RFC 7253) and GCM.
 
 use aes_gcm::aead::{Aead as _, KeyInit as _, Payload};
 use aes_gcm::aes::cipher::{BlockCipherDecrypt as _, BlockCipherEncrypt as _};
@@ -7,11 +7,11 @@ use aes_gcm::{Aes128Gcm, Aes256Gcm};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// Bytes of one block.
+/// Block size in bytes.
 pub(super) const SIZE: usize = 16;
 type Block = [u8; SIZE];
 
-/// AES with a key of one of its lengths.
+/// AES with one of its key lengths.
 pub(super) enum Cipher {
     Aes128(Box<Aes128>),
     Aes192(Box<Aes192>),
@@ -19,7 +19,8 @@ pub(super) enum Cipher {
 }
 
 impl Cipher {
-    /// By OpenPGP's number of the algorithm; none for others than AES and for keys of another length.
+    /// The cipher by OpenPGP's algorithm number; `None` for algorithms other than AES and for wrong key
+    /// lengths.
     pub(super) fn new(algorithm: u8, key: &[u8]) -> Option<Self> {
         Some(match algorithm {
             7 => Cipher::Aes128(Box::new(Aes128::new_from_slice(key).ok()?)),
@@ -49,7 +50,7 @@ impl Cipher {
         block.into()
     }
 
-    /// CFB from a block of zeros.
+    /// Decrypts CFB with a zero IV.
     pub(super) fn open_cfb(&self, sealed: &[u8]) -> Vec<u8> {
         let mut plain = Vec::with_capacity(sealed.len());
         let mut register = [0; SIZE];
@@ -61,7 +62,7 @@ impl Cipher {
         plain
     }
 
-    /// A wrapped key; none when it was wrapped for another.
+    /// Unwraps a key; `None` if it was wrapped with another key.
     pub(super) fn unwrap(&self, wrapped: &[u8]) -> Option<Vec<u8>> {
         let count = wrapped.len() / 8;
         if count < 3 || !wrapped.len().is_multiple_of(8) || wrapped.len() > 256 {
@@ -78,10 +79,10 @@ impl Cipher {
             parts[0].copy_from_slice(&block[..8]);
             parts[at].copy_from_slice(&block[8..]);
         }
-        same(&parts[0], &[0xa6; 8]).then(|| parts[1..].concat())
+        constant_time_eq(&parts[0], &[0xa6; 8]).then(|| parts[1..].concat())
     }
 
-    /// OCB with a tag of 16 bytes behind the sealed bytes.
+    /// Decrypts OCB with a 16-byte tag after the ciphertext.
     fn open_ocb(&self, nonce: &[u8], data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         if nonce.len() >= SIZE || nonce.is_empty() {
             return None;
@@ -108,7 +109,7 @@ impl Cipher {
         }
         let found =
             xor(&self.encrypt(&xor(&xor(&sum, &offset), &dollar)), &self.ocb_hash(data, &star, &dollar));
-        same(&found, tag).then_some(plain)
+        constant_time_eq(&found, tag).then_some(plain)
     }
 
     fn ocb_start(&self, nonce: &[u8]) -> Block {
@@ -160,25 +161,26 @@ fn padded(rest: &[u8]) -> Block {
     block
 }
 
-/// Whether bytes are the same, in a time that does not tell where they differ.
-pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+/// Constant-time comparison.
+pub(super) fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |d, (x, y)| d | (x ^ y)) == 0
 }
 
-/// One authenticated piece, in the mode with this number.
-fn open_piece(cipher: u8, mode: u8, key: &[u8], nonce: &[u8], data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+/// Decrypts one authenticated chunk in the mode with this number.
+fn open_chunk(cipher: u8, mode: u8, key: &[u8], nonce: &[u8], data: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let payload = Payload { msg: sealed, aad: data };
     match (mode, cipher) {
         (2, _) => Cipher::new(cipher, key)?.open_ocb(nonce, data, sealed),
         (3, 7) => Aes128Gcm::new_from_slice(key).ok()?.decrypt(nonce.try_into().ok()?, payload).ok(),
         (3, 9) => Aes256Gcm::new_from_slice(key).ok()?.decrypt(nonce.try_into().ok()?, payload).ok(),
-        // EAX was an early choice that nobody writes today.
+        // EAX was an early choice that is no longer in use.
         _ => None,
     }
 }
 
-/// A message in pieces: each has its number in the nonce, and an empty one at the end says how long all of it was.
-struct Pieces<'a> {
+/// A chunked message: the nonce of each chunk contains its number, and a final empty chunk authenticates the
+/// total length.
+struct Chunks<'a> {
     cipher: u8,
     mode: u8,
     key: &'a [u8],
@@ -186,7 +188,7 @@ struct Pieces<'a> {
     body: &'a [u8],
 }
 
-impl Pieces<'_> {
+impl Chunks<'_> {
     fn open(
         &self,
         nonce: impl Fn(u64) -> Vec<u8>,
@@ -198,17 +200,17 @@ impl Pieces<'_> {
         while !rest.is_empty() {
             let (piece, later) = rest.split_at(rest.len().min(self.size + SIZE));
             let nonce = nonce(index);
-            plain.extend(open_piece(self.cipher, self.mode, self.key, &nonce, &piece_data(index), piece)?);
+            plain.extend(open_chunk(self.cipher, self.mode, self.key, &nonce, &piece_data(index), piece)?);
             index += 1;
             rest = later;
         }
         let data = final_data(index, plain.len() as u64);
-        open_piece(self.cipher, self.mode, self.key, &nonce(index), &data, last)?;
+        open_chunk(self.cipher, self.mode, self.key, &nonce(index), &data, last)?;
         Some(plain)
     }
 }
 
-/// Bytes of a nonce by mode: OCB, GCM.
+/// Nonce length by mode: OCB, GCM.
 fn nonce_length(mode: u8) -> Option<usize> {
     match mode {
         2 => Some(15),
@@ -217,7 +219,7 @@ fn nonce_length(mode: u8) -> Option<usize> {
     }
 }
 
-/// The packet of RFC 9580: the keys of the message come from the session key.
+/// Decrypts a version 2 packet of RFC 9580: message key and IV are derived from the session key.
 pub(super) fn open_v2(body: &[u8], session: &[u8]) -> Option<Vec<u8>> {
     let (head, rest) = body.split_at_checked(3)?;
     let (salt, body) = rest.split_at_checked(32)?;
@@ -233,7 +235,7 @@ pub(super) fn open_v2(body: &[u8], session: &[u8]) -> Option<Vec<u8>> {
     let mut made = vec![0; length + start];
     Hkdf::<Sha256>::new(Some(salt), session).expand(&data, &mut made).ok()?;
     let (key, start) = made.split_at(length);
-    let pieces = Pieces { cipher, mode, key, size: 1 << (size.min(16) + 6), body };
+    let pieces = Chunks { cipher, mode, key, size: 1 << (size.min(16) + 6), body };
     pieces.open(
         |index| [start, &index.to_be_bytes()].concat(),
         |_| data.to_vec(),
@@ -241,13 +243,13 @@ pub(super) fn open_v2(body: &[u8], session: &[u8]) -> Option<Vec<u8>> {
     )
 }
 
-/// The packet of GnuPG: the session key is the key, the number of a piece is mixed into the nonce.
+/// Decrypts GnuPG's packet: the session key is the message key, and the chunk number is mixed into the nonce.
 pub(super) fn open_gnupg(body: &[u8], session: &[u8]) -> Option<Vec<u8>> {
     let (head, rest) = body.split_at_checked(3)?;
     let [cipher, mode, size] = *head else { return None };
     let (start, body) = rest.split_at_checked(nonce_length(mode)?)?;
     let data = |index: u64| [[0xd4, 1, cipher, mode, size].as_slice(), &index.to_be_bytes()].concat();
-    let pieces = Pieces { cipher, mode, key: session, size: 1 << (size.min(16) + 6), body };
+    let pieces = Chunks { cipher, mode, key: session, size: 1 << (size.min(16) + 6), body };
     pieces.open(
         |index| {
             let mut nonce = start.to_vec();
@@ -268,9 +270,9 @@ mod tests {
         (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).expect("hex")).collect()
     }
 
-    /// The vectors of RFC 7253, appendix A.
+    /// Test vectors of RFC 7253, appendix A.
     #[test]
-    fn ocb_of_the_standard() {
+    fn ocb_matches_rfc_7253() {
         let cipher = Cipher::new(7, &hex("000102030405060708090A0B0C0D0E0F")).expect("a key");
         let cases = [
             ("BBAA99887766554433221100", "", "", "785407BFFFC8AD9EDCC5520AC9111EE6"),
@@ -293,9 +295,9 @@ mod tests {
         }
     }
 
-    /// RFC 3394, 4.1 and 4.6.
+    /// Test vectors of RFC 3394, 4.1 and 4.6.
     #[test]
-    fn key_wrap_of_the_standard() {
+    fn key_wrap_matches_rfc_3394() {
         let small = Cipher::new(7, &hex("000102030405060708090A0B0C0D0E0F")).expect("a key");
         let wrapped = hex("1FA68B0A8112B447AEF34BD8FB5A7B829D3E862371D2CFE5");
         assert_eq!(small.unwrap(&wrapped), Some(hex("00112233445566778899AABBCCDDEEFF")));

@@ -1,7 +1,7 @@
-//! Private keys, and the session keys that were encrypted to them.
+//! Private keys, and decryption of session keys.
 
 use fl_types::Secret;
-use fl_verify::packet::{big_endian, mpi};
+use fl_verify::openpgp_packet::{big_endian, mpi};
 use hkdf::Hkdf;
 use p256::elliptic_curve::point::AffineCoordinates as _;
 use rsa::{BoxedUint, Pkcs1v15Encrypt, RsaPrivateKey};
@@ -16,16 +16,16 @@ const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
 const P384: &[u8] = &[0x2b, 0x81, 4, 0, 0x22];
 const P521: &[u8] = &[0x2b, 0x81, 4, 0, 0x23];
 
-/// What a key packet holds.
-pub(super) enum Parsed {
+/// A parsed key packet.
+pub(super) enum KeyPacket {
     Open(Box<SecretKey>),
-    /// It asks for a passphrase.
+    /// The key is protected by a passphrase.
     Locked,
-    /// It cannot encrypt, or is of a kind that is not known.
-    Foreign,
+    /// The key cannot encrypt, or its type is not supported.
+    Unsupported,
 }
 
-/// A key that messages can be encrypted to.
+/// A decryption key.
 #[derive(Clone)]
 pub(super) struct SecretKey {
     fingerprint: Vec<u8>,
@@ -42,23 +42,23 @@ enum Kind {
         cipher: u8,
         secret: Secret<Vec<u8>>,
     },
-    /// The curve's own algorithm since RFC 9580.
+    /// X25519 as of RFC 9580.
     X25519 {
         secret: Secret<[u8; 32]>,
     },
 }
 
-/// Reads a packet; none when it is malformed.
-pub(super) fn parse(body: &[u8]) -> Option<Parsed> {
+/// Parses a packet; `None` if it is malformed.
+pub(super) fn parse(body: &[u8]) -> Option<KeyPacket> {
     let (head, mut rest) = body.split_at_checked(6)?;
     if head[0] != 4 {
-        return Some(Parsed::Foreign);
+        return Some(KeyPacket::Unsupported);
     }
     let kind = match head[5] {
         1 | 2 => {
             let (n, e) = (mpi(&mut rest)?, mpi(&mut rest)?);
             let public = body.len() - rest.len();
-            let Some(mut secret) = secret_part(rest)? else { return Some(Parsed::Locked) };
+            let Some(mut secret) = secret_part(rest)? else { return Some(KeyPacket::Locked) };
             let (d, p, q) = (mpi(&mut secret)?, mpi(&mut secret)?, mpi(&mut secret)?);
             let key =
                 RsaPrivateKey::from_components(number(n), number(e), number(d), vec![number(p), number(q)]);
@@ -70,28 +70,28 @@ pub(super) fn parse(body: &[u8]) -> Option<Parsed> {
             rest = after;
             mpi(&mut rest)?;
             let (parameters, after) = rest.split_at_checked(4)?;
-            let [3, 1, hash, cipher] = *parameters else { return Some(Parsed::Foreign) };
+            let [3, 1, hash, cipher] = *parameters else { return Some(KeyPacket::Unsupported) };
             rest = after;
             let public = body.len() - rest.len();
-            let Some(mut secret) = secret_part(rest)? else { return Some(Parsed::Locked) };
+            let Some(mut secret) = secret_part(rest)? else { return Some(KeyPacket::Locked) };
             let secret = Secret::new(mpi(&mut secret)?.to_vec());
             (public, Kind::Ecdh { curve: curve.to_vec(), hash, cipher, secret })
         }
         25 => {
             let after = rest.get(32..)?;
             let public = body.len() - after.len();
-            let Some(secret) = secret_part(after)? else { return Some(Parsed::Locked) };
+            let Some(secret) = secret_part(after)? else { return Some(KeyPacket::Locked) };
             (public, Kind::X25519 { secret: Secret::new(secret.get(..32)?.try_into().ok()?) })
         }
-        _ => return Some(Parsed::Foreign),
+        _ => return Some(KeyPacket::Unsupported),
     };
     let (public, kind) = kind;
     let length = u16::try_from(public).ok()?.to_be_bytes();
     let fingerprint = Sha1::digest([&[0x99], length.as_slice(), &body[..public]].concat()).to_vec();
-    Some(Parsed::Open(Box::new(SecretKey { fingerprint, kind })))
+    Some(KeyPacket::Open(Box::new(SecretKey { fingerprint, kind })))
 }
 
-/// The secret numbers, when no passphrase protects them: behind the mark, before two bytes of checksum.
+/// The secret numbers if no passphrase protects them: after the usage octet, before the two-byte checksum.
 fn secret_part(rest: &[u8]) -> Option<Option<&[u8]>> {
     let (&usage, rest) = rest.split_first()?;
     if usage != 0 {
@@ -108,14 +108,15 @@ fn number(bytes: &[u8]) -> BoxedUint {
 }
 
 impl SecretKey {
-    /// The session key out of a packet: its algorithm and the key. None when the packet is for another key.
+    /// Decrypts the session key of a packet: its algorithm and the key. `None` if the packet is for another
+    /// key.
     pub(super) fn session_key(&self, packet: &[u8]) -> Option<Secret<Vec<u8>>> {
         let (&version, rest) = packet.split_first()?;
         let (for_us, algorithm, rest) = match version {
             3 => {
                 let (id, rest) = rest.split_at_checked(8)?;
                 let (&algorithm, rest) = rest.split_first()?;
-                // No id at all means: try them all.
+                // An empty id matches every key.
                 (id == &self.fingerprint[12..] || id == [0; 8], algorithm, rest)
             }
             6 => {
@@ -137,7 +138,7 @@ impl SecretKey {
             (Kind::X25519 { secret }, 25) => return x25519(*secret.expose(), rest, version),
             _ => return None,
         };
-        // Since version 6 the algorithm stands with the message; a place is kept for it here.
+        // Since version 6 the algorithm is part of the message; a placeholder is stored here.
         let (key, sum) = session.split_at_checked(session.len().checked_sub(2)?)?;
         let key = if version == 6 { [&[0], key].concat() } else { key.to_vec() };
         let found = key.get(1..)?.iter().fold(0u16, |n, b| n.wrapping_add(u16::from(*b)));
@@ -148,7 +149,7 @@ impl SecretKey {
         let point = mpi(&mut rest)?;
         let (&length, rest) = rest.split_first()?;
         let wrapped = rest.get(..usize::from(length))?;
-        let shared = agree(curve, secret, point)?;
+        let shared = shared_secret(curve, secret, point)?;
         let oid_length = u8::try_from(curve.len()).ok()?;
         let parameters = [
             &[oid_length],
@@ -181,22 +182,22 @@ impl SecretKey {
 
 fn rsa(key: &RsaPrivateKey, mut rest: &[u8]) -> Option<Vec<u8>> {
     let sealed = mpi(&mut rest)?;
-    // Leading zeros are not written.
+    // Leading zeros are omitted in the packet.
     let size = rsa::traits::PublicKeyParts::size(key);
     let padded = [vec![0; size.saturating_sub(sealed.len())], sealed.to_vec()].concat();
     key.decrypt(Pkcs1v15Encrypt, &padded).ok()
 }
 
-/// The secret that both ends of a curve can compute.
-fn agree(curve: &[u8], secret: &[u8], point: &[u8]) -> Option<Vec<u8>> {
-    /// Leading zeros are not written.
+/// ECDH shared secret.
+fn shared_secret(curve: &[u8], secret: &[u8], point: &[u8]) -> Option<Vec<u8>> {
+    /// Restores leading zeros, which are omitted in the packet.
     fn fixed(secret: &[u8], size: usize) -> Option<Vec<u8>> {
         Some([vec![0; size.checked_sub(secret.len())?], secret.to_vec()].concat())
     }
     Some(match curve {
         CURVE25519 => {
             let point: [u8; 32] = point.strip_prefix(&[0x40])?.try_into().ok()?;
-            // The number is written the other way round than the curve's own documents do it.
+            // OpenPGP stores the scalar in the opposite byte order of the curve's own specification.
             let mut secret: [u8; 32] = fixed(secret, 32)?.try_into().ok()?;
             secret.reverse();
             let shared = StaticSecret::from(secret).diffie_hellman(&PublicKey::from(point));
@@ -221,7 +222,7 @@ fn agree(curve: &[u8], secret: &[u8], point: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The curve's own algorithm: no padding, no checksum, the algorithm in the clear.
+/// X25519 of RFC 9580: no padding, no checksum, the algorithm in the clear.
 fn x25519(secret: [u8; 32], packet: &[u8], version: u8) -> Option<Secret<Vec<u8>>> {
     let (share, rest) = packet.split_at_checked(32)?;
     let share: [u8; 32] = share.try_into().ok()?;

@@ -1,5 +1,6 @@
-//! OpenPGP messages (RFC 4880, RFC 9580), as far as a data key needs them: encrypted to a key, held together by a hash or an
-//! authenticated cipher. What only a passphrase opens, or nothing protects from changes, is refused.
+//! OpenPGP messages (RFC 4880, RFC 9580), limited to what a data key needs: encrypted to a key, with
+//! integrity protection by a hash or an authenticated cipher. Passphrase-encrypted and unprotected messages
+//! are rejected.
 
 mod block;
 mod key;
@@ -7,18 +8,18 @@ mod key;
 use std::io::Read as _;
 
 use fl_types::Secret;
-use fl_verify::packet::{message_packets, packets, unarmor};
+use fl_verify::openpgp_packet::{message_packets, packets, unarmor};
 use sha1::{Digest as _, Sha1};
 
 use crate::document::KeyService;
-use crate::{Error, MasterKey};
+use crate::{Error, KeyError, MasterKey};
 use block::Cipher;
-use key::{Parsed, SecretKey};
+use key::{KeyPacket, SecretKey};
 
-/// Nobody needs more in a data key.
-const LONGEST: usize = 1 << 20;
-/// A message may hold a compressed one, which may hold another.
-const DEEPEST: usize = 4;
+/// Maximum size of a decrypted message; data keys are much smaller.
+const MAX_PLAIN_BYTES: usize = 1 << 20;
+/// Maximum nesting of compressed messages.
+const MAX_DEPTH: usize = 4;
 
 const SESSION_KEY: u8 = 1;
 const SECRET_KEY: u8 = 5;
@@ -27,14 +28,14 @@ const COMPRESSED: u8 = 8;
 const UNPROTECTED: u8 = 9;
 const LITERAL: u8 = 11;
 const PROTECTED: u8 = 18;
-/// A packet of GnuPG 2.3 and later that no standard took up.
+/// A non-standard packet of GnuPG 2.3 and later.
 const AEAD: u8 = 20;
 
 /// The private keys of `.asc` files.
 #[derive(Clone, Default)]
 pub struct PgpKeys {
     keys: Vec<SecretKey>,
-    /// Keys that ask for a passphrase.
+    /// Number of keys protected by a passphrase.
     locked: usize,
 }
 
@@ -45,10 +46,10 @@ impl std::fmt::Debug for PgpKeys {
 }
 
 impl PgpKeys {
-    /// Adds the keys of a file, armored or not. Public keys and keys of unknown kinds are passed over.
+    /// Adds the keys of a file, armored or not. Public keys and keys of unsupported types are skipped.
     ///
     /// # Errors
-    /// When there is no key in it.
+    /// The file has no key.
     pub fn import(&mut self, file: &[u8]) -> Result<(), Error> {
         const BEGIN: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----";
         let bad = Error::Key("a PGP key cannot be read");
@@ -73,21 +74,21 @@ impl PgpKeys {
     fn add(&mut self, bytes: &[u8]) -> Option<()> {
         for packet in packets(bytes)?.iter().filter(|p| matches!(p.tag, SECRET_KEY | SECRET_SUBKEY)) {
             match key::parse(packet.body)? {
-                Parsed::Open(key) => self.keys.push(*key),
-                Parsed::Locked => self.locked += 1,
-                Parsed::Foreign => {}
+                KeyPacket::Open(key) => self.keys.push(*key),
+                KeyPacket::Locked => self.locked += 1,
+                KeyPacket::Unsupported => {}
             }
         }
         Some(())
     }
 
-    /// Whether there is no key that could open something.
+    /// Whether there is no decryption key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Opens an armored message.
+    /// Decrypts an armored message.
     fn open(&self, armored: &str) -> Result<Vec<u8>, &'static str> {
         let bytes = unarmor(armored, "MESSAGE").ok_or("the PGP message cannot be read")?;
         let parts = message_packets(&bytes).ok_or("the PGP message cannot be read")?;
@@ -104,8 +105,8 @@ impl PgpKeys {
             for key in &self.keys {
                 let Some(session) = key.session_key(wrapped) else { continue };
                 match unseal(*tag, sealed, session.expose()) {
-                    Ok(inner) => return content(&inner, DEEPEST),
-                    // Another recipient may have a better key, so this is not the end.
+                    Ok(inner) => return content(&inner, MAX_DEPTH),
+                    // The packet of another recipient may still be usable.
                     Err(wrong) => problem = wrong,
                 }
             }
@@ -115,25 +116,26 @@ impl PgpKeys {
 }
 
 impl KeyService for PgpKeys {
-    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, String>> {
+    fn data_key(&self, key: &MasterKey) -> Option<Result<Secret<Vec<u8>>, KeyError>> {
         let MasterKey::Pgp { encrypted, .. } = key else { return None };
-        Some(self.open(encrypted).map(Secret::new).map_err(str::to_owned))
+        Some(self.open(encrypted).map(Secret::new).map_err(KeyError::Pgp))
     }
 }
 
-/// What a session key decrypts to: first the algorithm, then the key.
+/// Decrypts the content with a session key: first byte the algorithm, then the key.
 fn unseal(tag: u8, sealed: &[u8], session: &[u8]) -> Result<Vec<u8>, &'static str> {
     let (&algorithm, key) = session.split_first().ok_or("the session key is empty")?;
     let changed = "the PGP message was changed";
     match (tag, sealed.split_first()) {
         (PROTECTED, Some((1, body))) => {
             let plain = cipher(algorithm, key)?.open_cfb(body);
-            // Random bytes of one block, two of them again, packets, and a packet with the hash of all before.
+            // One block of random bytes, its last two bytes repeated, packets, and a packet with the hash of
+            // everything before.
             let end = plain.len().checked_sub(20).ok_or(changed)?;
             let (covered, hash) = plain.split_at(end);
             let start = block::SIZE + 2;
             let marked = covered.len() >= start + 2 && covered.ends_with(&[0xd3, 0x14]);
-            if !marked || !block::same(&Sha1::digest(covered), hash) {
+            if !marked || !block::constant_time_eq(&Sha1::digest(covered), hash) {
                 return Err(changed);
             }
             Ok(covered[start..covered.len() - 2].to_vec())
@@ -149,7 +151,7 @@ fn cipher(algorithm: u8, key: &[u8]) -> Result<Cipher, &'static str> {
     Cipher::new(algorithm, key).ok_or("the PGP message is encrypted with an algorithm that is not supported")
 }
 
-/// The content behind compression.
+/// Unpacks compressed content.
 fn content(bytes: &[u8], depth: usize) -> Result<Vec<u8>, &'static str> {
     let malformed = "the content of the PGP message cannot be read";
     let depth = depth.checked_sub(1).ok_or("the PGP message is nested too deeply")?;
@@ -163,7 +165,7 @@ fn content(bytes: &[u8], depth: usize) -> Result<Vec<u8>, &'static str> {
     Err("the PGP message has no content")
 }
 
-/// Behind the kind, a file's name and a date.
+/// The content of a literal packet, after type, file name and date.
 fn literal(body: &[u8]) -> Option<Vec<u8>> {
     let name = usize::from(*body.get(1)?);
     Some(body.get(2 + name + 4..)?.to_vec())
@@ -171,7 +173,7 @@ fn literal(body: &[u8]) -> Option<Vec<u8>> {
 
 fn inflate(body: &[u8]) -> Option<Vec<u8>> {
     let (&algorithm, packed) = body.split_first()?;
-    let limit = LONGEST as u64;
+    let limit = MAX_PLAIN_BYTES as u64;
     let mut plain = Vec::new();
     match algorithm {
         0 => plain.extend_from_slice(packed),
@@ -179,5 +181,5 @@ fn inflate(body: &[u8]) -> Option<Vec<u8>> {
         2 => _ = flate2::read::ZlibDecoder::new(packed).take(limit).read_to_end(&mut plain).ok()?,
         _ => return None,
     }
-    (plain.len() < LONGEST).then_some(plain)
+    (plain.len() < MAX_PLAIN_BYTES).then_some(plain)
 }

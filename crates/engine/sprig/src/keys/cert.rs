@@ -12,7 +12,7 @@ use super::der::{
 use super::key::PrivateKey;
 use crate::dates::utc_digits;
 
-/// What a certificate says.
+/// Content of a certificate.
 pub(super) struct Request<'r> {
     pub(super) common_name: &'r [u8],
     pub(super) ips: Vec<IpAddr>,
@@ -21,7 +21,7 @@ pub(super) struct Request<'r> {
     pub(super) authority: bool,
 }
 
-/// The issuer of a certificate, read from its own.
+/// The issuer of a certificate, parsed from its own certificate.
 pub(super) struct Issuer {
     subject: Vec<u8>,
     public_key: Vec<u8>,
@@ -39,7 +39,7 @@ const OID_SERVER: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 const OID_CLIENT: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
 impl Issuer {
-    /// Reads what is needed of a certificate; `None` when it is malformed.
+    /// Parses the needed parts of a certificate; `None` if it is malformed.
     pub(super) fn read(data: &[u8]) -> Option<Issuer> {
         let certificate = der::expect(data, SEQUENCE)?;
         let body = der::expect(certificate.content, SEQUENCE)?;
@@ -72,7 +72,7 @@ fn name(common_name: &[u8]) -> Vec<u8> {
     der::sequence(&[&der::element(SET, &attribute)])
 }
 
-fn moment(unix: i64) -> Vec<u8> {
+fn encode_time(unix: i64) -> Vec<u8> {
     let digits = utc_digits(unix);
     let year: i64 = digits[..4].parse().unwrap_or(0);
     if (1950..2050).contains(&year) {
@@ -88,7 +88,7 @@ fn extension(oid: &[u8], critical: bool, content: &[u8]) -> Vec<u8> {
 }
 
 fn extensions(request: &Request<'_>, key: &[u8], authority_key: Option<&[u8]>) -> Vec<u8> {
-    // Digital signature and key encipherment; authorities sign certificates too.
+    // Digital signature and key encipherment; a CA also signs certificates.
     let usage: &[u8] = if request.authority { &[0x03, 0x02, 0x02, 0xa4] } else { &[0x03, 0x02, 0x05, 0xa0] };
     let extended = der::sequence(&[&der::element(OID, OID_SERVER), &der::element(OID, OID_CLIENT)]);
     let constraints = der::element(SEQUENCE, if request.authority { &[0x01, 0x01, 0xff] } else { &[] });
@@ -121,7 +121,7 @@ fn extensions(request: &Request<'_>, key: &[u8], authority_key: Option<&[u8]>) -
     der::element(SEQUENCE, &all.concat())
 }
 
-/// Makes a certificate for `key`, signed by `signer`; without an issuer it is its own.
+/// Creates a certificate for `key`, signed by `signer`; without an issuer it is self-signed.
 pub(super) fn create(
     rng: &mut HostRng,
     now: i64,
@@ -154,7 +154,7 @@ pub(super) fn create(
         &der::unsigned(&serial),
         &algorithm,
         &issuer_name,
-        &der::sequence(&[&moment(now), &moment(end)]),
+        &der::sequence(&[&encode_time(now), &encode_time(end)]),
         &subject,
         &public,
         &der::element(0xa3, &extensions(request, &key_bytes, authority_key)),
@@ -163,7 +163,7 @@ pub(super) fn create(
     Ok(der::to_pem("CERTIFICATE", &der::sequence(&[&body, &algorithm, &der::bits(&signature)])))
 }
 
-/// Addresses of a list argument.
+/// IP addresses of a list argument.
 pub(super) fn addresses(items: &[Value]) -> Result<Vec<IpAddr>, CallError> {
     items
         .iter()

@@ -1,4 +1,4 @@
-//! Just enough DER: writing certificates and keys, reading those that templates hand back.
+//! Minimal DER: writes certificates and keys, and reads those that templates pass back.
 
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;
@@ -27,7 +27,7 @@ pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A sequence of finished elements.
+/// A sequence of encoded elements.
 pub(super) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     element(SEQUENCE, &parts.concat())
 }
@@ -47,7 +47,7 @@ pub(super) fn bits(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
-/// One element read: tag, content, all its bytes, and what follows.
+/// A decoded element: tag, content, all its bytes, and the rest of the input.
 pub(super) struct Read<'d> {
     pub(super) tag: u8,
     pub(super) content: &'d [u8],
@@ -76,12 +76,12 @@ pub(super) fn read(data: &[u8]) -> Option<Read<'_>> {
     Some(Read { tag, content, whole: &data[..data.len() - rest.len()], rest })
 }
 
-/// Reads the first element when it has the tag.
+/// Reads the first element if it has the tag.
 pub(super) fn expect(data: &[u8], tag: u8) -> Option<Read<'_>> {
     read(data).filter(|r| r.tag == tag)
 }
 
-/// The elements inside a content.
+/// The elements of a content.
 pub(super) fn all(mut data: &[u8]) -> Option<Vec<Read<'_>>> {
     let mut found = Vec::new();
     while !data.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn from_pem(text: &[u8]) -> Option<(String, Vec<u8>)> {
                 let data = crate::encoding::base64_decode(body.as_bytes()).ok()?;
                 return Some((label.to_owned(), data));
             }
-            // Headers such as `Proc-Type:` have no part in the data.
+            // Headers such as `Proc-Type:` are not part of the data.
             if !line.contains(':') {
                 body.push_str(line);
             }

@@ -17,7 +17,7 @@ const OID_P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const OID_ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
 const OID_ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// RSA keys beyond this are refused: signing with one would take minutes.
+/// Maximum RSA key size: signing with a larger one would take minutes.
 const MAX_RSA_BITS: usize = 16_384;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) enum PrivateKey {
     Rsa(Box<RsaPrivateKey>),
     Ec(p256::SecretKey),
     Ed25519(Box<ed25519_dalek::SigningKey>),
-    /// Kept as it was read or made: certificates cannot use it.
+    /// Kept encoded: certificates cannot use it.
     Dsa(Vec<u8>),
 }
 
@@ -43,7 +43,7 @@ impl PrivateKey {
 
     pub(super) fn ec(rng: &mut HostRng) -> Self {
         loop {
-            // A random number above the order of the curve has next to no chance, but it has one.
+            // A random number above the order of the curve is very unlikely, but possible.
             if let Ok(key) = p256::SecretKey::from_slice(&rng.array::<32>()) {
                 return PrivateKey::Ec(key);
             }
@@ -108,7 +108,7 @@ impl PrivateKey {
         }
     }
 
-    /// The public key as certificates carry it, and the bytes a key identifier is made of.
+    /// The public key as in certificates, and the bytes that the key identifier is computed from.
     pub(super) fn public(&self) -> Result<(Vec<u8>, Vec<u8>), CallError> {
         let (algorithm, key) = match self {
             PrivateKey::Rsa(key) => match key.to_public_key().to_pkcs1_der() {
@@ -156,7 +156,7 @@ impl PrivateKey {
     }
 }
 
-/// The public point without compression.
+/// The uncompressed public point.
 fn ec_point(key: &p256::SecretKey) -> Vec<u8> {
     key.public_key().to_sec1_bytes().to_vec()
 }

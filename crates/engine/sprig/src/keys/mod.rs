@@ -1,4 +1,4 @@
-//! Keys and certificates: real ones, from the host's randomness.
+//! Keys and certificates, generated with the host's randomness.
 
 mod cert;
 mod der;
@@ -12,14 +12,14 @@ use std::rc::Rc;
 use fl_gotemplate::{CallError, Context, Functions, Object, Str, Type, Value};
 
 use crate::args::{I, Out, S, bytes, fixed, int};
-use crate::host::Host;
+use crate::host::HostContext;
 use cert::{Issuer, Request, addresses, create, dns_names};
 use key::PrivateKey;
 
 const L: Type = Type::List;
 const CERTIFICATE: Type = Type::Named("sprig.certificate");
 
-/// Steps that making a key costs: hostile templates must not keep a machine busy with them.
+/// Steps counted per generated key, so that malicious templates cannot keep a machine busy.
 const KEY_STEPS: u64 = 1_000_000;
 
 pub(crate) fn add(f: &mut Functions) {
@@ -51,17 +51,17 @@ pub(crate) fn add(f: &mut Functions) {
     });
 }
 
-/// The host's randomness as the key libraries take it.
-pub(crate) struct HostRng(Rc<Host>);
+/// The host's randomness as RNG for the key libraries.
+pub(crate) struct HostRng(Rc<HostContext>);
 
 impl HostRng {
     pub(crate) fn of(cx: &Context<'_>) -> Result<Self, CallError> {
-        Ok(HostRng(Host::of(cx)?))
+        Ok(HostRng(HostContext::of(cx)?))
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
         let mut data = [0; N];
-        self.0.outside().random(&mut data);
+        self.0.host().random(&mut data);
         data
     }
 }
@@ -78,7 +78,7 @@ impl rand_core::TryRng for HostRng {
     }
 
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
-        self.0.outside().random(out);
+        self.0.host().random(out);
         Ok(())
     }
 }
@@ -157,7 +157,7 @@ fn list_arg(a: &[Value], i: usize) -> &[Value] {
 }
 
 fn now(cx: &Context<'_>) -> Result<i64, CallError> {
-    Ok(Host::of(cx)?.outside().now().0)
+    Ok(HostContext::of(cx)?.host().now().0)
 }
 
 fn authority(cx: &mut Context<'_>, a: &[Value], key: &PrivateKey) -> Out {
@@ -172,7 +172,7 @@ fn authority(cx: &mut Context<'_>, a: &[Value], key: &PrivateKey) -> Out {
     Ok(certificate(cert, key.to_pem()?))
 }
 
-/// The request that self-signed and signed certificates share.
+/// The arguments that self-signed and signed certificates have in common.
 fn request(a: &[Value]) -> Result<Request<'_>, CallError> {
     Ok(Request {
         common_name: bytes(a, 0),

@@ -1,17 +1,17 @@
-//! The characters and tokens of TOML text, with the refusals of the reference implementation.
+//! TOML characters and tokens, with the errors of `BurntSushi/toml`.
 
 use fl_gotemplate::{fmt, runes};
 
-/// A refusal: the line it names and its words.
+/// A syntax error: its line and message.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct SyntaxError {
     pub(super) line: usize,
-    pub(super) words: String,
+    pub(super) message: String,
 }
 
-pub(super) type Lex<T> = Result<T, Refusal>;
+pub(super) type Lex<T> = Result<T, SyntaxError>;
 
-/// A place in a text. Lines count as soon as their end has been read.
+/// A position in a text. A line counts as soon as its end was read.
 pub(super) struct Lexer<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
@@ -45,7 +45,7 @@ pub(super) fn shown(c: Option<char>) -> String {
     }
 }
 
-/// A character in its own quotes, or the words for the end.
+/// A quoted character, or the phrase for the end.
 pub(super) fn or_end(c: Option<char>) -> String {
     c.map_or_else(|| "end of file".to_owned(), |c| format!("'{c}'"))
 }
@@ -64,18 +64,18 @@ impl<'t> Lexer<'t> {
             self.line += 1;
         }
         if c == runes::REPLACEMENT && width == 1 {
-            return Err(self.refusal(format!("invalid UTF-8 byte: 0x{:02x}", self.text[self.at])));
+            return Err(self.syntax_error(format!("invalid UTF-8 byte: 0x{:02x}", self.text[self.at])));
         }
         let lone_return = c == '\r' && self.text.get(self.at + 1) != Some(&b'\n');
         if lone_return || (c.is_ascii_control() && !matches!(c, '\t' | '\r' | '\n')) {
-            let words = format!("TOML files cannot contain control characters: '0x{:02x}'", c as u32);
-            return Err(self.refusal(words));
+            let message = format!("TOML files cannot contain control characters: '0x{:02x}'", c as u32);
+            return Err(self.syntax_error(message));
         }
         self.at += width;
         Ok(Some(c))
     }
 
-    /// Takes back what `next` gave.
+    /// Puts back a character of `next`.
     pub(super) fn back(&mut self, c: Option<char>) {
         match c {
             None => self.at_end = false,
@@ -107,7 +107,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// To the end of the line, which stays.
+    /// Skips to the end of the line, which is not consumed.
     pub(super) fn comment(&mut self) -> Lex<()> {
         while self.peek()?.is_some_and(|c| !is_break(c)) {
             self.next()?;
@@ -115,7 +115,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Takes characters while they fit.
+    /// Consumes characters while `fits` accepts them.
     pub(super) fn take(&mut self, fits: fn(char) -> bool) -> Lex<()> {
         while self.peek()?.is_some_and(fits) {
             self.next()?;
@@ -123,37 +123,37 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// The text since a place.
+    /// The text since a position.
     pub(super) fn since(&self, start: usize) -> String {
         String::from_utf8_lossy(&self.text[start..self.at]).into_owned()
     }
 
-    fn refusal(&self, words: impl Into<String>) -> Refusal {
-        Refusal { line: self.line, words: words.into() }
+    fn syntax_error(&self, message: impl Into<String>) -> SyntaxError {
+        SyntaxError { line: self.line, message: message.into() }
     }
 
-    /// A refusal here. Behind the last line it names that line.
-    pub(super) fn fail<T>(&self, words: impl Into<String>) -> Lex<T> {
-        let mut refusal = self.refusal(words);
+    /// An error here. After the last line it names that line.
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Lex<T> {
+        let mut syntax_error = self.syntax_error(message);
         if self.at_end && self.at > 0 && self.text[self.at - 1] == b'\n' {
-            refusal.line -= 1;
+            syntax_error.line -= 1;
         }
-        Err(refusal)
+        Err(syntax_error)
     }
 
-    /// A refusal that names the line before.
-    pub(super) fn fail_before<T>(&self, words: impl Into<String>) -> Lex<T> {
-        Err(Refusal { line: self.line - 1, words: words.into() })
+    /// An error that names the previous line.
+    pub(super) fn fail_before<T>(&self, message: impl Into<String>) -> Lex<T> {
+        Err(SyntaxError { line: self.line - 1, message: message.into() })
     }
 
-    /// A key's part without quotes; it can be empty.
+    /// An unquoted key part; it can be empty.
     pub(super) fn bare_name(&mut self) -> Lex<String> {
         let start = self.at;
         self.take(is_bare)?;
         Ok(self.since(start))
     }
 
-    /// The inside of `"…"` as written, and whether it holds escapes. The first quote has been read.
+    /// The content of `"…"` as written, and whether it has escapes. The opening quote was consumed.
     pub(super) fn string(&mut self) -> Lex<(String, bool)> {
         let (start, mut escapes) = (self.at, false);
         loop {
@@ -173,7 +173,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The inside of `'…'`.
+    /// The content of `'…'`.
     pub(super) fn raw_string(&mut self) -> Lex<String> {
         let start = self.at;
         loop {
@@ -186,7 +186,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The inside of a string between three quotes, as written.
+    /// The content of a triple-quoted string as written.
     pub(super) fn long_string(&mut self, quote: char) -> Lex<String> {
         let start = self.at;
         let shown = if quote == '"' { "'\"\"\"'" } else { "\"'''\"" };
@@ -207,7 +207,7 @@ impl<'t> Lexer<'t> {
                     if self.peek()? != Some(quote) {
                         return Ok(String::from_utf8_lossy(&self.text[start..self.at - 3]).into_owned());
                     }
-                    // One or two quotes may stand before the three at the end, not three.
+                    // One or two quotes may precede the closing three.
                     let read = &self.text[start..self.at];
                     let five: &[u8] = if quote == '"' { b"\"\"\"\"\"" } else { b"'''''" };
                     if read.ends_with(five) && !(quote == '"' && read.ends_with(b"\\\"\"\"\"\"")) {
@@ -221,26 +221,26 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What follows a backslash.
+    /// Checks an escape sequence.
     fn escape(&mut self) -> Lex<()> {
         let c = self.next()?;
-        let (digits, words) = match c {
+        let (digits, message) = match c {
             Some('e' | 'b' | 't' | 'n' | 'f' | 'r' | '"' | ' ' | '\t' | '\\') => return Ok(()),
             Some('x') => (2, "two hexadecimal digits after '\\x'"),
             Some('u') => (4, "four hexadecimal digits after '\\u'"),
             Some('U') => (8, "eight hexadecimal digits after '\\U'"),
             _ => {
-                let words = format!("invalid escape in string '\\{}'", c.unwrap_or('\0'));
-                return if c.is_none() { self.fail_before(words) } else { self.fail(words) };
+                let message = format!("invalid escape in string '\\{}'", c.unwrap_or('\0'));
+                return if c.is_none() { self.fail_before(message) } else { self.fail(message) };
             }
         };
-        // The reference shows all of the string that it has read.
+        // `BurntSushi/toml` shows all of the string read so far.
         let start = self.text[..self.at].iter().rposition(|b| *b == b'"').map_or(0, |at| at + 1);
         for _ in 0..digits {
             if !self.next()?.is_some_and(|c| c.is_ascii_hexdigit()) {
                 let read = self.since(start);
                 return self
-                    .fail(format!("expected {words}, but got {} instead", fmt::quoted(read.as_bytes())));
+                    .fail(format!("expected {message}, but got {} instead", fmt::quoted(read.as_bytes())));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! TOML of Helm's functions, written as `BurntSushi/toml` writes it.
+//! TOML functions of Helm, with the output of `BurntSushi/toml`.
 
 mod lex;
 mod read;
@@ -19,7 +19,7 @@ fn to_toml(value: &Value) -> Result<Writer, CallError> {
 
 const NOTHING: &str = "reflect: call of reflect.Value.Type on zero Value";
 
-/// What Helm 4 has more: the same, but an error ends the template.
+/// Additional functions of Helm 4: the same, but errors stop the template.
 pub(crate) fn add_strict(f: &mut Functions) {
     fixed(f, "mustToToml", &[A], |cx, a| string(cx, to_toml(&a[0])?.out));
 }
@@ -30,14 +30,14 @@ pub(crate) fn add(f: &mut Functions) {
             Ok(writer) => string(cx, writer.out),
             Err(error) if error.message() == NOTHING => Err(error),
             Err(error) if error.is_budget() => Err(error),
-            // Helm shows the error in place of the text.
+            // Helm returns the error message as the text.
             Err(error) => string(cx, error.message().to_owned()),
         }
     });
     fixed(f, "fromToml", &[S], |_, a| Ok(read::read(bytes(a, 0)).unwrap_or_else(error_dict)));
 }
 
-/// How deep tables are written; a map can contain itself.
+/// Maximum depth of tables; a map can contain itself.
 const MAX_DEPTH: usize = 100;
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ struct Writer {
 
 type Write = Result<(), CallError>;
 
-/// What decides where a value stands.
+/// The layout of a value.
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum Shape {
     Nothing,
@@ -82,7 +82,7 @@ fn shape(value: &Value) -> Result<Shape, CallError> {
     })
 }
 
-/// A map of a struct or map value.
+/// The entries of a struct or map value.
 fn entries_of(value: &Value) -> Vec<(Vec<u8>, Value)> {
     match value {
         Value::Map(map) => map.snapshot().into_iter().map(|(k, v)| (k.to_vec(), v)).collect(),
@@ -93,8 +93,8 @@ fn entries_of(value: &Value) -> Vec<(Vec<u8>, Value)> {
     }
 }
 
-/// A time as it was written in TOML: the zones of those without an offset are named after what they lack.
-fn written_time<'t>(shown: &[u8], text: &'t [u8]) -> &'t [u8] {
+/// A time as written in TOML: zones of values without an offset are named after the missing part.
+fn time_literal<'t>(shown: &[u8], text: &'t [u8]) -> &'t [u8] {
     let (date, clock) = match memchr::memchr(b'T', text) {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, text),
@@ -174,7 +174,7 @@ impl Writer {
         self.newline();
     }
 
-    /// Plain values first, then tables, each in key order.
+    /// Writes plain values first, then tables, each in key order.
     fn table(&mut self, keys: &mut Vec<Vec<u8>>, value: &Value) -> Write {
         let entries = entries_of(value);
         for tables in [false, true] {
@@ -226,7 +226,7 @@ impl Writer {
                 (Some(text), _) if object.type_name() != "time.Time" => self.quoted(&text),
                 (Some(shown), _) => {
                     if let Some(Value::Str(text)) = object.json() {
-                        self.out.extend_from_slice(written_time(&shown, &text));
+                        self.out.extend_from_slice(time_literal(&shown, &text));
                     }
                 }
                 (None, Some(plain)) => self.element(&plain, depth + 1)?,
@@ -280,7 +280,7 @@ impl Writer {
     }
 }
 
-/// A text between quotes.
+/// Appends a quoted string.
 fn quote_into(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     for b in bytes {

@@ -1,16 +1,16 @@
-//! TOML text to values: which keys may meet, and the words of `BurntSushi/toml` for those that may not.
+//! TOML parser: which keys may be combined, with the errors of `BurntSushi/toml`.
 
 use std::collections::{BTreeMap, HashSet};
 
 use fl_gotemplate::{Entries, List, ListType, Map, Value, fmt, runes};
 
-use super::lex::{Lex, Lexer, Refusal, is_bare, is_blank, is_break, or_end, shown};
+use super::lex::{Lex, Lexer, SyntaxError, is_bare, is_blank, is_break, or_end, shown};
 use super::scalars::joined_lines;
 
 type Key = Vec<String>;
 type Table = BTreeMap<String, Item>;
 
-/// What a key holds.
+/// The value of a key.
 enum Item {
     Value(Value),
     Table(Table),
@@ -18,13 +18,13 @@ enum Item {
     Tables(Vec<Table>),
 }
 
-/// How deep arrays and inline tables may stand inside each other.
+/// Maximum nesting of arrays and inline tables.
 const MAX_DEPTH: usize = 100;
 
-/// The table of a document.
+/// Parses a document.
 ///
 /// # Errors
-/// The words of the reference, with line and last key.
+/// The message of `BurntSushi/toml`, with line and last key.
 pub(super) fn read(text: &[u8]) -> Result<Value, String> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.iter().take(6).any(|b| *b == 0) {
@@ -44,9 +44,9 @@ pub(super) fn read(text: &[u8]) -> Result<Value, String> {
     };
     match reader.document() {
         Ok(()) => Ok(value_of(Item::Table(reader.root))),
-        Err(Refusal { line, words }) => Err(match reader.last_key() {
-            key if key.is_empty() => format!("toml: line {line}: {words}"),
-            key => format!("toml: line {line} (last key {}): {words}", fmt::quoted(key.as_bytes())),
+        Err(SyntaxError { line, message }) => Err(match reader.last_key() {
+            key if key.is_empty() => format!("toml: line {line}: {message}"),
+            key => format!("toml: line {line} (last key {}): {message}", fmt::quoted(key.as_bytes())),
         }),
     }
 }
@@ -66,7 +66,7 @@ fn value_of(item: Item) -> Value {
     }
 }
 
-/// A key as the reference writes it in messages.
+/// A key as shown in messages.
 fn dotted(key: &[String]) -> String {
     let part = |part: &String| {
         if !part.is_empty() && part.chars().all(is_bare) {
@@ -82,13 +82,13 @@ fn dotted(key: &[String]) -> String {
 pub(super) struct Reader<'t> {
     pub(super) lex: Lexer<'t>,
     root: Table,
-    /// The table that keys go into.
+    /// The table that keys are added to.
     context: Key,
-    /// The key whose value is being read.
+    /// The key whose value is being parsed.
     current: String,
-    /// The line of the key that errors about keys name.
+    /// Line of the key, for errors about keys.
     key_line: usize,
-    /// Tables that exist only because something is inside them.
+    /// Tables that exist only because of their children.
     implicit: HashSet<Key>,
     /// Keys whose values are arrays.
     arrays: HashSet<Key>,
@@ -104,8 +104,8 @@ impl Reader<'_> {
         }
     }
 
-    fn key_refused<T>(&self, words: String) -> Lex<T> {
-        Err(Refusal { line: self.key_line, words })
+    fn key_error<T>(&self, message: String) -> Lex<T> {
+        Err(SyntaxError { line: self.key_line, message })
     }
 
     fn document(&mut self) -> Lex<()> {
@@ -184,7 +184,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one part of a dotted key, and the blanks behind it.
+    /// Parses one part of a dotted key, and the blanks after it.
     fn part(&mut self, first: Option<char>, key: &mut Key) -> Lex<()> {
         let part = self.name(first)?;
         if key.is_empty() {
@@ -194,7 +194,7 @@ impl Reader<'_> {
         self.lex.blanks()
     }
 
-    /// One part of a key that begins with this character.
+    /// Parses one part of a key that starts with this character.
     fn name(&mut self, first: Option<char>) -> Lex<String> {
         match first {
             Some('"') => {
@@ -210,7 +210,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `key = value`, put into the tables; gives the parts of the key and the value. The context is then that of the key.
+    /// Parses `key = value` and adds it to the tables; returns the parts of the key and the value. The
+    /// context is then that of the key.
     fn pair(&mut self) -> Lex<(Key, Value)> {
         self.lex.blanks()?;
         match self.lex.peek()? {
@@ -231,8 +232,12 @@ impl Reader<'_> {
                 Some('.') => {}
                 Some('=') => break,
                 c => {
-                    let words = format!("expected '.' or '=', but got {} instead", shown(c));
-                    return if c == Some('\n') { self.lex.fail_before(words) } else { self.lex.fail(words) };
+                    let message = format!("expected '.' or '=', but got {} instead", shown(c));
+                    return if c == Some('\n') {
+                        self.lex.fail_before(message)
+                    } else {
+                        self.lex.fail(message)
+                    };
                 }
             }
         }
@@ -262,7 +267,7 @@ impl Reader<'_> {
         path
     }
 
-    /// Makes a table, or the next one of an array, the context.
+    /// Makes a table, or a new one of an array, the context.
     fn enter(&mut self, key: &[String], array: bool) -> Lex<()> {
         let (last, parents) = key.split_last().expect("a key has a part");
         let mut table = &mut self.root;
@@ -275,8 +280,8 @@ impl Reader<'_> {
             table = match inside(item) {
                 Some(table) => table,
                 None => {
-                    let words = format!("Key '{}' was already created as a hash.", dotted(&parents[..=i]));
-                    return Err(Refusal { line: self.key_line, words });
+                    let message = format!("Key '{}' was already created as a hash.", dotted(&parents[..=i]));
+                    return Err(SyntaxError { line: self.key_line, message });
                 }
             };
         }
@@ -284,10 +289,10 @@ impl Reader<'_> {
             match table.entry(last.clone()).or_insert_with(|| Item::Tables(Vec::new())) {
                 Item::Tables(tables) => tables.push(Table::new()),
                 _ => {
-                    let words =
+                    let message =
                         format!("Key '{}' was already created and cannot be used as an array.", dotted(key));
                     self.context = parents.to_vec();
-                    return self.key_refused(words);
+                    return self.key_error(message);
                 }
             }
             self.context = key.to_vec();
@@ -299,7 +304,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Puts a value into the context. A table that was only implied may be named once.
+    /// Sets a value in the context. A table that was only implied may be defined once.
     fn set(&mut self, key: String, item: Item) -> Lex<()> {
         let whole = self.path(&key);
         let mut table = &mut self.root;
@@ -307,8 +312,8 @@ impl Reader<'_> {
             table = match table.get_mut(part).and_then(inside) {
                 Some(table) => table,
                 None => {
-                    let words = format!("Key '{}' has already been defined.", dotted(&self.context[..=i]));
-                    return Err(Refusal { line: self.key_line, words });
+                    let message = format!("Key '{}' has already been defined.", dotted(&self.context[..=i]));
+                    return Err(SyntaxError { line: self.key_line, message });
                 }
             };
         }
@@ -317,7 +322,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if !self.implicit.remove(&whole) {
-            return self.key_refused(format!("Key '{}' has already been defined.", dotted(&whole)));
+            return self.key_error(format!("Key '{}' has already been defined.", dotted(&whole)));
         }
         if self.arrays.contains(&whole) {
             table.insert(key, item);
@@ -371,8 +376,8 @@ impl Reader<'_> {
             }
             None => return self.lex.fail("unexpected EOF; expected value"),
             _ => {
-                let words = format!("expected value but found {} instead", shown(c));
-                return if c == Some('\n') { self.lex.fail_before(words) } else { self.lex.fail(words) };
+                let message = format!("expected value but found {} instead", shown(c));
+                return if c == Some('\n') { self.lex.fail_before(message) } else { self.lex.fail(message) };
             }
         })
     }
@@ -449,7 +454,7 @@ impl Reader<'_> {
                 let item = place.entry(part.clone()).or_insert_with(|| Item::Table(Table::new()));
                 place = match inside(item) {
                     Some(place) => place,
-                    None => return self.key_refused(format!("{:?} is not a table", self.context)),
+                    None => return self.key_error(format!("{:?} is not a table", self.context)),
                 };
             }
             place.insert(last.clone(), Item::Value(value));

@@ -1,11 +1,11 @@
-//! Strings and numbers of TOML: what the tokens mean.
+//! TOML strings and numbers.
 
 use fl_gotemplate::{Value, fmt, strconv};
 
-use super::lex::{Lex, Refusal, shown};
+use super::lex::{Lex, SyntaxError, shown};
 use super::read::Reader;
 
-/// A text between three quotes without the line ends that a backslash takes away.
+/// A triple-quoted string without the line ends that a backslash removes.
 pub(super) fn joined_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -17,7 +17,7 @@ pub(super) fn joined_lines(text: &str) -> String {
         if blanks.contains('\n') {
             rest = after;
         } else {
-            // The escaped character goes along, so that a second backslash does not begin anew.
+            // The escaped character is skipped too, so that a second backslash does not start an escape.
             let width = 1 + rest[1..].chars().next().map_or(0, char::len_utf8);
             out.push_str(&rest[..width]);
             rest = &rest[width..];
@@ -28,8 +28,8 @@ pub(super) fn joined_lines(text: &str) -> String {
 }
 
 impl Reader<'_> {
-    fn refused<T>(&self, words: String) -> Lex<T> {
-        Err(Refusal { line: self.lex.line, words })
+    fn invalid<T>(&self, message: String) -> Lex<T> {
+        Err(SyntaxError { line: self.lex.line, message })
     }
 
     pub(super) fn unescaped(&self, text: &str) -> Lex<String> {
@@ -53,13 +53,13 @@ impl Reader<'_> {
                 'f' => out.push('\u{c}'),
                 'r' => out.push('\r'),
                 'e' => out.push('\u{1b}'),
-                ' ' | '\t' => return self.refused(format!("invalid escape: '\\{c}'")),
+                ' ' | '\t' => return self.invalid(format!("invalid escape: '\\{c}'")),
                 _ if digits > 0 => {
                     let hex = rest.get(..digits).unwrap_or(rest);
                     match u32::from_str_radix(hex, 16).ok().and_then(char::from_u32) {
                         Some(c) => out.push(c),
                         None => {
-                            return self.refused(format!("Escaped character '\\u{hex}' is not valid UTF-8."));
+                            return self.invalid(format!("Escaped character '\\u{hex}' is not valid UTF-8."));
                         }
                     }
                     rest = &rest[hex.len()..];
@@ -96,7 +96,7 @@ impl Reader<'_> {
         self.decimal(start)
     }
 
-    /// What follows the first digit of a number, when it is no date.
+    /// Parses the rest of a number after its first digit, unless it is a date.
     fn decimal(&mut self, start: usize) -> Lex<Value> {
         self.lex.take(|c| c.is_ascii_digit() || c == '_')?;
         if matches!(self.lex.peek()?, Some('.' | 'e' | 'E')) {
@@ -140,7 +140,7 @@ impl Reader<'_> {
             let text = self.lex.since(start).trim_end_matches(' ').replace('z', "Z").replace(['t', ' '], "T");
             return match crate::dates::from_toml(&text) {
                 Some(time) => Ok(time),
-                None => self.refused(format!("invalid datetime: {}", fmt::quoted(text.as_bytes()))),
+                None => self.invalid(format!("invalid datetime: {}", fmt::quoted(text.as_bytes()))),
             };
         }
         self.decimal(start)
@@ -150,14 +150,14 @@ impl Reader<'_> {
         let quoted = || fmt::quoted(text.as_bytes());
         if !underscores_fit(text) {
             return self
-                .refused(format!("Invalid integer {}: underscores must be surrounded by digits", quoted()));
+                .invalid(format!("Invalid integer {}: underscores must be surrounded by digits", quoted()));
         }
         if leading_zero(text) {
-            return self.refused(format!("Invalid integer {}: cannot have leading zeroes", quoted()));
+            return self.invalid(format!("Invalid integer {}: cannot have leading zeroes", quoted()));
         }
         match strconv::parse_int(text.as_bytes(), 0) {
             Ok(n) => Ok(Value::int64(n)),
-            Err(_) => self.refused(format!("{text} is out of range for int64")),
+            Err(_) => self.invalid(format!("{text} is out of range for int64")),
         }
     }
 
@@ -167,14 +167,14 @@ impl Reader<'_> {
         let mut parts = text.split(['.', 'e', 'E']).filter(|part| !part.is_empty());
         if !special && !parts.clone().all(underscores_fit) {
             return self
-                .refused(format!("Invalid float {}: underscores must be surrounded by digits", quoted()));
+                .invalid(format!("Invalid float {}: underscores must be surrounded by digits", quoted()));
         }
         if !special && parts.next().is_some_and(leading_zero) {
-            return self.refused(format!("Invalid float {}: cannot have leading zeroes", quoted()));
+            return self.invalid(format!("Invalid float {}: cannot have leading zeroes", quoted()));
         }
         if text.split('.').skip(1).any(|after| !after.starts_with(|c: char| c.is_ascii_digit())) {
             return self
-                .refused(format!("Invalid float {}: '.' must be followed by one or more digits", quoted()));
+                .invalid(format!("Invalid float {}: '.' must be followed by one or more digits", quoted()));
         }
         let plain = text.replace('_', "");
         let number = match plain.as_str() {
@@ -184,13 +184,13 @@ impl Reader<'_> {
         };
         match number {
             Ok(x) => Ok(Value::Float(x)),
-            Err(strconv::NumError::Range) => self.refused(format!("{text} is out of range for float64")),
-            Err(strconv::NumError::Syntax) => self.refused(format!("Invalid float value: {}", quoted())),
+            Err(strconv::NumError::Range) => self.invalid(format!("{text} is out of range for float64")),
+            Err(strconv::NumError::Syntax) => self.invalid(format!("Invalid float value: {}", quoted())),
         }
     }
 }
 
-/// Whether underscores stand only between digits.
+/// Whether underscores are only between digits.
 fn underscores_fit(text: &str) -> bool {
     let mut digit = false;
     for c in text.chars() {

@@ -1,16 +1,18 @@
-//! JSON patch, RFC 6902, with the limits and the wording of the reference.
+//! JSON patch (RFC 6902), with upstream's limits and error messages.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use thiserror::Error;
 
 use super::PatchError;
 
-/// Operations allowed in one patch.
+/// Maximum number of operations in a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// Copies in one patch may not add more than this; the reference bounds it only by the object's size.
+/// Limit on the bytes that the copy operations of a patch add; upstream is limited only by the size of the
+/// object.
 const MAX_COPIED: usize = 16 * 1024 * 1024;
 
-/// Applies a list of operations in order; the document is left half-patched on error, so work on a copy.
+/// Applies the operations in order. On error the document is partly patched, so pass a copy.
 pub fn json_patch(document: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let operations = match patch {
         Value::Array(list) => list,
@@ -18,14 +20,14 @@ pub fn json_patch(document: &mut Value, patch: &Value) -> Result<(), PatchError>
         other => {
             return Err(PatchError::BadRequest(format!(
                 "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
-                go_kind(other)
+                fl_go::json_kind(other)
             )));
         }
     };
     if let Some(other) = operations.iter().find(|o| !o.is_object()) {
         return Err(PatchError::BadRequest(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Operation",
-            go_kind(other)
+            fl_go::json_kind(other)
         )));
     }
     if operations.len() > MAX_OPERATIONS {
@@ -36,103 +38,127 @@ pub fn json_patch(document: &mut Value, patch: &Value) -> Result<(), PatchError>
     }
     let mut copied = 0;
     for operation in operations {
-        run(document, operation, &mut copied).map_err(PatchError::Unprocessable)?;
+        run(document, operation, &mut copied)?;
     }
     Ok(())
 }
 
-fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+/// Why an operation does not apply, with the messages of upstream's JSON patch library.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JsonPatchError {
+    #[error("Unexpected kind: {0}")]
+    Kind(String),
+    /// The operation lacks a member.
+    #[error("{operation} operation failed to decode {member}: missing value")]
+    Member { operation: &'static str, member: &'static str },
+    /// A path of the operation does not exist in the document.
+    #[error("{operation} operation does not apply: {missing}: {path}: missing value")]
+    NotFound { operation: &'static str, missing: &'static str, path: String },
+    #[error("error in {operation} for {member}: '{path}': {source}")]
+    Access { operation: &'static str, member: &'static str, path: String, source: AccessError },
+    #[error("error while adding value during copy: {0}")]
+    CopyTarget(#[source] AccessError),
+    #[error(
+        "unable to complete the copy, the accumulated size increase of copy is {0}, exceeding the limit {MAX_COPIED}"
+    )]
+    CopyLimit(usize),
+    #[error("replace operation value must be object or array")]
+    ReplaceRoot,
+    #[error("testing value {0} failed: test failed")]
+    TestFailed(String),
 }
 
-fn run(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
+/// Why a key or index of a container cannot be read or written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AccessError {
+    #[error("missing value")]
+    Missing,
+    #[error("Unable to remove nonexistent key: {0}: missing value")]
+    NoSuchKey(String),
+    #[error("Unable to access invalid index: {0}: invalid index referenced")]
+    Index(i64),
+    #[error("strconv.Atoi: parsing {}: {reason}", fl_go::quote(.text))]
+    Atoi { text: String, reason: &'static str },
+    #[error("value was not a proper array index: '{key}': {source}")]
+    ArrayIndex { key: String, source: Box<AccessError> },
+}
+
+fn run(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), JsonPatchError> {
     let kind = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
     let path = operation.get("path").and_then(Value::as_str);
     let from = operation.get("from").and_then(Value::as_str);
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match kind {
         "add" => {
-            let path = path.ok_or("add operation failed to decode path: missing value")?;
-            add_at(document, path, value(), || {
-                format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
-            })
-            .map_err(|e| e.wrap(|| format!("error in add for path: '{path}'")))
+            let path = path.ok_or(JsonPatchError::Member { operation: "add", member: "path" })?;
+            let (parent, key) = locate(document, path).ok_or_else(|| JsonPatchError::NotFound {
+                operation: "add",
+                missing: "doc is missing path",
+                path: format!("\"{path}\""),
+            })?;
+            add(parent, key, value()).map_err(|source| access("add", "path", path, source))
         }
         "remove" => {
-            let path = path.ok_or("remove operation failed to decode path: missing value")?;
-            let Some((parent, key)) = locate(document, path) else {
-                return Err(format!(
-                    "remove operation does not apply: doc is missing path: \"{path}\": missing value"
-                ));
-            };
-            take(parent, &key).map(drop).map_err(|e| format!("error in remove for path: '{path}': {e}"))
+            let path = path.ok_or(JsonPatchError::Member { operation: "remove", member: "path" })?;
+            let (parent, key) = locate(document, path).ok_or_else(|| JsonPatchError::NotFound {
+                operation: "remove",
+                missing: "doc is missing path",
+                path: format!("\"{path}\""),
+            })?;
+            take(parent, &key).map(drop).map_err(|source| access("remove", "path", path, source))
         }
         "replace" => {
-            let path = path.ok_or(
-                "replace operation failed to decode path: operation missing path field: missing value",
-            )?;
+            let member = "path: operation missing path field";
+            let path = path.ok_or(JsonPatchError::Member { operation: "replace", member })?;
             replace(document, path, value())
         }
         "move" => {
-            let from = from.ok_or(
-                "move operation failed to decode from: operation, missing from field: missing value",
-            )?;
-            let Some((parent, key)) = locate(document, from) else {
-                return Err(format!(
-                    "move operation does not apply: doc is missing from path: {from}: missing value"
-                ));
-            };
-            let moved = take(parent, &key).map_err(|e| format!("error in move for path: '{key}': {e}"))?;
-            let path = path
-                .ok_or("move operation failed to decode path: operation missing path field: missing value")?;
-            add_at(document, path, moved, || {
-                format!(
-                    "move operation does not apply: doc is missing destination path: {path}: missing value"
-                )
-            })
-            .map_err(|e| e.wrap(|| format!("error in move for path: '{path}'")))
+            let member = "from: operation, missing from field";
+            let from = from.ok_or(JsonPatchError::Member { operation: "move", member })?;
+            let (parent, key) =
+                locate(document, from).ok_or_else(|| not_found("move", "doc is missing from path", from))?;
+            let moved = take(parent, &key).map_err(|source| access("move", "path", &key, source))?;
+            let member = "path: operation missing path field";
+            let path = path.ok_or(JsonPatchError::Member { operation: "move", member })?;
+            let (parent, key) = locate(document, path)
+                .ok_or_else(|| not_found("move", "doc is missing destination path", path))?;
+            add(parent, key, moved).map_err(|source| access("move", "path", path, source))
         }
         "copy" => {
-            let from = from.ok_or(
-                "copy operation failed to decode from: operation, missing from field: missing value",
-            )?;
-            let Some((parent, key)) = locate(document, from) else {
-                return Err(format!(
-                    "copy operation does not apply: doc is missing from path: {from}: missing value"
-                ));
-            };
+            let member = "from: operation, missing from field";
+            let from = from.ok_or(JsonPatchError::Member { operation: "copy", member })?;
+            let (parent, key) =
+                locate(document, from).ok_or_else(|| not_found("copy", "doc is missing from path", from))?;
             let found = get(parent, &key)
-                .map_err(|e| format!("error in copy for from: '{from}': {e}"))?
+                .map_err(|source| access("copy", "from", from, source))?
                 .cloned()
                 .unwrap_or(Value::Null);
             *copied += size(&found);
             if *copied > MAX_COPIED {
-                return Err(format!(
-                    "unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit {MAX_COPIED}"
-                ));
+                return Err(JsonPatchError::CopyLimit(*copied));
             }
-            let path = path.ok_or("copy operation failed to decode path: missing value")?;
-            add_at(document, path, found, || {
-                format!(
-                    "copy operation does not apply: doc is missing destination path: {path}: missing value"
-                )
-            })
-            .map_err(|e| e.wrap(|| "error while adding value during copy".to_owned()))
+            let path = path.ok_or(JsonPatchError::Member { operation: "copy", member: "path" })?;
+            let (parent, key) = locate(document, path)
+                .ok_or_else(|| not_found("copy", "doc is missing destination path", path))?;
+            add(parent, key, found).map_err(JsonPatchError::CopyTarget)
         }
-        "test" => test(
-            document,
-            path.ok_or("test operation failed to decode path: operation missing path field: missing value")?,
-            operation.get("value"),
-        ),
-        other => Err(format!("Unexpected kind: {other}")),
+        "test" => {
+            let member = "path: operation missing path field";
+            let path = path.ok_or(JsonPatchError::Member { operation: "test", member })?;
+            test(document, path, operation.get("value"))
+        }
+        other => Err(JsonPatchError::Kind(other.to_owned())),
     }
+}
+
+fn not_found(operation: &'static str, missing: &'static str, path: &str) -> JsonPatchError {
+    JsonPatchError::NotFound { operation, missing, path: path.to_owned() }
+}
+
+fn access(operation: &'static str, member: &'static str, path: &str, source: AccessError) -> JsonPatchError {
+    JsonPatchError::Access { operation, member, path: path.to_owned(), source }
 }
 
 fn size(value: &Value) -> usize {
@@ -144,51 +170,44 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), JsonPatchError> {
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
-            return Err("replace operation value must be object or array".to_owned());
+            return Err(JsonPatchError::ReplaceRoot);
         }
         *document = value;
         return Ok(());
     }
-    let Some((parent, key)) = locate(document, path) else {
-        return Err(format!("replace operation does not apply: doc is missing path: {path}: missing value"));
-    };
-    match parent {
-        // An absent key is set all the same: so does the reference.
-        Value::Object(map) => {
+    match locate(document, path) {
+        // Like upstream, an absent key is set.
+        Some((Value::Object(map), key)) => {
             map.insert(key, value);
             Ok(())
         }
-        Value::Array(list) => {
-            let at = index(&key, list.len()).map_err(|_| {
-                format!("replace operation does not apply: doc is missing key: {path}: missing value")
-            })?;
+        Some((Value::Array(list), key)) => {
+            let at = index(&key, list.len()).map_err(|_| not_found("replace", "doc is missing key", path))?;
             list[at] = value;
             Ok(())
         }
-        _ => Err(format!("replace operation does not apply: doc is missing path: {path}: missing value")),
+        _ => Err(not_found("replace", "doc is missing path", path)),
     }
 }
 
-fn test(document: &mut Value, path: &str, wanted: Option<&Value>) -> Result<(), String> {
-    let failed = || format!("testing value {path} failed: test failed");
+fn test(document: &mut Value, path: &str, expected: Option<&Value>) -> Result<(), JsonPatchError> {
+    let failed = || JsonPatchError::TestFailed(path.to_owned());
     if path.is_empty() {
-        return if wanted == Some(&*document) { Ok(()) } else { Err(failed()) };
+        return if expected == Some(&*document) { Ok(()) } else { Err(failed()) };
     }
-    let Some((parent, key)) = locate(document, path) else {
-        return Err(format!("test operation does not apply: is missing path: {path}: missing value"));
-    };
-    let found = get(parent, &key).map_err(|e| format!("error in test for path: '{path}': {e}"))?;
-    match (found.filter(|v| !v.is_null()), wanted.filter(|v| !v.is_null())) {
+    let (parent, key) = locate(document, path).ok_or_else(|| not_found("test", "is missing path", path))?;
+    let found = get(parent, &key).map_err(|source| access("test", "path", path, source))?;
+    match (found.filter(|v| !v.is_null()), expected.filter(|v| !v.is_null())) {
         (None, None) => Ok(()),
         (Some(a), Some(b)) if a == b => Ok(()),
         _ => Err(failed()),
     }
 }
 
-/// The container a pointer's last step is in, and that step.
+/// The container of the value that a JSON pointer refers to, and its key there.
 fn locate<'d>(document: &'d mut Value, path: &str) -> Option<(&'d mut Value, String)> {
     let mut steps = path.split('/');
     steps.next()?;
@@ -208,26 +227,24 @@ fn locate<'d>(document: &'d mut Value, path: &str) -> Option<(&'d mut Value, Str
     matches!(here, Value::Object(_) | Value::Array(_)).then_some((here, last))
 }
 
-/// An index into a list of `len`; negative ones count from the end.
-fn index(key: &str, len: usize) -> Result<usize, String> {
+/// Parses an index into a list of `len`; a negative one counts from the end.
+fn index(key: &str, len: usize) -> Result<usize, AccessError> {
     let number = atoi(key)?;
     let size = i64::try_from(len).unwrap_or(i64::MAX);
-    let place = if number < 0 { number + size } else { number };
-    if place < 0 || place >= size {
-        return Err(format!("Unable to access invalid index: {number}: invalid index referenced"));
-    }
-    usize::try_from(place).map_err(|e| e.to_string())
+    let at = if number < 0 { number + size } else { number };
+    usize::try_from(at).ok().filter(|at| *at < len).ok_or(AccessError::Index(number))
 }
 
-fn atoi(key: &str) -> Result<i64, String> {
+fn atoi(key: &str) -> Result<i64, AccessError> {
+    let error = |reason| AccessError::Atoi { text: key.to_owned(), reason };
     let digits = key.strip_prefix(['+', '-']).unwrap_or(key);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("strconv.Atoi: parsing {}: invalid syntax", fl_golang::quote(key)));
+        return Err(error("invalid syntax"));
     }
-    key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: value out of range", fl_golang::quote(key)))
+    key.parse().map_err(|_| error("value out of range"))
 }
 
-fn get<'v>(parent: &'v Value, key: &str) -> Result<Option<&'v Value>, String> {
+fn get<'v>(parent: &'v Value, key: &str) -> Result<Option<&'v Value>, AccessError> {
     match parent {
         Value::Object(map) => Ok(map.get(key)),
         Value::Array(list) => Ok(list.get(index(key, list.len())?)),
@@ -235,49 +252,21 @@ fn get<'v>(parent: &'v Value, key: &str) -> Result<Option<&'v Value>, String> {
     }
 }
 
-fn take(parent: &mut Value, key: &str) -> Result<Value, String> {
+fn take(parent: &mut Value, key: &str) -> Result<Value, AccessError> {
     match parent {
-        Value::Object(map) => {
-            map.remove(key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value"))
-        }
+        Value::Object(map) => map.remove(key).ok_or_else(|| AccessError::NoSuchKey(key.to_owned())),
         Value::Array(list) => {
             let at = index(key, list.len())?;
             Ok(list.remove(at))
         }
-        _ => Err("missing value".to_owned()),
+        _ => Err(AccessError::Missing),
     }
 }
 
-enum AddError {
-    /// The container is missing: said as it is.
-    NoParent(String),
-    /// The container refused: wrapped in the operation's sentence.
-    Refused(String),
-}
-
-impl AddError {
-    fn wrap(self, context: impl FnOnce() -> String) -> String {
-        match self {
-            AddError::NoParent(text) => text,
-            AddError::Refused(text) => format!("{}: {text}", context()),
-        }
-    }
-}
-
-fn add_at(
-    document: &mut Value,
-    path: &str,
-    value: Value,
-    missing: impl FnOnce() -> String,
-) -> Result<(), AddError> {
-    let Some((parent, key)) = locate(document, path) else { return Err(AddError::NoParent(missing())) };
-    add(parent, key, value).map_err(AddError::Refused)
-}
-
-fn add(parent: &mut Value, key: String, value: Value) -> Result<(), String> {
+fn add(parent: &mut Value, key: String, value: Value) -> Result<(), AccessError> {
     match parent {
         Value::Object(map) => {
-            insert(map, key, value);
+            map.insert(key, value);
             Ok(())
         }
         Value::Array(list) => {
@@ -285,17 +274,15 @@ fn add(parent: &mut Value, key: String, value: Value) -> Result<(), String> {
                 list.push(value);
                 return Ok(());
             }
-            atoi(&key).map_err(|e| format!("value was not a proper array index: '{key}': {e}"))?;
+            if let Err(error) = atoi(&key) {
+                return Err(AccessError::ArrayIndex { key, source: Box::new(error) });
+            }
             let at = index(&key, list.len() + 1)?;
             list.insert(at, value);
             Ok(())
         }
-        _ => Err("missing value".to_owned()),
+        _ => Err(AccessError::Missing),
     }
-}
-
-fn insert(map: &mut Map<String, Value>, key: String, value: Value) {
-    map.insert(key, value);
 }
 
 #[cfg(test)]
@@ -310,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_do_what_the_rfc_says() {
+    fn operations_follow_the_rfc() {
         let base = json!({"a": {"b": [1, 2, 3]}, "x~y/z": 1});
         let ok = |patch: Value| patched(&base, &patch).expect("applies");
         assert_eq!(ok(json!([{"op": "add", "path": "/a/b/1", "value": 9}]))["a"]["b"], json!([1, 9, 2, 3]));
@@ -326,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn b05_errors_name_the_operation_and_the_path() {
+    fn b05_errors_name_operation_and_path() {
         let base = json!({"a": {"b": [1]}, "s": "x"});
         let bad = |patch: Value| patched(&base, &patch).expect_err("refused");
         assert_eq!(
@@ -362,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn i02_too_many_operations_are_refused() {
+    fn i02_too_many_operations_are_rejected() {
         let operations: Vec<Value> =
             (0..=MAX_OPERATIONS).map(|_| json!({"op": "test", "path": "/a", "value": 1})).collect();
         let error = json_patch(&mut json!({"a": 1}), &Value::Array(operations)).expect_err("refused");

@@ -1,4 +1,4 @@
-//! JSON merge patch, RFC 7386.
+//! JSON merge patch (RFC 7386).
 
 use serde_json::{Map, Value};
 
@@ -39,7 +39,7 @@ fn merge_objects(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     }
 }
 
-/// A value without nulls in its objects; nulls in lists stay.
+/// A value without nulls in its maps; nulls in lists are kept.
 fn pruned(mut value: Value) -> Value {
     prune(&mut value);
     value
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn nulls_delete_and_never_arrive() {
+    fn nulls_delete_and_are_not_stored() {
         let mut object = json!({"a": {"b": 1, "c": 2}, "l": [1], "s": "x"});
         merge_patch(&mut object, json!({"a": {"b": null, "d": {"e": null, "f": [null, {"g": null}]}}, "l": [2], "s": {"t": null}, "no": null})).expect("applies");
         assert_eq!(object, json!({"a": {"c": 2, "d": {"f": [null, {}]}}, "l": [2], "s": {}}));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_nulls_is_only_deep() {
+    fn nested_nulls_are_removed() {
         let mut patch = Value::Null;
         for _ in 0..100 {
             patch = json!({"a": patch});

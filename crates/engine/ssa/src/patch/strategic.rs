@@ -29,7 +29,7 @@ fn failed(text: impl Into<String>) -> PatchError {
 fn no_merge_key(map: &Map<String, Value>, key: &str) -> PatchError {
     failed(format!(
         "map: {} does not contain declared merge key: {key}",
-        fl_golang::plain(&Value::Object(map.clone()))
+        fl_go::plain(&Value::Object(map.clone()))
     ))
 }
 
@@ -66,8 +66,8 @@ fn merge_map(
                 patch.insert(DIRECTIVE.to_owned(), directive.clone());
                 Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    go_text(&directive),
-                    fl_golang::plain(&Value::Object(patch))
+                    fl_go::string(&directive),
+                    fl_go::plain(&Value::Object(patch))
                 )))
             }
         };
@@ -123,7 +123,7 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     Ok(())
 }
 
-/// Lists with a wanted order are merged here, together with their order.
+/// Merges the lists whose order the patch sets.
 fn order_lists(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -136,7 +136,7 @@ fn order_lists(
         let Value::Array(order) = order else {
             return Err(failed(format!(
                 "expected a []interface {{}}, but received a {}",
-                fl_golang::type_name(&order)
+                fl_go::type_name(&order)
             )));
         };
         let key = name.strip_prefix(ORDER_LIST).and_then(|n| n.strip_prefix('/')).ok_or_else(wrong)?;
@@ -152,7 +152,7 @@ fn order_lists(
             Some(Value::Array(list)) => Ok(Some(list)),
             Some(other) => Err(failed(format!(
                 "expected a []interface {{}}, but received a {}",
-                fl_golang::type_name(&other)
+                fl_go::type_name(&other)
             ))),
         };
         let old = list_of(original.remove(key))?;
@@ -175,17 +175,7 @@ fn order_lists(
     Ok(())
 }
 
-/// Go's `%s`: what is no text is shown with its type.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Number(_) | Value::Bool(_) => {
-            format!("%!s({}={})", fl_golang::type_name(value), fl_golang::plain(value))
-        }
-        other => fl_golang::plain(other),
-    }
-}
-
-/// The patch's items must come in the order the directive names.
+/// The items of the patch must be in the order of the directive.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), PatchError> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -203,22 +193,22 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
         if !found {
             return Err(failed(format!(
                 "The order in patch list:\n{}\n doesn't match {ORDER_LIST} list:\n{}\n",
-                fl_golang::plain(&Value::Array(patch.to_vec())),
-                fl_golang::plain(&Value::Array(order.to_vec()))
+                fl_go::plain(&Value::Array(patch.to_vec())),
+                fl_go::plain(&Value::Array(order.to_vec()))
             )));
         }
     }
     Ok(())
 }
 
-/// What tells an item apart: its merge key's value, or itself.
+/// The identity of an item: the value of its merge key, or the item itself.
 fn identity<'v>(item: &'v Value, key: Option<&str>) -> Result<&'v Value, PatchError> {
     match (key, item) {
         (None, item) => Ok(item),
         (Some(key), Value::Object(map)) => map.get(key).ok_or_else(|| no_merge_key(map, key)),
         (Some(_), other) => Err(failed(format!(
             "expected a map[string]interface {{}}, but received a {}",
-            fl_golang::type_name(other)
+            fl_go::type_name(other)
         ))),
     }
 }
@@ -256,8 +246,8 @@ fn merge_list(mut old: Vec<Value>, new: Vec<Value>, how: &Field<'_>) -> Result<V
             _ => {
                 return Err(failed(format!(
                     "unknown patch type: {} in map: {}",
-                    go_text(directive),
-                    fl_golang::plain(&item)
+                    fl_go::string(directive),
+                    fl_go::plain(&item)
                 )));
             }
         }
@@ -269,8 +259,8 @@ fn merge_list(mut old: Vec<Value>, new: Vec<Value>, how: &Field<'_>) -> Result<V
     let order = items.clone();
     for item in items {
         let wanted = identity(&item, Some(key))?;
-        let place = old.iter().position(|o| o.get(key) == Some(wanted));
-        match (place, item) {
+        let position = old.iter().position(|o| o.get(key) == Some(wanted));
+        match (position, item) {
             (Some(at), Value::Object(map)) => {
                 if let Value::Object(before) = std::mem::take(&mut old[at]) {
                     old[at] = Value::Object(merge_map(before, map, how.below)?);
@@ -287,36 +277,36 @@ fn same_kind(old: &[Value], new: &[Value]) -> Result<bool, PatchError> {
     let mut all = old.iter().chain(new);
     let Some(first) = all.next() else { return Ok(false) };
     if first.is_array() {
-        return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned()));
+        return Err(PatchError::ListOfLists);
     }
-    if all.any(|v| fl_golang::type_name(v) != fl_golang::type_name(first)) {
+    if all.any(|v| fl_go::type_name(v) != fl_go::type_name(first)) {
         let shown = format!(
             "[{} {}]",
-            fl_golang::plain(&Value::Array(old.to_vec())),
-            fl_golang::plain(&Value::Array(new.to_vec()))
+            fl_go::plain(&Value::Array(old.to_vec())),
+            fl_go::plain(&Value::Array(new.to_vec()))
         );
         return Err(failed(format!("list element types are not identical: {shown}")));
     }
     Ok(first.is_object())
 }
 
-/// Items named by the patch in its order, the server's own in theirs, woven by the server's order.
+/// Orders a merged list: items of the patch in its order, the others in the order of the live list.
 fn arrange(
     merged: Vec<Value>,
     order: &[Value],
     server: &[Value],
     key: Option<&str>,
 ) -> Result<Vec<Value>, PatchError> {
-    let place = |list: &[Value], item: &Value| -> Result<Option<usize>, PatchError> {
+    let position = |list: &[Value], item: &Value| -> Result<Option<usize>, PatchError> {
         let wanted = identity(item, key)?;
         Ok(list.iter().position(|candidate| identity(candidate, key).is_ok_and(|found| found == wanted)))
     };
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for item in merged {
-        match place(order, &item)? {
+        match position(order, &item)? {
             Some(at) => ours.push((at, item)),
-            None => theirs.push((place(server, &item)?.unwrap_or(usize::MAX), item)),
+            None => theirs.push((position(server, &item)?.unwrap_or(usize::MAX), item)),
         }
     }
     ours.sort_by_key(|(at, _)| *at);
@@ -324,7 +314,7 @@ fn arrange(
     let mut out = Vec::with_capacity(ours.len() + theirs.len());
     let mut left = theirs.into_iter().peekable();
     for (_, item) in ours {
-        let mine = place(server, &item)?;
+        let mine = position(server, &item)?;
         while let Some((at, _)) = left.peek() {
             if *at == usize::MAX || mine.is_none_or(|m| *at >= m) {
                 break;
@@ -343,7 +333,7 @@ fn delete_from(original: &mut Map<String, Value>, key: &str, gone: &Value) {
     }
 }
 
-/// A value taken over as it is loses directives; one that is itself a directive is not taken.
+/// Removes directives from a new value; `None` if the value itself is a directive.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) => {
@@ -391,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn keyed_lists_merge_and_directives_act() {
+    fn keyed_lists_merge_and_directives_apply() {
         let base = || json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}], "finalizers": ["x", "y"], "args": ["1"], "labels": {"k": "v"}});
         let ok = |patch: Value| patched(base(), patch).expect("applies");
         assert_eq!(
@@ -423,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_patches_say_why() {
+    fn error_messages_match_kubernetes() {
         let base = json!({"containers": [{"name": "a"}]});
         assert_eq!(
             patched(base.clone(), json!({"containers": [{"image": "x"}]})).expect_err("refused"),

@@ -1,22 +1,22 @@
-//! Whether an applied configuration fits the type; nothing is merged that does not.
+//! Validation of an applied configuration against its type, before it is merged.
 
 use serde_json::Value;
 
 use super::{Items, Kind, Scalar, Ty};
 use crate::path::PathElement;
 
-/// One thing that does not fit, with the path to it.
-struct Misfit {
+/// A value that does not match its type.
+struct TypeMismatch {
     path: String,
     text: String,
 }
 
-/// The complaint about an object, as the reference words it; `None` when it fits.
+/// The error message of structured-merge-diff for an object; `None` when it matches its type.
 pub(crate) fn check(value: &Value, ty: Ty<'_>) -> Option<String> {
     let mut found = Vec::new();
     visit(value, ty, &mut String::new(), &mut found);
     let print =
-        |m: &Misfit| if m.path.is_empty() { m.text.clone() } else { format!("{}: {}", m.path, m.text) };
+        |m: &TypeMismatch| if m.path.is_empty() { m.text.clone() } else { format!("{}: {}", m.path, m.text) };
     match found.as_slice() {
         [] => None,
         [one] => Some(print(one)),
@@ -27,13 +27,13 @@ pub(crate) fn check(value: &Value, ty: Ty<'_>) -> Option<String> {
     }
 }
 
-fn visit(value: &Value, ty: Ty<'_>, path: &mut String, found: &mut Vec<Misfit>) {
-    let mut complain = |text: String| found.push(Misfit { path: path.clone(), text });
+fn visit(value: &Value, ty: Ty<'_>, path: &mut String, found: &mut Vec<TypeMismatch>) {
+    let mut report = |text: String| found.push(TypeMismatch { path: path.clone(), text });
     match ty.kind(Some(value)) {
-        Kind::Invalid => complain("schema error: invalid atom: inlined".to_owned()),
+        Kind::Invalid => report("schema error: invalid atom: inlined".to_owned()),
         Kind::Scalar(scalar) => {
-            if let Some(text) = scalar_misfit(scalar, value) {
-                complain(text);
+            if let Some(text) = scalar_mismatch(scalar, value) {
+                report(text);
             }
         }
         Kind::Map { ty, .. } => match value {
@@ -45,7 +45,7 @@ fn visit(value: &Value, ty: Ty<'_>, path: &mut String, found: &mut Vec<Misfit>) 
                     path.push('.');
                     path.push_str(name);
                     if matches!(member, Ty::Missing) {
-                        found.push(Misfit {
+                        found.push(TypeMismatch {
                             path: path.clone(),
                             text: "field not declared in schema".to_owned(),
                         });
@@ -56,12 +56,12 @@ fn visit(value: &Value, ty: Ty<'_>, path: &mut String, found: &mut Vec<Misfit>) 
                     path.truncate(mark);
                 }
             }
-            other => complain(format!("expected map, got &{{{}}}", fl_golang::plain(other))),
+            other => report(format!("expected map, got &{{{}}}", fl_go::plain(other))),
         },
         Kind::List { items, element } => match value {
             Value::Null => {}
             Value::Array(list) => check_items(list, items, element, path, found),
-            other => complain(format!("expected list, got &{{{}}}", fl_golang::plain(other))),
+            other => report(format!("expected list, got &{{{}}}", fl_go::plain(other))),
         },
     }
 }
@@ -71,7 +71,7 @@ fn check_items(
     items: Items<'_>,
     element: Ty<'_>,
     path: &mut String,
-    found: &mut Vec<Misfit>,
+    found: &mut Vec<TypeMismatch>,
 ) {
     let mut seen: Vec<PathElement> = Vec::new();
     for (index, item) in list.iter().enumerate() {
@@ -79,8 +79,9 @@ fn check_items(
             Items::Atomic => PathElement::Index(index as i64),
             _ => match items.element(item) {
                 Ok(at) => at,
-                Err(text) => {
-                    found.push(Misfit { path: path.clone(), text: format!("element {index}: {text}") });
+                Err(error) => {
+                    found
+                        .push(TypeMismatch { path: path.clone(), text: format!("element {index}: {error}") });
                     return;
                 }
             },
@@ -88,10 +89,12 @@ fn check_items(
         if !matches!(items, Items::Atomic) {
             match seen.binary_search(&at) {
                 Ok(_) => {
-                    found
-                        .push(Misfit { path: path.clone(), text: format!("duplicate entries for key {at}") });
+                    found.push(TypeMismatch {
+                        path: path.clone(),
+                        text: format!("duplicate entries for key {at}"),
+                    });
                 }
-                Err(place) => seen.insert(place, at.clone()),
+                Err(position) => seen.insert(position, at.clone()),
             }
         }
         let mark = path.len();
@@ -112,35 +115,18 @@ pub(crate) fn scalar_fits(scalar: Scalar, value: &Value) -> bool {
     )
 }
 
-fn scalar_misfit(scalar: Scalar, value: &Value) -> Option<String> {
+fn scalar_mismatch(scalar: Scalar, value: &Value) -> Option<String> {
     if scalar_fits(scalar, value) {
         return None;
     }
     match (scalar, value) {
         (Scalar::Number, other) => {
-            Some(format!("expected numeric (int or float), got {}", fl_golang::type_name(other)))
+            Some(format!("expected numeric (int or float), got {}", fl_go::type_name(other)))
         }
         (Scalar::Text, other) => {
-            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other)))
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", fl_go::syntax(other)))
         }
-        (Scalar::Flag, other) => Some(format!("expected boolean, got &{{{}}}", fl_golang::plain(other))),
-        (Scalar::Any, other) => Some(format!("expected any scalar, got &{{{}}}", fl_golang::plain(other))),
-    }
-}
-
-/// Go's `%#v`.
-fn go_syntax(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => fl_golang::quote(text),
-        Value::Array(list) => {
-            format!("[]interface {{}}{{{}}}", list.iter().map(go_syntax).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(map) => {
-            let parts: Vec<String> =
-                map.iter().map(|(k, v)| format!("{}:{}", fl_golang::quote(k), go_syntax(v))).collect();
-            format!("map[string]interface {{}}{{{}}}", parts.join(", "))
-        }
-        other => other.to_string(),
+        (Scalar::Flag, other) => Some(format!("expected boolean, got &{{{}}}", fl_go::plain(other))),
+        (Scalar::Any, other) => Some(format!("expected any scalar, got &{{{}}}", fl_go::plain(other))),
     }
 }

@@ -1,4 +1,4 @@
-//! What changed between two objects, in terms of owned fields.
+//! Comparison of two objects in terms of owned fields.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Leaves out what a write through this endpoint cannot change.
+    /// Excludes the fields that a write through this endpoint cannot change.
     pub(crate) fn exclude(&mut self, fields: &Set) {
         if fields.is_empty() {
             return;
@@ -32,14 +32,14 @@ impl Comparison {
     }
 }
 
-/// Compares two objects of one type, all but their managed fields.
+/// Compares two objects of one type, except for their managed fields.
 pub(crate) fn compare(old: &Value, new: &Value, ty: Ty<'_>) -> Comparison {
     let mut walk = Walk { out: Comparison::default() };
     walk.visit(Some(old), Some(new), ty, &At::Root);
     walk.out
 }
 
-/// The way down, kept on the stack; it becomes a path only where something changed.
+/// Position, as a linked list on the stack; becomes a path only where a field changed.
 enum At<'a> {
     Root,
     Field(&'a At<'a>, &'a str),
@@ -92,7 +92,7 @@ impl Walk {
         }
     }
 
-    /// Returns whether the value was treated as one unit.
+    /// Returns whether the value was compared as a unit.
     fn handle(&mut self, kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>, at: &At<'_>) -> bool {
         match kind {
             Kind::Map { ty, atomic } => {

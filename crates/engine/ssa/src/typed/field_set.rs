@@ -1,4 +1,4 @@
-//! The set of fields an object has, as its applier will own them.
+//! The set of fields of an object, which its applier will own.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(crate) fn field_set(value: &Value, ty: Ty<'_>) -> Set {
     collect(value, ty).1
 }
 
-/// Whether the value itself counts as a leaf, and the paths below it.
+/// Whether the value itself is a leaf, and the paths below it.
 fn collect(value: &Value, ty: Ty<'_>) -> (bool, Set) {
     match ty.kind(Some(value)) {
         Kind::Scalar(_) => (true, Set::new()),
@@ -54,7 +54,7 @@ fn collect_list(list: &[Value], items: Items<'_>, element: Ty<'_>) -> Set {
         sorted.windows(2).filter(|w| w[0] == w[1]).map(|w| w[0].clone()).collect();
     for (item, at) in list.iter().zip(elements) {
         let Some(at) = at else { continue };
-        // What occurs twice is owned as a whole: nobody could say which one.
+        // Duplicate items are owned as a whole, because they cannot be distinguished.
         if !repeated.contains(&at) {
             let (_, set) = collect(item, element);
             if !set.is_empty() {

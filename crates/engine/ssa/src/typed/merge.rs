@@ -1,4 +1,4 @@
-//! Laying an applied configuration over the live object.
+//! Merge of an applied configuration into the live object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 use super::{Items, Kind, Ty, as_list, as_map};
 use crate::path::PathElement;
 
-/// The merged object, without its managed fields: those are written anew. Items of keyed lists keep the live order except where
-/// the configuration orders them.
+/// The merged object without managed fields, which the caller sets. Items of keyed lists keep the live order
+/// except where the configuration orders them.
 pub(crate) fn merge(live: &Value, config: &Value, ty: Ty<'_>) -> Value {
-    both(Some(live), Some(config), ty, Place::Object).unwrap_or(Value::Null)
+    both(Some(live), Some(config), ty, Position::Object).unwrap_or(Value::Null)
 }
 
-/// How far down a value is, as far as that matters.
+/// Position of a value, which decides how its fields are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     Object,
     Metadata,
     Below,
 }
 
-impl Place {
+impl Position {
     pub(crate) fn of(self, name: &str) -> Self {
-        if self == Place::Object && name == "metadata" { Place::Metadata } else { Place::Below }
+        if self == Position::Object && name == "metadata" { Position::Metadata } else { Position::Below }
     }
 }
 
-fn both(live: Option<&Value>, config: Option<&Value>, ty: Ty<'_>, place: Place) -> Option<Value> {
+fn both(live: Option<&Value>, config: Option<&Value>, ty: Ty<'_>, position: Position) -> Option<Value> {
     let (live, config) = match (live, config) {
         (one, None) => return one.cloned(),
         (None, Some(new)) => return Some(new.clone()),
@@ -43,7 +43,7 @@ fn both(live: Option<&Value>, config: Option<&Value>, ty: Ty<'_>, place: Place) 
             if l.is_none_or(Map::is_empty) && c.is_none_or(Map::is_empty) {
                 return Some(config.clone());
             }
-            Some(Value::Object(members(l, c, ty, place)))
+            Some(Value::Object(members(l, c, ty, position)))
         }
         Kind::List { items, element } if !matches!(items, Items::Atomic) => {
             let (l, c) = (as_list(Some(live)).unwrap_or_default(), as_list(Some(config)).unwrap_or_default());
@@ -60,17 +60,19 @@ fn members(
     live: Option<&Map<String, Value>>,
     config: Option<&Map<String, Value>>,
     ty: Ty<'_>,
-    place: Place,
+    position: Position,
 ) -> Map<String, Value> {
-    let kept =
-        live.into_iter().flatten().filter(|(name, _)| place != Place::Metadata || *name != "managedFields");
-    // In one go: a map that is made from names in order looks for no place for them.
+    let kept = live
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| position != Position::Metadata || *name != "managedFields");
+    // Collected in sorted order, which avoids a search for every key.
     let mut out: Map<String, Value> = kept
         .filter_map(|(name, value)| {
             let other = config.and_then(|m| m.get(name));
-            // Without another side there is nothing to ask the type for.
+            // The type is needed only if both sides have a value.
             let ty = if other.is_some() { ty.member(name).0 } else { Ty::Untyped };
-            both(Some(value), other, ty, place.of(name)).map(|merged| (name.clone(), merged))
+            both(Some(value), other, ty, position.of(name)).map(|merged| (name.clone(), merged))
         })
         .collect();
     for (name, value) in config.into_iter().flatten() {
@@ -85,7 +87,8 @@ fn list(live: &[Value], config: &[Value], items: Items<'_>, element: Ty<'_>) -> 
     let live_keys: Vec<PathElement> = live.iter().filter_map(|v| items.element(v).ok()).collect();
     let config_keys: Vec<PathElement> = config.iter().filter_map(|v| items.element(v).ok()).collect();
     if live_keys.len() != live.len() || config_keys.len() != config.len() {
-        // An item without an identity cannot be merged; the configuration was checked before, so live is damaged.
+        // An item without keys cannot be merged. The configuration was checked before, so the live list is
+        // invalid.
         return config.to_vec();
     }
     let mut seen_live: BTreeMap<&PathElement, Option<&Value>> = BTreeMap::new();
@@ -96,7 +99,7 @@ fn list(live: &[Value], config: &[Value], items: Items<'_>, element: Ty<'_>) -> 
     let seen_config: BTreeMap<&PathElement, &Value> = config_keys.iter().zip(config).collect();
     let merge_one = |key: &PathElement| {
         let old = seen_live.get(key).copied().flatten();
-        both(old, seen_config.get(key).copied(), element, Place::Below)
+        both(old, seen_config.get(key).copied(), element, Position::Below)
     };
     let mut shared: VecDeque<&PathElement> =
         config_keys.iter().filter(|k| seen_live.contains_key(k)).collect();
@@ -114,7 +117,7 @@ fn list(live: &[Value], config: &[Value], items: Items<'_>, element: Ty<'_>) -> 
                 next = shared.pop_front();
                 continue;
             }
-            // Shared, but the configuration wants another one first.
+            // In both, but the configuration has another one first.
             if seen_config.contains_key(left) && next.is_some_and(|n| n != left) {
                 l += 1;
                 continue;

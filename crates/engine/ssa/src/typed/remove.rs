@@ -1,4 +1,4 @@
-//! Taking fields out of an object.
+//! Removal of fields from an object.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::{Items, Kind, Ty};
 use crate::path::PathElement;
 use crate::set::Set;
 
-/// The object without the fields of `set`. What becomes empty by it is null, as upstream leaves it.
+/// The object without the fields of `set`. Like upstream, a map or list that becomes empty is null.
 pub(crate) fn without(value: &Value, set: &Set, ty: Ty<'_>) -> Value {
     match (ty.kind(Some(value)), value) {
         (Kind::Map { atomic: true, .. }, Value::Object(_))
@@ -52,7 +52,7 @@ fn kept_items(list: &[Value], set: &Set, items: Items<'_>, element: Ty<'_>) -> V
     if out.is_empty() { Value::Null } else { Value::Array(out) }
 }
 
-/// The set with every named field that has members below it made a member: a struct's field goes when all of it goes.
+/// Adds every named field that has members below it: a field of a struct is removed when all of it is.
 pub(crate) fn with_named_fields(set: &Set, ty: Ty<'_>) -> Set {
     let mut members = set.members().to_vec();
     let mut children = Vec::with_capacity(set.children().len());

@@ -1,4 +1,4 @@
-//! X.509 certificates (RFC 5280), as far as chains of code signing need them.
+//! X.509 certificates (RFC 5280), limited to code signing chains.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,13 +13,13 @@ const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 const ALTERNATIVE_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 const CODE_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 3];
 const TIME_STAMPING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 8];
-/// Where Fulcio puts user names that are none of the usual kinds.
+/// Fulcio's OID for user names without a standard type.
 const OTHER_NAME: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xbf, 0x30, 1, 7];
 
 /// A certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
-    /// What is signed, with its head.
+    /// The signed part, with its DER header.
     signed: Vec<u8>,
     algorithm: Vec<u8>,
     signature: Vec<u8>,
@@ -28,10 +28,10 @@ pub(crate) struct Certificate {
     not_before: u64,
     not_after: u64,
     pub(super) key: PublicKey,
-    /// The key as the certificate writes it, with its head.
+    /// `SubjectPublicKeyInfo`, with its DER header.
     pub(super) key_info: Vec<u8>,
     extensions: Vec<Extension>,
-    /// What is signed in parts: all before the extensions.
+    /// The parts of the signed content before the extensions.
     before_extensions: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ struct Extension {
     name: Vec<u8>,
     critical: bool,
     value: Vec<u8>,
-    /// As it is written.
+    /// The whole certificate.
     whole: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn from_pem(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(body).ok()
 }
 
-/// The next element with its head, whatever it is.
+/// The next element of any type, with its DER header.
 pub(super) fn any<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     let start = *input;
     let kind = *start.first()?;
@@ -59,12 +59,12 @@ pub(super) fn any<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(&start[..start.len() - input.len()])
 }
 
-/// An element of this kind with its head.
+/// The next element of this type, with its DER header.
 fn whole<'a>(input: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
     (input.first() == Some(&kind)).then(|| any(input))?
 }
 
-/// An element out of its content.
+/// Encodes an element.
 pub(super) fn wrap(kind: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut out = vec![kind];
@@ -98,7 +98,7 @@ impl Certificate {
         let mut inside = signed;
         let content = element(&mut inside, 0x30)?;
         let mut rest = content;
-        // Version 3, or there would be no extensions.
+        // Version 3, which extensions require.
         if element(&mut rest, 0xa0)? != [2, 1, 2] {
             return None;
         }
@@ -149,7 +149,7 @@ impl Certificate {
         self.extensions.iter().find(|e| e.name == name).map(|e| e.value.as_slice())
     }
 
-    /// What was signed before one extension was added.
+    /// The content that was signed before one extension was added.
     pub(super) fn without(&self, name: &[u8]) -> Vec<u8> {
         let kept: Vec<u8> =
             self.extensions.iter().filter(|e| e.name != name).flat_map(|e| e.whole.iter().copied()).collect();
@@ -161,26 +161,26 @@ impl Certificate {
         (self.not_before..=self.not_after).contains(&when)
     }
 
-    /// Whether it is an authority that may sign certificates.
+    /// Whether it is a CA that may sign certificates.
     fn is_authority(&self) -> bool {
         let authority = || {
             let mut value = self.extension(BASIC_CONSTRAINTS)?;
             let mut fields = element(&mut value, 0x30)?;
             Some(element(&mut fields, 1)? != [0])
         };
-        // The sixth bit; the first byte counts unused ones.
+        // The sixth bit; the first byte is the number of unused bits.
         let signs = self.extension(KEY_USAGE).is_none_or(|mut value| {
             element(&mut value, 3).and_then(|bits| bits.get(1)).is_some_and(|b| b & 4 != 0)
         });
         authority().unwrap_or(false) && signs
     }
 
-    /// How many authorities may stand below it before the last certificate.
+    /// Path length constraint.
     fn path_length(&self) -> Option<usize> {
         let mut value = self.extension(BASIC_CONSTRAINTS)?;
         let mut fields = element(&mut value, 0x30)?;
         element(&mut fields, 1)?;
-        Some(crate::packet::big_endian(element(&mut fields, 2)?))
+        Some(crate::openpgp_packet::big_endian(element(&mut fields, 2)?))
     }
 
     pub(super) fn issued(&self, other: &Certificate) -> bool {
@@ -189,12 +189,12 @@ impl Certificate {
             && verify(&self.key, &other.algorithm, &other.signed, &other.signature)
     }
 
-    /// Whether it may stand below this many authorities.
+    /// Whether the path length constraint allows this many CAs below it.
     pub(super) fn allows(&self, below: usize) -> bool {
         self.path_length().is_none_or(|limit| below <= limit)
     }
 
-    /// Whether it is the last of a chain, for signing code, and says nothing that must be understood and is not.
+    /// Checks that it is an end-entity certificate for code signing without unknown critical extensions.
     pub(super) fn signs_code(&self) -> Result<(), &'static str> {
         const KNOWN: [&[u8]; 4] = [BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, ALTERNATIVE_NAME];
         if self.extensions.iter().any(|e| e.critical && !KNOWN.contains(&e.name.as_slice())) {
@@ -220,12 +220,12 @@ impl Certificate {
         listed().is_some()
     }
 
-    /// Whether it is the last of a chain, for timestamps.
+    /// Whether it is an end-entity certificate for timestamping.
     pub(super) fn signs_timestamps(&self) -> bool {
         !self.is_authority() && self.is_for(TIME_STAMPING)
     }
 
-    /// Who it is for: mail addresses, addresses, names of hosts, and user names.
+    /// Subject alternative names: mail addresses, URIs, DNS names, and user names.
     pub(super) fn subjects(&self) -> Vec<String> {
         let mut found = Vec::new();
         let Some(mut value) = self.extension(ALTERNATIVE_NAME) else { return found };
@@ -252,7 +252,7 @@ fn other_name(mut content: &[u8]) -> Option<&str> {
     std::str::from_utf8(element(&mut value, 0x0c)?).ok()
 }
 
-/// A signature by an algorithm's name, as certificates have them.
+/// Verifies a signature by the OID of its algorithm.
 pub(super) fn verify(key: &PublicKey, algorithm: &[u8], message: &[u8], signature: &[u8]) -> bool {
     let mut input = algorithm;
     let name = element(&mut input, 6).unwrap_or_default();
@@ -277,7 +277,7 @@ fn hash(kind: u8, first: u8) -> Option<Hash> {
     }
 }
 
-/// `YYMMDDHHMMSSZ`, or with four digits for the year and a fraction.
+/// `YYMMDDHHMMSSZ`, or with a four-digit year and a fraction.
 pub(super) fn time(input: &mut &[u8]) -> Option<u64> {
     let (text, year) = match input.first()? {
         0x17 => {
@@ -303,7 +303,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// Seconds since 1970; years before it are none.
+/// Unix time; `None` before 1970.
 pub(super) fn seconds([year, month, day, hour, minute, second]: [u64; 6]) -> Option<u64> {
     let good = (1970..=9999).contains(&year)
         && (1..=12).contains(&month)
@@ -320,7 +320,7 @@ pub(super) fn seconds([year, month, day, hour, minute, second]: [u64; 6]) -> Opt
     Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// `2021-01-12T11:53:27Z`, with a fraction or an offset or without.
+/// `2021-01-12T11:53:27Z`, with an optional fraction or offset.
 pub(super) fn rfc3339(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let at = |from: usize, to: usize| number(bytes.get(from..to)?);
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn times_are_parsed() {
         assert_eq!(rfc3339("2021-01-12T11:53:27.000Z"), Some(1_610_452_407));
         assert_eq!(rfc3339("2021-01-12T13:53:27+02:00"), Some(1_610_452_407));
         assert_eq!(rfc3339("2000-02-29T00:00:00Z"), Some(951_782_400));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths() {
+    fn lengths_are_validated() {
         for length in [0, 1, 127, 128, 255, 256, 70_000] {
             let content = vec![7; length];
             let whole = wrap(4, &content);

@@ -1,4 +1,4 @@
-//! Whose signature it must be.
+//! Identities that may sign.
 
 use regex::Regex;
 
@@ -6,25 +6,25 @@ use super::KeylessError;
 use super::certificate::Certificate;
 use crate::public_key::element;
 
-/// The issuer of an identity as bare text, in older certificates.
+/// OID of the issuer as plain text, in older certificates.
 const ISSUER: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xbf, 0x30, 1, 1];
-/// The same in DER.
+/// OID of the issuer in DER.
 const ISSUER_V2: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xbf, 0x30, 1, 8];
 
-/// Pairs of regular expressions of which one must match; without any, everybody of the trusted root may sign.
+/// Pairs of regular expressions of which one must match; without any pair, every identity is accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Identities(Vec<(Regex, Regex)>);
 
-/// An expression that is none.
+/// Invalid regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no regular expression")]
 pub struct IdentityError(String);
 
 impl Identities {
-    /// From pairs of issuer and subject.
+    /// Compiles pairs of issuer and subject.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, IdentityError> {
         let compile = |text: &str| {
-            fl_goregex::compile(text).map_err(|_| IdentityError(text.chars().take(100).collect()))
+            fl_go::regexp::compile(text).map_err(|_| IdentityError(text.chars().take(100).collect()))
         };
         let pairs = pairs.into_iter().map(|(issuer, subject)| Ok((compile(issuer)?, compile(subject)?)));
         Ok(Self(pairs.collect::<Result<_, _>>()?))

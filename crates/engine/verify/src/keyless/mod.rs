@@ -1,12 +1,14 @@
-//! Signatures without a key of one's own ("keyless"): an authority vouches in a certificate of a few minutes that a key belongs to
-//! an identity, and a log vouches when it was used.
+//! Keyless signatures: a CA certifies for a few minutes that a key belongs to an identity, and a log records
+//! when it was used.
 //!
-//! Everything is held against a [`TrustRoot`] that the caller gives; nothing is fetched. A signature counts when
+//! Everything is verified against a [`TrustRoot`] that the caller provides; nothing is fetched. A signature
+//! is valid if
 //!
-//! 1. its certificate was issued by an authority of the root, was valid when it was used, and is for signing code;
-//! 2. a certificate log of the root has seen the certificate (an embedded SCT);
-//! 3. a transparency log of the root has seen this very signature, and says when, or a timestamp authority of the root does;
-//! 4. the identity and its issuer match what was asked for;
+//! 1. its certificate was issued by a CA of the root, was valid when it was used, and is for code signing;
+//! 2. a certificate log of the root has recorded the certificate (an embedded SCT);
+//! 3. a transparency log of the root has recorded this signature with its time, or a timestamp authority of
+//!    the root certifies the time;
+//! 4. the identity and its issuer match the expected ones;
 //! 5. the certificate's key signed a document that names the image.
 
 mod certificate;
@@ -27,7 +29,7 @@ pub use identity::{Identities, IdentityError};
 use tlog::{Entry, Signed};
 pub use trust_root::{TrustRoot, TrustRootError};
 
-/// Why a signature is refused.
+/// Error of verifying a signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeylessError {
@@ -53,7 +55,8 @@ pub enum KeylessError {
     Signature(#[from] CosignError),
 }
 
-/// Checks an older signature, with its certificate and the log's promise in annotations, over the image with this digest.
+/// Verifies a simple signing signature with certificate and log entry in annotations, for the image with this
+/// digest.
 pub fn verify_simple(
     signed: &SimpleSignature,
     digest: &str,
@@ -76,7 +79,7 @@ pub fn verify_simple(
     Ok(cosign::names_image(&signed.payload, digest)?)
 }
 
-/// Checks a bundle with a statement about the image with this digest.
+/// Verifies a bundle with a statement about the image with this digest.
 pub fn verify_bundle(
     bundle: &[u8],
     digest: &str,
@@ -118,7 +121,7 @@ pub fn verify_bundle(
     Err(problem)
 }
 
-/// When an authority saw the signature, for logs that do not say it themselves.
+/// The time of a timestamp authority, for logs that do not sign the time.
 fn stamped(entry: &Entry, material: &Value, signature: &[u8], root: &TrustRoot) -> Result<u64, &'static str> {
     let stamps = &material["timestampVerificationData"]["rfc3161Timestamps"];
     let stamps = stamps.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -134,7 +137,7 @@ fn stamped(entry: &Entry, material: &Value, signature: &[u8], root: &TrustRoot) 
     Err(problem)
 }
 
-/// Whether the certificate is what it should be, at the time the log says.
+/// Verifies the certificate at the time of the signature.
 fn trust(
     certificate: &Certificate,
     root: &TrustRoot,

@@ -4,12 +4,12 @@ use sha2::{Digest, Sha256};
 
 use super::certificate::Certificate;
 use super::trust_root::TrustRoot;
-use crate::packet::big_endian;
+use crate::openpgp_packet::big_endian;
 use crate::public_key::element;
 
 const EMBEDDED: &[u8] = &[0x2b, 6, 1, 4, 1, 0xd6, 0x79, 2, 4, 2];
 
-/// Whether one of the promises is by a log of the root.
+/// Verifies that one of the SCTs is by a log of the root.
 pub(super) fn verify(
     certificate: &Certificate,
     issuer: &Certificate,
@@ -18,7 +18,7 @@ pub(super) fn verify(
     let mut value = certificate.extension(EMBEDDED).ok_or("it has none at all")?;
     let list = element(&mut value, 4).ok_or("the list is malformed")?;
     let list = sized(&mut &*list, 2).ok_or("the list is malformed")?;
-    // The log signed the certificate before its promise was put into it.
+    // The log signed the certificate before the SCT was embedded.
     let content = certificate.without(EMBEDDED);
     let issuer_key = Sha256::digest(&issuer.key_info);
     let mut rest = list;
@@ -34,7 +34,7 @@ pub(super) fn verify(
     Err(problem)
 }
 
-/// Bytes with their length before them.
+/// Bytes with a length prefix.
 fn sized<'a>(input: &mut &'a [u8], digits: usize) -> Option<&'a [u8]> {
     let (length, rest) = input.split_at_checked(digits)?;
     let (content, rest) = rest.split_at_checked(big_endian(length))?;
@@ -48,7 +48,7 @@ fn promise(sct: &[u8], content: &[u8], issuer_key: &[u8], root: &TrustRoot) -> O
     let extensions = sized(&mut rest, 2)?;
     let (algorithm, mut rest) = rest.split_at_checked(2)?;
     let signature = sized(&mut rest, 2)?;
-    // SHA-256, with RSA or a curve.
+    // SHA-256 with RSA or ECDSA.
     if version != 0 || !matches!(algorithm, [4, 1 | 3]) {
         return Some(false);
     }

@@ -1,4 +1,4 @@
-//! Signed timestamps (RFC 3161): an authority's word that it saw a signature at some time.
+//! Signed timestamps (RFC 3161): an authority certifies that it saw a signature at some time.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
@@ -12,7 +12,7 @@ const TIMESTAMP: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 16, 1, 4];
 const CONTENT_TYPE: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 3];
 const MESSAGE_DIGEST: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 4];
 
-/// When an authority of the root saw this message.
+/// Returns the time at which an authority of the root saw this message.
 pub(super) fn verify(response: &[u8], message: &[u8], root: &TrustRoot) -> Result<u64, &'static str> {
     let token = Token::read(response).ok_or("a timestamp is malformed")?;
     let (hash, imprint, when) = token.content().ok_or("a timestamp is malformed")?;
@@ -27,16 +27,16 @@ pub(super) fn verify(response: &[u8], message: &[u8], root: &TrustRoot) -> Resul
 }
 
 struct Token<'a> {
-    /// What says when.
+    /// `TSTInfo`.
     info: &'a [u8],
     certificates: Vec<&'a [u8]>,
     hash: Hash,
-    /// What is signed, without its head.
+    /// Signed attributes, without their DER header.
     attributes: &'a [u8],
     signature: &'a [u8],
 }
 
-/// SHA-2 by its name.
+/// SHA-2 by its OID.
 fn hash(algorithm: &[u8]) -> Option<Hash> {
     let mut input = algorithm;
     match element(&mut input, 6)? {
@@ -60,7 +60,7 @@ impl<'a> Token<'a> {
         let mut input = response;
         let mut outside = element(&mut input, 0x30)?;
         let mut status = element(&mut outside, 0x30)?;
-        // Granted, with changes or without.
+        // Granted, with or without modifications.
         if !matches!(element(&mut status, 2)?, [0 | 1]) {
             return None;
         }
@@ -96,7 +96,7 @@ impl<'a> Token<'a> {
         Some(Self { info, certificates, hash, attributes, signature })
     }
 
-    /// The hash, the digest and the time that the timestamp is about.
+    /// Hash algorithm, digest and time of the timestamp.
     fn content(&self) -> Option<(Hash, Vec<u8>, u64)> {
         let mut input = self.info;
         let mut info = element(&mut input, 0x30)?;
@@ -109,7 +109,7 @@ impl<'a> Token<'a> {
         Some((hash, digest, certificate::time(&mut info)?))
     }
 
-    /// What is signed names the content and its digest.
+    /// Checks that the signed attributes contain the content type and its digest.
     fn attributes_hold(&self) -> Option<()> {
         let (mut kind, mut content) = (None, None);
         let mut rest = self.attributes;
@@ -128,7 +128,7 @@ impl<'a> Token<'a> {
     }
 
     fn made_by(&self, key: &PublicKey) -> bool {
-        // They are signed as a set, whatever their place says.
+        // They are signed as a SET, regardless of their tag.
         let signed = certificate::wrap(0x31, self.attributes);
         let digest = digest(self.hash, &signed);
         key.made_ec(&digest, EcSignature::Der(self.signature))

@@ -1,4 +1,4 @@
-//! Entries of a transparency log (Rekor): that it has seen a signature, and when.
+//! Entries of a transparency log (Rekor), which prove that a signature was recorded, and when.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,27 +8,28 @@ use sha2::{Digest, Sha256};
 use super::trust_root::{Log, TrustRoot};
 use super::{KeylessError, certificate, decode};
 
-/// What was signed, as the log knows it.
+/// Signed content as recorded by the log.
 pub(super) enum Signed<'a> {
-    /// Bytes with this digest.
+    /// A blob with this digest.
     Blob { digest: Vec<u8>, signature: &'a [u8] },
-    /// A statement in an envelope, with this digest.
+    /// A DSSE envelope with this digest.
     Envelope { payload: Vec<u8>, signature: &'a [u8] },
 }
 
-/// An entry, with what proves it.
+/// An entry and its proofs.
 #[derive(Debug)]
 pub(super) struct Entry {
     log: Vec<u8>,
     index: u64,
     time: u64,
     body: Vec<u8>,
-    /// The log's signature over all of the above.
+    /// The log's signature over the fields above.
     promise: Option<Vec<u8>>,
     proof: Option<Proof>,
 }
 
-/// The way from the entry to the root of the log's tree, and the log's signature over the root.
+/// Inclusion proof: the path from the entry to the root of the log's tree, and the log's signature over the
+/// root.
 #[derive(Debug)]
 struct Proof {
     index: u64,
@@ -38,13 +39,13 @@ struct Proof {
     checkpoint: String,
 }
 
-/// Numbers are written as texts in one form and as numbers in the other.
+/// Numbers are strings in one format and numbers in the other.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
 impl Entry {
-    /// The annotation `dev.sigstore.cosign/bundle`.
+    /// Parses the annotation `dev.sigstore.cosign/bundle`.
     pub(super) fn from_annotation(text: &str) -> Option<Self> {
         let bundle: Value = serde_json::from_str(text).ok()?;
         let payload = &bundle["Payload"];
@@ -58,7 +59,7 @@ impl Entry {
         })
     }
 
-    /// An entry of a bundle.
+    /// Parses an entry of a bundle.
     pub(super) fn from_bundle(entry: &Value) -> Option<Self> {
         let proof = match &entry["inclusionProof"] {
             Value::Null => None,
@@ -78,7 +79,7 @@ impl Entry {
         };
         Some(Self {
             log: decode(&entry["logId"]["keyId"])?,
-            // Zero is left out.
+            // Zero is omitted.
             index: number(&entry["logIndex"]).unwrap_or_default(),
             time: number(&entry["integratedTime"]).unwrap_or_default(),
             body: decode(&entry["canonicalizedBody"])?,
@@ -87,7 +88,7 @@ impl Entry {
         })
     }
 
-    /// When the log saw the signature, if it has signed that; otherwise only that it did.
+    /// Verifies the entry. Returns the time of the signature if the log has signed it.
     pub(super) fn verify(
         &self,
         root: &TrustRoot,
@@ -97,7 +98,7 @@ impl Entry {
         let wrong = KeylessError::Entry;
         let log = root.transparency_log(&self.log).ok_or(wrong("its log is not in the trusted root"))?;
         if let Some(promise) = &self.promise {
-            // Canonical JSON: keys in order, no blanks.
+            // Canonical JSON: sorted keys, no blanks.
             let id: String = self.log.iter().map(|b| format!("{b:02x}")).collect();
             let signed = json!({"body": STANDARD.encode(&self.body), "integratedTime": self.time, "logID": id, "logIndex": self.index});
             if !log.key.verify(signed.to_string().as_bytes(), promise) {
@@ -116,12 +117,12 @@ impl Entry {
         Ok(self.promise.as_ref().map(|_| self.time))
     }
 
-    /// Whether the log's key was valid at a time that others vouch for.
+    /// Whether the log's key was valid at a time known from elsewhere.
     pub(super) fn valid_at(&self, root: &TrustRoot, when: u64) -> bool {
         root.transparency_log(&self.log).is_some_and(|log| log.valid_at(when))
     }
 
-    /// Whether the entry is about this signature and this certificate.
+    /// Checks that the entry is about this signature and certificate.
     fn matches(&self, about: &Signed<'_>, leaf: &[u8]) -> Result<(), &'static str> {
         let body: Value = serde_json::from_slice(&self.body).map_err(|_| "its body is not JSON")?;
         let spec = &body["spec"];
@@ -175,7 +176,7 @@ impl Entry {
 }
 
 impl Proof {
-    /// The hashes on the way up must lead to a root that the log has signed (RFC 9162, 2.1.3.2).
+    /// Verifies that the hashes lead to a root that the log has signed (RFC 9162, 2.1.3.2).
     fn verify(&self, body: &[u8], log: &Log) -> Result<(), &'static str> {
         if self.index >= self.size {
             return Err("its index lies outside of the log");
@@ -202,7 +203,7 @@ impl Proof {
         self.signed_root(log)
     }
 
-    /// The checkpoint is a signed note: origin, size and root of the tree.
+    /// Verifies the checkpoint, a signed note with origin, size and root of the tree.
     fn signed_root(&self, log: &Log) -> Result<(), &'static str> {
         let malformed = "the checkpoint is malformed";
         let (text, signatures) = self.checkpoint.split_once("\n\n").ok_or(malformed)?;
@@ -217,7 +218,7 @@ impl Proof {
         let signed = signatures.lines().take(20).any(|line| {
             let encoded = line.strip_prefix("\u{2014} ").and_then(|l| l.rsplit_once(' '));
             let Some(bytes) = encoded.and_then(|(_, s)| STANDARD.decode(s).ok()) else { return false };
-            // Four bytes tell which key it was; others may have signed too.
+            // The first four bytes identify the key; others may have signed too.
             bytes.get(4..).is_some_and(|signature| log.key.verify(text.as_bytes(), signature))
         });
         if signed { Ok(()) } else { Err("the log has not signed the checkpoint") }

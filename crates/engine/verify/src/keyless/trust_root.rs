@@ -1,4 +1,4 @@
-//! Whom to trust: authorities and logs, as Sigstore's `trusted_root.json` lists them.
+//! Trusted CAs and logs, from Sigstore's `trusted_root.json`.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -7,10 +7,10 @@ use super::certificate::{Certificate, rfc3339};
 use super::decode;
 use crate::PublicKey;
 
-/// Entries of one list.
-const MOST: usize = 100;
+/// Maximum entries of one list.
+const MAX_ENTRIES: usize = 100;
 
-/// Why a file is no trusted root.
+/// Error of parsing a trusted root.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustRootError {
@@ -26,7 +26,7 @@ pub enum TrustRootError {
     NoAuthorities,
 }
 
-/// Authorities and logs.
+/// Trusted CAs and logs.
 #[derive(Clone, Debug)]
 pub struct TrustRoot {
     authorities: Vec<Authority>,
@@ -42,7 +42,7 @@ struct Period {
 }
 
 impl Period {
-    /// Without a start something was always valid, without an end it is for ever.
+    /// Without a start it was always valid, without an end it stays valid.
     fn read(value: &Value) -> Option<Self> {
         let moment = |field: &str, otherwise: u64| match &value[field] {
             Value::Null => Some(otherwise),
@@ -58,12 +58,12 @@ impl Period {
 
 #[derive(Clone, Debug)]
 struct Authority {
-    /// From the one that issues to the root.
+    /// From the issuing CA to the root.
     chain: Vec<Certificate>,
     period: Period,
 }
 
-/// A log's key.
+/// Key of a log.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     pub(super) id: Vec<u8>,
@@ -78,10 +78,11 @@ impl Log {
 }
 
 impl TrustRoot {
-    /// Reads a `trusted_root.json`.
+    /// Parses a `trusted_root.json`.
     ///
     /// # Errors
-    /// When it is none, or an entry cannot be read: it may be the one that counts.
+    /// The file or one of its entries is invalid. Invalid entries are not skipped, since they may be the
+    /// relevant ones.
     pub fn from_json(bytes: &[u8]) -> Result<Self, TrustRootError> {
         let root: Value = serde_json::from_slice(bytes).map_err(|_| TrustRootError::Json)?;
         let kind = root["mediaType"].as_str().unwrap_or_default();
@@ -91,11 +92,11 @@ impl TrustRoot {
         }
         let list = |name: &str| root[name].as_array().map(Vec::as_slice).unwrap_or_default();
         let read_all = |name: &'static str| {
-            let logs = list(name).iter().take(MOST).map(read_log);
+            let logs = list(name).iter().take(MAX_ENTRIES).map(read_log);
             logs.map(|log| log.ok_or(TrustRootError::Entry(name))).collect::<Result<Vec<_>, _>>()
         };
         let authorities_of = |name: &'static str| {
-            let all = list(name).iter().take(MOST).map(read_authority);
+            let all = list(name).iter().take(MAX_ENTRIES).map(read_authority);
             all.map(|a| a.ok_or(TrustRootError::Entry(name))).collect::<Result<Vec<_>, _>>()
         };
         let root = Self {
@@ -123,7 +124,8 @@ impl TrustRoot {
         self.certificate_logs.iter().find(|log| log.id == id)
     }
 
-    /// Who issued a certificate that was used at this time. Every certificate of the chain was valid then.
+    /// The issuer of a certificate that was used at this time. Every certificate of the chain must have been
+    /// valid then.
     pub(super) fn issuer_of(&self, leaf: &Certificate, when: u64) -> Result<&Certificate, &'static str> {
         leaf.signs_code()?;
         if !leaf.valid_at(when) {
@@ -136,8 +138,8 @@ impl TrustRoot {
         found.ok_or("no chain leads to one")
     }
 
-    /// Who may have signed a timestamp of this time: the last certificate of an authority, or one that came with the timestamp
-    /// and was issued by the authority.
+    /// Certificates that may sign a timestamp at this time: the end-entity certificate of an authority, or
+    /// one that came with the timestamp and was issued by the authority.
     pub(super) fn timestamp_signers<'a>(
         &'a self,
         embedded: &'a [Certificate],
@@ -153,10 +155,10 @@ impl TrustRoot {
 }
 
 impl Authority {
-    /// Whether the chain holds together, and all of it was valid then.
+    /// Whether the chain is consistent and was valid then.
     fn holds(&self, when: u64) -> bool {
         let links = self.chain.iter().skip(1).zip(&self.chain);
-        // The first may be no authority itself; then none stands below the second.
+        // The first may be an end-entity certificate; then there is no CA below the second.
         let lowest = usize::from(!self.chain.first().is_some_and(Certificate::signs_timestamps));
         self.period.holds(when)
             && links.enumerate().all(|(at, (upper, lower))| upper.issued(lower) && upper.allows(at + lowest))

@@ -1,8 +1,8 @@
-//! Which styles a text can be written in.
+//! The styles that a scalar can be written in.
 
-use crate::chars::{break_len, byte, is_blank};
+use crate::character_class::{break_len, byte, is_blank};
 
-/// What libyaml's emitter finds out about a scalar before it chooses a style.
+/// libyaml's analysis of a scalar before it selects a style.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Analysis {
     pub(super) multiline: bool,
@@ -13,8 +13,8 @@ pub(super) struct Analysis {
     pub(super) block: bool,
 }
 
-/// Printed as it is: line feed, ASCII from blank to tilde, and the basic plane without controls and byte order mark.
-/// Characters beyond the basic plane are escaped.
+/// Whether a character is written unescaped: line feed, printable ASCII, and the basic plane without control
+/// characters and byte order mark.
 pub(super) fn is_printable(b: &[u8], at: usize) -> bool {
     match byte(b, at) {
         0x0A | 0x20..=0x7E => true,
@@ -35,7 +35,7 @@ pub(super) fn width(first: u8) -> usize {
     }
 }
 
-/// `tabs` says whether a block scalar may hold tabs: `yaml.v3` writes them, the v2 library escapes them.
+/// `tabs` is whether block scalars may have tabs: `yaml.v3` writes them, `yaml.v2` escapes them.
 pub(super) fn analyze(text: &str, tabs: bool) -> Analysis {
     let b = text.as_bytes();
     if b.is_empty() {

@@ -1,4 +1,4 @@
-//! Trees to YAML, byte for byte as Go's libraries print.
+//! Emitters with the same output as Go's libraries.
 
 mod analyze;
 mod scalar;

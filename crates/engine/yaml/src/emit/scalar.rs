@@ -1,21 +1,21 @@
-//! Writing scalars: the low level of libyaml's emitter.
+//! Writes scalars: the low level of libyaml's emitter.
 
 use super::analyze::{is_printable, width};
-use crate::chars::{break_len, byte, is_blank};
+use crate::character_class::{break_len, byte, is_blank};
 
-/// Lines are folded at the first blank behind this column.
+/// Lines are folded at the first blank after this column.
 const BEST_WIDTH: usize = 80;
 
-/// The output with what the emitter must know about its end.
+/// The output, with the state of the emitter at its end.
 #[derive(Debug)]
 pub(super) struct Writer<'o> {
     pub(super) out: &'o mut String,
     pub(super) column: usize,
     /// The indentation of the current collection; -1 outside of any.
     pub(super) indent: isize,
-    /// The last character was a blank (or nothing is there yet).
+    /// Whether the last character was a blank, or the output is empty.
     pub(super) whitespace: bool,
-    /// Only indentation and block indicators stand on the line so far.
+    /// Whether the line has only indentation and block indicators so far.
     pub(super) indention: bool,
     pub(super) best_indent: usize,
 }
@@ -25,7 +25,7 @@ impl<'o> Writer<'o> {
         Self { out, column: 0, indent: -1, whitespace: true, indention: true, best_indent }
     }
 
-    /// Enters a collection (or a scalar, which counts as flow); returns the indentation to restore.
+    /// Enters a collection, or a scalar (which counts as flow); returns the indentation to restore.
     pub(super) fn deeper(&mut self, flow: bool, indentless: bool) -> isize {
         let before = self.indent;
         if before < 0 {
@@ -46,7 +46,7 @@ impl<'o> Writer<'o> {
         self.column += 1;
     }
 
-    /// Text of one line without wide characters, or whose width does not matter any more.
+    /// Writes text of one line that is ASCII, or whose width is irrelevant.
     pub(super) fn put_str(&mut self, text: &str) {
         self.out.push_str(text);
         self.column += if text.is_ascii() { text.len() } else { text.chars().count() };
@@ -75,7 +75,7 @@ impl<'o> Writer<'o> {
         self.indention &= keeps_indention;
     }
 
-    /// A plain text that needs no look: nothing to fold, nothing to quote.
+    /// Writes a plain scalar that needs neither folding nor quotes.
     #[inline]
     pub(super) fn bare(&mut self, text: &str) {
         if !self.whitespace {
@@ -86,7 +86,7 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// One character of `text` at `i`; returns where the next one begins.
+    /// Copies the character of `text` at `i`; returns the position of the next one.
     fn copy(&mut self, text: &str, i: usize) -> usize {
         let w = width(text.as_bytes()[i]);
         self.out.push_str(&text[i..i + w]);
@@ -94,7 +94,7 @@ impl<'o> Writer<'o> {
         i + w
     }
 
-    /// One line break of `text` at `i`.
+    /// Copies the line break of `text` at `i`.
     fn copy_break(&mut self, text: &str, i: usize) -> usize {
         if text.as_bytes()[i] == b'\n' {
             self.put_break();
@@ -120,7 +120,7 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// What plain and single quoted scalars share: folding at blanks, doubling line feeds.
+    /// Common part of plain and single-quoted scalars: folds at blanks, doubles line feeds.
     fn folding_run(&mut self, text: &str, may_fold: bool, quoted: bool) {
         let b = text.as_bytes();
         let (mut spaces, mut breaks) = (false, false);
@@ -159,7 +159,8 @@ impl<'o> Writer<'o> {
     pub(super) fn double_quoted(&mut self, text: &str, may_fold: bool) {
         let b = text.as_bytes();
         self.indicator("\"", true, false, false);
-        // Go asks whether the text begins with a byte order mark at every character, so then all are escaped.
+        // Go tests at every character whether the text begins with a byte order mark, so all are escaped
+        // then.
         let after_mark = text.starts_with('\u{feff}');
         let mut spaces = false;
         let mut i = 0;
@@ -259,7 +260,7 @@ impl<'o> Writer<'o> {
             if breaks {
                 self.write_indent();
             }
-            // The rest of the line in one piece; what may begin another kind of break is looked at by itself.
+            // Copies the rest of the line at once, except bytes that may begin another kind of line break.
             let run =
                 b[i..].iter().position(|c| matches!(c, b'\n' | b'\r' | 0xC2 | 0xE2)).unwrap_or(b.len() - i);
             if run == 0 {
@@ -273,7 +274,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Folded style, as `yaml.v3` writes it: without a line width.
+    /// Folded style as in `yaml.v3`: without a line width.
     pub(super) fn folded(&mut self, text: &str) {
         self.indicator(">", true, false, false);
         self.block_hints(text);
@@ -285,12 +286,12 @@ impl<'o> Writer<'o> {
         while i < b.len() {
             if break_len(b, i) > 0 {
                 if !breaks && !leading_spaces && b[i] == b'\n' {
-                    // libyaml looks at the start of the text here, not at this place.
+                    // Like libyaml, this tests the start of the text, not the current position.
                     let mut k = 0;
                     while k < b.len() && break_len(b, k) > 0 {
                         k += width(b[k]);
                     }
-                    if !crate::chars::is_blankz(b, k) {
+                    if !crate::character_class::is_blankz(b, k) {
                         self.put_break();
                     }
                 }

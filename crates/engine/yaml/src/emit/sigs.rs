@@ -1,13 +1,13 @@
-//! The output of `sigs.k8s.io/yaml`: what `kustomize build`, Helm's `toYaml` and kubectl print.
+//! The output of `sigs.k8s.io/yaml`, as printed by `kustomize build`, Helm's `toYaml` and kubectl.
 //!
-//! Those tools go from values to JSON, read that JSON as YAML and print the result with sorted keys. The detour
-//! shows: floats become integers where they can, line breaks outside ASCII fold, some characters are refused.
+//! That library marshals to JSON, parses that JSON as YAML and prints the result with sorted keys. Hence
+//! integral floats become integers, Unicode line breaks are folded, and some characters are rejected.
 
 use std::borrow::Cow;
 
 use super::analyze::analyze;
 use super::scalar::Writer;
-use crate::chars::{CLASS, PLAIN_START};
+use crate::character_class::{CLASS, PLAIN_START};
 use crate::error::Error;
 use crate::json::{self, JsonStyle, key_text};
 use crate::map::Map;
@@ -16,29 +16,29 @@ use crate::options::Options;
 use crate::resolve::{Dialect, Scalar, resolve_node, resolve_plain, tag_of};
 use crate::{number, read, sort};
 
-/// The YAML of a tree that was read in `dialect`, as `sigs.k8s.io/yaml` prints it.
+/// Prints a tree that was parsed in `dialect` as `sigs.k8s.io/yaml` does.
 ///
 /// # Errors
-/// A value that JSON cannot hold, or a text with characters that Go's YAML reader refuses.
+/// A value that JSON cannot represent, or a text with characters that Go's YAML parser rejects.
 pub fn to_sigs_yaml(node: &Node, dialect: Dialect) -> Result<String, Error> {
     let mut out = String::new();
     write_sigs_yaml(&mut out, node, dialect)?;
     Ok(out)
 }
 
-/// As [`to_sigs_yaml`], behind what is already in `out` (which must end a line).
+/// Appends [`to_sigs_yaml`] to `out`, which must be at the start of a line.
 ///
 /// # Errors
-/// As [`to_sigs_yaml`]; `out` is then as it was.
+/// See [`to_sigs_yaml`]; `out` is not changed then.
 pub fn write_sigs_yaml(out: &mut String, node: &Node, dialect: Dialect) -> Result<(), Error> {
     write(out, node, dialect, KeyOrder::Sorted)
 }
 
-/// As [`to_sigs_yaml`] with the keys in the order of the tree, as Go prints a `yaml.MapSlice`. A tree that has to be
-/// read again has its keys sorted by bytes then.
+/// [`to_sigs_yaml`] with the keys in the order of the tree, as Go prints a `yaml.MapSlice`. If the tree has
+/// to be parsed again, its keys are sorted by bytes.
 ///
 /// # Errors
-/// As [`to_sigs_yaml`].
+/// See [`to_sigs_yaml`].
 pub fn to_sigs_yaml_in_order(node: &Node, dialect: Dialect) -> Result<String, Error> {
     let mut out = String::new();
     write(&mut out, node, dialect, KeyOrder::Kept)?;
@@ -53,26 +53,26 @@ enum KeyOrder {
 
 fn write(out: &mut String, node: &Node, dialect: Dialect, order: KeyOrder) -> Result<(), Error> {
     let begin = out.len();
-    let mut result = Emitter::new(out, dialect, Detour::WhereNeeded, order).document(node);
-    if let Err(Stop::NeedsDetour) = result {
+    let mut result = Emitter::new(out, dialect, JsonRoundTrip::WhereNeeded, order).document(node);
+    if let Err(Stop::NeedsJsonRoundTrip) = result {
         out.truncate(begin);
         let text = json::to_json(node, dialect, JsonStyle::GO)?;
         let again = read::parse_first(text.as_bytes(), &Options::sigs())?.unwrap_or_default();
-        result = Emitter::new(out, Dialect::Sigs, Detour::Done, order).document(&again);
+        result = Emitter::new(out, Dialect::Sigs, JsonRoundTrip::Done, order).document(&again);
     }
     result.map_err(|stop| {
         out.truncate(begin);
         match stop {
             Stop::Error(error) => error,
-            Stop::NeedsDetour => json::at(node, "the text changes each time it is read"),
+            Stop::NeedsJsonRoundTrip => json::at(node, "the text changes each time it is read"),
         }
     })
 }
 
 enum Stop {
     Error(Error),
-    /// A text that the JSON detour changes or refuses: go the long way.
-    NeedsDetour,
+    /// A text that the conversion to JSON changes or rejects.
+    NeedsJsonRoundTrip,
 }
 
 impl From<Error> for Stop {
@@ -82,7 +82,7 @@ impl From<Error> for Stop {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Detour {
+enum JsonRoundTrip {
     WhereNeeded,
     Done,
 }
@@ -91,22 +91,22 @@ enum Detour {
 struct Emitter<'o> {
     writer: Writer<'o>,
     dialect: Dialect,
-    detour: Detour,
-    /// Inside brackets kustomize's own copy of the text holds an empty value as `''`, which is a string.
+    json_round_trip: JsonRoundTrip,
+    /// Inside of flow collections kustomize has an empty value as `''`, which is a string.
     in_flow: bool,
     order: KeyOrder,
 }
 
-/// Mappings up to this size are sorted without asking for memory.
-const FEW_KEYS: usize = 16;
-/// Keys up to this length (in bytes) can be simple ones; beyond it they are written with `?`.
-const LONGEST_SIMPLE_KEY: usize = 128;
-/// From this length on a key may be too long for the JSON detour.
-const LONGEST_SAFE_KEY: usize = 160;
+/// Mappings up to this size are sorted without allocation.
+const MAX_STACK_KEYS: usize = 16;
+/// Maximum length in bytes of a simple key; longer ones are written with `?`.
+const MAX_SIMPLE_KEY_LENGTH: usize = 128;
+/// From this length on a key may be too long for the conversion to JSON.
+const MAX_SAFE_KEY_LENGTH: usize = 160;
 
 impl<'o> Emitter<'o> {
-    fn new(out: &'o mut String, dialect: Dialect, detour: Detour, order: KeyOrder) -> Self {
-        Self { writer: Writer::new(out, 2), dialect, detour, in_flow: false, order }
+    fn new(out: &'o mut String, dialect: Dialect, json_round_trip: JsonRoundTrip, order: KeyOrder) -> Self {
+        Self { writer: Writer::new(out, 2), dialect, json_round_trip, in_flow: false, order }
     }
 
     fn document(&mut self, node: &Node) -> Result<(), Stop> {
@@ -159,9 +159,9 @@ impl<'o> Emitter<'o> {
 
     fn mapping(&mut self, map: &Map, root: bool) -> Result<(), Stop> {
         let before = self.writer.deeper(false, false);
-        let mut few = [""; FEW_KEYS];
+        let mut few = [""; MAX_STACK_KEYS];
         let mut many = Vec::new();
-        let keys = if map.len() <= FEW_KEYS {
+        let keys = if map.len() <= MAX_STACK_KEYS {
             &mut few[..map.len()]
         } else {
             many.resize(map.len(), "");
@@ -185,10 +185,10 @@ impl<'o> Emitter<'o> {
 
     fn entry(&mut self, key: &str, value: &Node) -> Result<(), Stop> {
         self.writer.write_indent();
-        if key.len() > LONGEST_SAFE_KEY && self.detour == Detour::WhereNeeded {
-            return Err(Stop::NeedsDetour);
+        if key.len() > MAX_SAFE_KEY_LENGTH && self.json_round_trip == JsonRoundTrip::WhereNeeded {
+            return Err(Stop::NeedsJsonRoundTrip);
         }
-        let simple = key.len() <= LONGEST_SIMPLE_KEY
+        let simple = key.len() <= MAX_SIMPLE_KEY_LENGTH
             && (plainness(key) != Plainness::Unknown || !analyze(key, false).multiline);
         if simple {
             self.string(key, true)?;
@@ -214,11 +214,11 @@ impl<'o> Emitter<'o> {
             Scalar::Uint(u) => self.writer.bare(smol_str::format_smolstr!("{u}").as_str()),
             Scalar::Float(f) if !f.is_finite() => return Err(json::unsupported_float(node, f).into()),
             Scalar::Float(f) => {
-                number::push_json_float(&mut text, f);
-                // The JSON text is read again, so a whole number comes out as an integer.
+                fl_go::float::push_json(&mut text, f);
+                // The JSON is parsed again, so an integral float becomes an integer.
                 if let Scalar::Float(f) = resolve_plain(&text, Dialect::Sigs) {
                     text.clear();
-                    number::push_g_float(&mut text, f);
+                    number::push_float(&mut text, f);
                 } else if text == "-0" {
                     text.clear();
                     text.push('0');
@@ -230,7 +230,7 @@ impl<'o> Emitter<'o> {
     }
 
     fn string(&mut self, text: &str, simple_key: bool) -> Result<(), Stop> {
-        let short = || simple_key || self.writer.column + text.len() < FOLDING_STARTS;
+        let short = || simple_key || self.writer.column + text.len() < MIN_FOLD_COLUMN;
         let plain = match plainness(text) {
             Plainness::OneWord => true,
             Plainness::Words => short(),
@@ -240,8 +240,8 @@ impl<'o> Emitter<'o> {
             self.writer.bare(text);
             return Ok(());
         }
-        if self.detour == Detour::WhereNeeded && !survives_json(text) {
-            return Err(Stop::NeedsDetour);
+        if self.json_round_trip == JsonRoundTrip::WhereNeeded && !round_trips_through_json(text) {
+            return Err(Stop::NeedsJsonRoundTrip);
         }
         let analysis = analyze(text, false);
         let before = self.writer.deeper(true, false);
@@ -269,8 +269,8 @@ impl<'o> Emitter<'o> {
     }
 }
 
-/// What a folded scalar becomes when `yaml.v3` writes and reads it again, as kustomize does on its way to JSON: lines
-/// that are indented more than the first one gain empty lines around them.
+/// The value of a folded scalar after `yaml.v3` has written and parsed it, as kustomize does on its way to
+/// JSON: empty lines are added around lines that are indented more than the first one.
 #[must_use]
 pub fn refolded(text: &str) -> Cow<'_, str> {
     if !text.contains('\n') || !analyze(text, true).block {
@@ -287,20 +287,21 @@ pub fn refolded(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text that ends before this column is not folded.
-const FOLDING_STARTS: usize = 78;
+/// Scalars that end before this column are not folded.
+const MIN_FOLD_COLUMN: usize = 78;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Plainness {
-    /// No blanks, nothing that block YAML cares about.
+    /// No blanks and no characters that are special in block style.
     OneWord,
     /// The same with blanks between words.
     Words,
-    /// Needs a full look.
+    /// Needs the full analysis.
     Unknown,
 }
 
-/// A quick look that settles most texts: printable ASCII that begins harmlessly, without `: ` and ` #`.
+/// A fast check that decides for most texts: printable ASCII that begins with an ordinary character, without
+/// `: ` and ` #`.
 fn plainness(text: &str) -> Plainness {
     let b = text.as_bytes();
     let harmless = |c: &u8| CLASS[*c as usize] & PLAIN_START != 0 && *c < 0x7F;
@@ -326,16 +327,16 @@ fn plainness(text: &str) -> Plainness {
     }
 }
 
-/// Whether Go's YAML reader gives a text back unchanged out of a JSON string.
-fn survives_json(text: &str) -> bool {
+/// Whether Go's YAML parser returns a text unchanged from a JSON string.
+fn round_trips_through_json(text: &str) -> bool {
     text.bytes().all(|b| b < 0x7F)
         || !text.chars().any(|c| matches!(c, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}'))
 }
 
-/// `190:20:30` and its like: base 60 numbers of YAML 1.1, quoted for other readers.
+/// Whether a text is a base 60 number of YAML 1.1, such as `190:20:30`; these are quoted.
 pub(super) fn is_base60(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // Nearly every text leaves here.
+    // Fast path for nearly all texts.
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return false;
     }

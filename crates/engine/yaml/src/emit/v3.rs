@@ -1,4 +1,4 @@
-//! The output of `gopkg.in/yaml.v3` for values: keys in their order, no folding of long lines, lists deeper than their key.
+//! The output of `gopkg.in/yaml.v3`: keys in order, no folding of long lines, lists indented below their key.
 
 use super::analyze::analyze;
 use super::scalar::Writer;
@@ -9,10 +9,11 @@ use crate::node::{Node, Tag, Value};
 use crate::number;
 use crate::resolve::{Dialect, Scalar, resolve_node, tag_of};
 
-/// The YAML of a tree as `yaml.v3` prints it with this indentation, behind what is already in `out` (which must end a line).
+/// Appends a tree to `out`, which must be at the start of a line, as `yaml.v3` prints it with this
+/// indentation.
 ///
 /// # Errors
-/// A key that is no text, or a tag that does not fit its value; `out` is then as it was.
+/// A key that is not a string, or a tag that does not match its value; `out` is not changed then.
 pub fn write_v3_yaml(out: &mut String, node: &Node, indent: usize) -> Result<(), Error> {
     let begin = out.len();
     let mut emitter = Emitter { writer: Writer::new(out, indent) };
@@ -29,7 +30,7 @@ struct Emitter<'o> {
 }
 
 impl Emitter<'_> {
-    /// The first step inside a list only passes its `- `; all others go to the next multiple.
+    /// Inside of a list the first level is indented by `- `; all others go to the next multiple.
     fn deeper(&mut self, in_list: bool) -> isize {
         let before = self.writer.indent;
         let step = self.writer.best_indent as isize;
@@ -89,7 +90,7 @@ impl Emitter<'_> {
     fn scalar(&mut self, node: &Node, in_list: bool) -> Result<(), Error> {
         match resolve_node(node, Dialect::V3)? {
             Scalar::Str(text) => self.string(text, false, in_list),
-            // A moment that a program put in is written bare; one that was read is a text here.
+            // A timestamp that a program created is written plain; one that was parsed is a string here.
             Scalar::Timestamp(text) if node.tag == Tag::Timestamp && node.line() == 0 => {
                 self.writer.bare(&text);
             }
@@ -106,7 +107,7 @@ impl Emitter<'_> {
             }
             Scalar::Float(number) => {
                 let mut text = String::new();
-                number::push_g_float(&mut text, number);
+                number::push_float(&mut text, number);
                 self.writer.bare(&text);
             }
         }
@@ -114,12 +115,12 @@ impl Emitter<'_> {
     }
 
     fn string(&mut self, text: &str, simple_key: bool, in_list: bool) {
-        // Words that were truth values once (`y`, `off`) are quoted for older readers.
+        // Booleans of YAML 1.1 (`y`, `off`) are quoted for older parsers.
         let foreign = tag_of(text, Dialect::V3) != Tag::Str || is_old_bool(text) || is_base60(text);
         self.styled(text, foreign, simple_key, in_list);
     }
 
-    /// Bytes that are no text: base64 behind its tag, in lines when it is long.
+    /// Bytes that are not UTF-8: base64 with its tag, in lines if it is long.
     fn binary(&mut self, base64: &str, in_list: bool) {
         const LINE: usize = 70;
         self.writer.bare("!!binary");
@@ -134,12 +135,12 @@ impl Emitter<'_> {
         self.styled(&lines, false, false, in_list);
     }
 
-    /// A text in the plainest style that it can have; `foreign` ones would be read as another type.
+    /// Writes a text in the plainest possible style; a `foreign` one would be parsed as another type.
     fn styled(&mut self, text: &str, foreign: bool, simple_key: bool, in_list: bool) {
         let analysis = analyze(text, true);
         let before = self.deeper(in_list);
         if before < 0 {
-            // Lines of a text that is the whole document are indented nevertheless.
+            // Also in a text that is the whole document lines are indented.
             self.writer.indent = self.writer.best_indent as isize;
         }
         if text.contains('\n') && analysis.block && !simple_key {

@@ -1,4 +1,4 @@
-//! A JSON reader that keeps positions and the text of numbers.
+//! A JSON parser that keeps positions and the text of numbers.
 
 use smol_str::SmolStr;
 use thin_vec::ThinVec;
@@ -7,13 +7,13 @@ use crate::error::{Error, Stage};
 use crate::map::Map;
 use crate::node::{Node, Style, Tag, Value};
 
-/// As deep as the YAML reader goes.
+/// The same limit as for YAML.
 const MAX_DEPTH: usize = 1000;
 
-/// Reads a JSON text. Numbers keep their text, the last of two equal keys wins, as in Go.
+/// Parses JSON. Numbers keep their text; as in Go, the last of duplicate keys wins.
 ///
 /// # Errors
-/// The text is not JSON, or nests too deeply.
+/// The text is not JSON, or is nested too deeply.
 pub fn from_json(text: &str) -> Result<Node, Error> {
     let mut reader =
         Reader { text, bytes: text.as_bytes(), pos: 0, line: 0, line_start: 0, ascii: text.is_ascii() };
@@ -41,7 +41,7 @@ enum Open {
 
 impl Reader<'_> {
     fn at(&self) -> u8 {
-        crate::chars::byte(self.bytes, self.pos)
+        crate::character_class::byte(self.bytes, self.pos)
     }
 
     fn place(&self) -> (u32, u32) {
@@ -108,7 +108,7 @@ impl Reader<'_> {
                 0 if self.pos >= self.bytes.len() => return Err(self.error("unexpected end of JSON input")),
                 _ => return Err(self.unexpected("looking for beginning of value")),
             };
-            // Put the finished value into what is open, closing as far as the text says.
+            // Add the value to the open collection, and close as many as end here.
             loop {
                 let Some((open, _)) = stack.last_mut() else { return Ok(done) };
                 let (end, wanted) = match open {
@@ -257,7 +257,7 @@ impl Reader<'_> {
         Ok(c)
     }
 
-    /// `\uXXXX`, pairs of surrogates included; lone ones become the replacement character as in Go.
+    /// `\uXXXX` including surrogate pairs; as in Go, a lone surrogate becomes the replacement character.
     fn unicode_escape(&mut self) -> Result<char, Error> {
         let Some(first) = self.hex4(self.pos + 1) else {
             return Err(self.error("invalid character in \\u hexadecimal character escape"));
@@ -265,7 +265,7 @@ impl Reader<'_> {
         self.pos += 5;
         if let 0xD800..0xDC00 = first
             && self.at() == b'\\'
-            && crate::chars::byte(self.bytes, self.pos + 1) == b'u'
+            && crate::character_class::byte(self.bytes, self.pos + 1) == b'u'
             && let Some(second @ 0xDC00..0xE000) = self.hex4(self.pos + 2)
         {
             self.pos += 6;

@@ -1,4 +1,4 @@
-//! Putting nodes together: open collections, entries, anchors.
+//! Builds nodes: open collections, entries, anchors.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::resolve::Dialect;
 use crate::scanner::Mark;
 use crate::{merge, resolve};
 
-/// Mappings up to this size look for duplicates by comparing, larger ones keep a table.
+/// Mappings up to this size find duplicates by comparison, larger ones with a hash table.
 const SMALL_MAP: usize = 12;
 
 #[derive(Debug)]
@@ -36,21 +36,21 @@ pub(super) enum Kind {
     FlowPair,
 }
 
-/// What a mapping waits for.
+/// What a mapping expects next.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Wants {
+pub(super) enum Expects {
     Key,
     Value,
-    /// The value of a flow mapping's key that had no `:`.
+    /// The value of a key in a flow mapping without `:`.
     NoValue,
     End,
 }
 
-/// An open collection. Its items or entries are those of the pile from `start` on.
+/// An open collection. Its items or entries are those from `start` on.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) kind: Kind,
-    pub(super) wants: Wants,
+    pub(super) wants: Expects,
     pub(super) first: bool,
     merges: bool,
     tag: Tag,
@@ -58,7 +58,7 @@ pub(super) struct Frame {
     start: usize,
     visits_before: usize,
     key: Option<Node>,
-    /// Tag and anchor, for the few that have them.
+    /// Tag and anchor, if any.
     properties: Option<Box<Properties>>,
     seen: Option<Box<FxHashSet<SmolStr>>>,
 }
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         let special = !(p.anchor.is_empty() && p.custom_tag.is_empty());
         self.stack.push(Frame {
             kind,
-            wants: Wants::Key,
+            wants: Expects::Key,
             first: true,
             merges: false,
             tag,
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         self.stack.last_mut().expect("a collection is open here")
     }
 
-    /// A scalar as it stands in the text, without properties.
+    /// A scalar without properties.
     #[inline]
     pub(super) fn plain_scalar(&mut self, text: &str, style: Style, mark: Mark) -> Node {
         self.visited += 1;
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
                 let text = Value::Scalar(SmolStr::new(name));
                 Ok(Node::read(text, mark.line + 1, mark.column + 1, Style::Alias, Tag::Auto))
             }
-            // Found while the parsed text is decoded: what is wrong with the text itself comes first.
+            // Reported after parsing, because errors of the syntax take precedence.
             Some(Anchored::Unfinished) => {
                 self.defer(problem(format!("anchor '{name}' value contains itself")));
                 Ok(Node::null())
@@ -172,9 +172,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Puts a finished node into the innermost open collection.
-    pub(super) fn deliver(&mut self, node: Node) {
-        let dropped = self.is_dropped();
+    /// Adds a finished node to the innermost open collection.
+    pub(super) fn add_node(&mut self, node: Node) {
+        let dropped = self.is_discarded();
         let frame = self.stack.last_mut().expect("a collection is open here");
         match frame.kind {
             Kind::BlockSeq | Kind::DashesOnly | Kind::FlowSeq if dropped => {}
@@ -190,7 +190,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Keeps an error until the text has been read. What JSON cannot hold is found last: other errors come first.
+    /// Keeps an error until the text has been parsed. Errors of the conversion to JSON have the lowest
+    /// precedence.
     fn defer(&mut self, error: Error) {
         match &self.deferred {
             Some(first) if first.stage != Stage::Converter || error.stage == Stage::Converter => {}
@@ -203,7 +204,7 @@ impl<'a> Parser<'a> {
         let frame = self.stack.last_mut().expect("a mapping is open here");
         if options.merge_keys && merge::is_merge_key(&key, options.dialect) {
             if options.dialect == Dialect::Sigs {
-                // The v2 library merges on the spot: keys before it are overwritten, keys behind it overwrite.
+                // `yaml.v2` merges immediately: keys before it are overwritten, keys after it overwrite.
                 return merge::merge_now(&mut self.entries, frame.start, &key, value, options);
             }
             frame.merges = true;
@@ -211,13 +212,13 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         if options.merge_keys && options.dialect == Dialect::V3 && key.as_text() == Some("<<") {
-            // kustomize clears the key by its name when it has looked for merges, quoted or not.
+            // kustomize removes the key by name after looking for merges, quoted or not.
             return Ok(());
         }
         if options.dialect == Dialect::Sigs {
             merge::make_string_key(&mut key, &value)?;
         }
-        if self.is_dropped() {
+        if self.is_discarded() {
             return Ok(());
         }
         let frame = self.stack.last_mut().expect("a mapping is open here");
@@ -280,23 +281,23 @@ impl<'a> Parser<'a> {
         Value::Map(map)
     }
 
-    /// Gives the innermost mapping its next key.
+    /// Sets the next key of the innermost mapping.
     #[inline]
     pub(super) fn set_key(&mut self, key: Node) {
         if let (Some(wanted), [_]) = (self.wanted, &self.stack[..]) {
-            self.unwanted = key.as_text().is_some_and(|key| !wanted(key));
+            self.discarded = key.as_text().is_some_and(|key| !wanted(key));
         }
         self.frame().key = Some(key);
     }
 
-    /// Whether what the innermost collection holds is not wanted.
+    /// Whether the content of the innermost collection is discarded.
     #[inline]
-    pub(super) fn is_dropped(&self) -> bool {
-        self.unwanted && self.stack.len() > 1
+    pub(super) fn is_discarded(&self) -> bool {
+        self.discarded && self.stack.len() > 1
     }
 }
 
-/// Go's rule: small documents may consist of aliases nearly wholly, large ones by a tenth.
+/// Go's limit: small documents may consist almost entirely of aliases, large ones to a tenth.
 fn excessive(through_aliases: usize, visited: usize) -> bool {
     const LOW: f64 = 400_000.0;
     const HIGH: f64 = 4_000_000.0;

@@ -1,16 +1,16 @@
-//! The short way through plain block lines: `key: value`, `- item` and what they nest.
+//! Fast path for plain block lines: `key: value`, `- item` and nested ones.
 //!
-//! Everything here gives the same nodes as the tokens would. Whatever is not plain (quotes over several lines, flow
-//! collections, anchors, tags, odd indentation, tabs) is left to them, at a place where both ways agree on the state.
+//! Creates the same nodes as the token-based parser. All other syntax (multi-line quotes, flow collections,
+//! anchors, tags, unusual indentation, tabs) is left to it, at a position where both have the same state.
 
 use super::Parser;
-use super::build::{Kind, Properties, Wants};
+use super::build::{Expects, Kind, Properties};
 use crate::error::Error;
 use crate::node::Style;
-use crate::scanner::{Found, Mark};
+use crate::scanner::{Mark, Syntax};
 
 impl Parser<'_> {
-    /// Reads lines as long as they are plain. Afterwards the scanner stands where the tokens take over.
+    /// Parses lines as long as they are plain; the scanner is then where the tokens take over.
     pub(super) fn read_plain_lines(&mut self) -> Result<(), Error> {
         loop {
             let Some(column) = self.scanner.at_plain_line() else { return Ok(()) };
@@ -19,7 +19,7 @@ impl Parser<'_> {
             }
             let (kind, wants) = (self.frame().kind, self.frame().wants);
             let went_on = match kind {
-                Kind::BlockMap if wants == Wants::Key => self.plain_entry(column)?,
+                Kind::BlockMap if wants == Expects::Key => self.plain_entry(column)?,
                 Kind::BlockSeq | Kind::DashesOnly => self.plain_item(column)?,
                 _ => false,
             };
@@ -29,7 +29,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Closes what a line at `column` ends; false when the tokens must decide.
+    /// Closes the collections that a line at `column` ends; false if the tokens must decide.
     fn close_deeper_than(&mut self, column: u32) -> bool {
         let dash = self.scanner.at_dash();
         loop {
@@ -39,18 +39,19 @@ impl Parser<'_> {
                 _ => return false,
             };
             if !done {
-                // Indentation that fits no open collection is an error, and theirs to word.
+                // Indentation that matches no open collection is an error, which the token-based parser
+                // reports.
                 return self.scanner.indent() == column as i32;
             }
-            // A mapping that waits for the value of its key is not at its end yet; neither is the whole document.
+            // A mapping that expects the value of its key is not complete, and neither is the document.
             if self.frame().kind != Kind::DashesOnly {
-                if self.frame().wants == Wants::Value || self.stack.len() == 1 {
+                if self.frame().wants == Expects::Value || self.stack.len() == 1 {
                     return false;
                 }
                 self.scanner.leave_block();
             }
             let node = self.finish();
-            self.deliver(node);
+            self.add_node(node);
         }
     }
 
@@ -63,45 +64,45 @@ impl Parser<'_> {
         self.value_of_key(column, Mark { column: colon, ..mark })
     }
 
-    /// Behind the colon of a key: its value, or the collection that follows.
+    /// After the colon of a key: its value, or the collection that follows.
     fn value_of_key(&mut self, column: u32, colon: Mark) -> Result<bool, Error> {
-        let start = self.scanner.place();
+        let start = self.scanner.position();
         let blanks = self.scanner.skip_spaces();
         let mark = Mark { column: colon.column + 1 + blanks, ..colon };
         match self.scanner.plain_value() {
-            Found::Scalar(text, style) => {
-                let text = if self.is_dropped() { "" } else { text };
+            Syntax::Scalar(text, style) => {
+                let text = if self.is_discarded() { "" } else { text };
                 let node = self.plain_scalar(text, style, mark);
-                self.deliver(node);
+                self.add_node(node);
                 Ok(true)
             }
-            Found::Empty(seq) => {
+            Syntax::Empty(seq) => {
                 self.open(if seq { Kind::FlowSeq } else { Kind::FlowMap }, mark, Properties::default())?;
                 let node = self.finish();
-                self.deliver(node);
+                self.add_node(node);
                 Ok(true)
             }
-            Found::Block => {
+            Syntax::Block => {
                 let (text, style) = self.scanner.block_scalar(mark)?;
                 let node = self.scalar(text, style, mark, Properties::default());
-                self.deliver(node);
+                self.add_node(node);
                 Ok(true)
             }
-            Found::LineEnd => self.block_of_key(column, colon),
-            Found::Key(_) | Found::Other => {
-                self.scanner.leave_to_tokens(start, Some(colon));
-                self.frame().wants = Wants::Value;
+            Syntax::LineEnd => self.block_of_key(column, colon),
+            Syntax::Key(_) | Syntax::Other => {
+                self.scanner.return_to(start, Some(colon));
+                self.frame().wants = Expects::Value;
                 Ok(false)
             }
         }
     }
 
-    /// The value of a key that has nothing behind it on its line.
+    /// The value of a key without a value on its line.
     fn block_of_key(&mut self, column: u32, colon: Mark) -> Result<bool, Error> {
-        let start = self.scanner.place();
+        let start = self.scanner.position();
         let Some(next) = self.scanner.next_plain_line() else {
-            self.scanner.leave_to_tokens(start, Some(colon));
-            self.frame().wants = Wants::Value;
+            self.scanner.return_to(start, Some(colon));
+            self.frame().wants = Expects::Value;
             return Ok(false);
         };
         let mark = Mark { line: self.scanner.line(), column: next };
@@ -110,13 +111,13 @@ impl Parser<'_> {
             (true, std::cmp::Ordering::Greater) => Kind::BlockSeq,
             (false, std::cmp::Ordering::Greater) if self.scanner.peek_plain_key() => Kind::BlockMap,
             (_, std::cmp::Ordering::Greater) => {
-                self.scanner.leave_to_tokens(start, Some(colon));
-                self.frame().wants = Wants::Value;
+                self.scanner.return_to(start, Some(colon));
+                self.frame().wants = Expects::Value;
                 return Ok(false);
             }
             _ => {
                 let node = self.empty_scalar(Mark { column: colon.column + 1, ..colon });
-                self.deliver(node);
+                self.add_node(node);
                 return Ok(true);
             }
         };
@@ -127,28 +128,28 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// `- ` and what stands behind it on the line.
+    /// `- ` and the rest of the line.
     fn plain_item(&mut self, column: u32) -> Result<bool, Error> {
-        let start = self.scanner.place();
+        let start = self.scanner.position();
         if !self.scanner.at_dash() {
             return Ok(false);
         }
         let blanks = self.scanner.skip_dash();
         let mark = Mark { line: self.scanner.line(), column: column + 1 + blanks };
         match self.scanner.plain_value() {
-            Found::Scalar(text, style) => {
-                let text = if self.is_dropped() { "" } else { text };
+            Syntax::Scalar(text, style) => {
+                let text = if self.is_discarded() { "" } else { text };
                 let node = self.plain_scalar(text, style, mark);
-                self.deliver(node);
+                self.add_node(node);
                 Ok(true)
             }
-            Found::Empty(seq) => {
+            Syntax::Empty(seq) => {
                 self.open(if seq { Kind::FlowSeq } else { Kind::FlowMap }, mark, Properties::default())?;
                 let node = self.finish();
-                self.deliver(node);
+                self.add_node(node);
                 Ok(true)
             }
-            Found::Key(key) => {
+            Syntax::Key(key) => {
                 self.scanner.enter_block(mark.column);
                 self.open(Kind::BlockMap, mark, Properties::default())?;
                 let colon = mark.column + key.len() as u32;
@@ -156,8 +157,8 @@ impl Parser<'_> {
                 self.set_key(key_node);
                 self.value_of_key(mark.column, Mark { column: colon, ..mark })
             }
-            Found::Block | Found::LineEnd | Found::Other => {
-                self.scanner.leave_to_tokens(start, None);
+            Syntax::Block | Syntax::LineEnd | Syntax::Other => {
+                self.scanner.return_to(start, None);
                 Ok(false)
             }
         }

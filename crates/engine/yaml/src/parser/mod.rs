@@ -1,8 +1,8 @@
-//! Tokens to trees. One loop and an explicit stack: depth costs heap, never the call stack.
+//! Builds trees from tokens, with a loop and an explicit stack: nesting uses the heap, not the call stack.
 
 mod build;
 mod fast;
-mod steps;
+mod grammar;
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::node::{Node, Style, Tag, Value};
 use crate::options::Options;
 use crate::scanner::{Mark, Scanner, Token};
 
-/// Reads the documents of a text one by one.
+/// Parses the documents of a text one by one.
 #[derive(Debug)]
 pub(crate) struct Parser<'a> {
     scanner: Scanner<'a>,
@@ -24,20 +24,21 @@ pub(crate) struct Parser<'a> {
     tag_directives: Vec<(&'a str, String)>,
     first_document: bool,
     finished: bool,
-    /// The open collections, and what they hold so far, all in two piles: a collection is allocated once, when it is
-    /// complete and its size is known.
+    /// The open collections, and their contents in two shared vectors: a collection is allocated once, when
+    /// its size is known.
     stack: Vec<Frame>,
     items: Vec<Node>,
     entries: Vec<Entry>,
     anchors: FxHashMap<SmolStr, Anchored>,
-    /// How many values a Go decoder would have visited, and how many of them through aliases.
+    /// Number of values that Go's decoder would have visited, and how many of them through aliases.
     visited: usize,
     through_aliases: usize,
-    /// Which entries of the root are built; all without it.
+    /// Selects the entries of the root that are built; `None` for all.
     wanted: Option<fn(&str) -> bool>,
-    /// Whether the entry of the root that is being read is not wanted.
-    unwanted: bool,
-    /// The first problem with a value. Go sees it only after the whole document was read, so syntax errors win.
+    /// Whether the current entry of the root is discarded.
+    discarded: bool,
+    /// The first error of a value. Go reports it after the whole document was parsed, so syntax errors take
+    /// precedence.
     deferred: Option<Error>,
 }
 
@@ -48,7 +49,7 @@ enum Next {
     },
     Empty(Mark),
     Finished,
-    /// A pair begins inside a flow sequence.
+    /// A pair begins inside of a flow sequence.
     Pair,
 }
 
@@ -67,12 +68,12 @@ impl<'a> Parser<'a> {
             visited: 0,
             through_aliases: 0,
             wanted: None,
-            unwanted: false,
+            discarded: false,
             deferred: None,
         }
     }
 
-    /// Builds only the entries of the root that `wanted` wants; of others, what they hold is read and dropped.
+    /// Builds only the entries of the root that `wanted` selects; the contents of others are discarded.
     pub(crate) fn outline(&mut self, wanted: fn(&str) -> bool) {
         self.wanted = Some(wanted);
     }
@@ -81,7 +82,7 @@ impl<'a> Parser<'a> {
         Error::at(Stage::Parser, problem.line, problem.column, message).with_context(context.line)
     }
 
-    /// The next document; `None` behind the last one. A document without content is a null.
+    /// The next document; `None` after the last one. An empty document is null.
     pub(crate) fn next_document(&mut self) -> Result<Option<Node>, Error> {
         if self.finished {
             return Ok(None);
@@ -129,7 +130,7 @@ impl<'a> Parser<'a> {
             Some(mark) => self.empty_scalar(mark),
             None => self.parse_tree()?,
         };
-        // An explicit end belongs to this document; anything else must begin the next one.
+        // An explicit end belongs to this document; otherwise the next one must begin.
         if *self.scanner.peek()?.0 == Token::DocumentEnd {
             self.scanner.take()?;
         }
@@ -187,7 +188,7 @@ impl<'a> Parser<'a> {
                 if self.stack.is_empty() {
                     return Ok(node);
                 }
-                self.deliver(node);
+                self.add_node(node);
             }
             // Most of a manifest is plain block lines, which need no tokens.
             if self.scanner.is_drained() {
@@ -197,7 +198,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a scalar or an alias, or opens a collection.
+    /// Parses a scalar or an alias, or opens a collection.
     fn begin_node(&mut self, block: bool, dashes: bool) -> Result<Option<Node>, Error> {
         let mut start = self.scanner.peek()?.1;
         let mut properties = Properties::default();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Mark, Scanner};
-use crate::chars::{break_len, is_blank, is_breakz};
+use crate::character_class::{break_len, is_blank, is_breakz};
 use crate::error::Error;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -65,7 +65,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// `|`, `>` and what may follow: chomping and indentation in either order, a comment, the end of the line.
+    /// `|` or `>` with chomping and indentation indicators in either order, a comment, and the end of the
+    /// line.
     fn scan_block_header(&mut self, start: Mark) -> Result<(Chomp, u32), Error> {
         let (mut chomp, mut increment) = (Chomp::Clip, 0);
         for _ in 0..2 {
@@ -95,7 +96,7 @@ impl<'a> Scanner<'a> {
         Ok((chomp, increment))
     }
 
-    /// Steps over empty lines and the indentation of the next one; finds the indentation when it is not known (0).
+    /// Skips empty lines and the indentation of the next one; detects the indentation if it is not known (0).
     fn block_breaks(&mut self, indent: &mut u32, breaks: &mut String, start: Mark) -> Result<(), Error> {
         let mut deepest = 0;
         loop {

@@ -1,31 +1,33 @@
-//! What the short way through plain block lines needs: looks at the text without making tokens.
+//! Support for the fast path of plain block lines: inspects the text without creating tokens.
 
 use std::borrow::Cow;
 
-use super::{LONGEST_SIMPLE_KEY, Mark, Scanner, Token};
-use crate::chars::{CLASS, PLAIN_KEY, PLAIN_START, PLAIN_STOP, QUOTED_STOP, break_len, byte, is_blankz};
+use super::{MAX_SIMPLE_KEY_LENGTH, Mark, Scanner, Token};
+use crate::character_class::{
+    CLASS, PLAIN_KEY, PLAIN_START, PLAIN_STOP, QUOTED_STOP, break_len, byte, is_blankz,
+};
 use crate::error::Error;
 use crate::node::Style;
 
-/// What stands behind `key:` or `- `.
-pub(crate) enum Found<'a> {
+/// The syntax after `key:` or `- `.
+pub(crate) enum Syntax<'a> {
     /// A scalar that ends on its line.
     Scalar(&'a str, Style),
     /// `[]` (true) or `{}`
     Empty(bool),
-    /// A plain scalar with `: ` behind it: a key.
+    /// A plain scalar followed by `: `: a key.
     Key(&'a str),
     /// `|` or `>`
     Block,
-    /// Nothing more on the line.
+    /// The end of the line.
     LineEnd,
-    /// Something for the tokens.
+    /// Anything that needs tokens.
     Other,
 }
 
-/// A place to go back to.
+/// A position to return to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pos: usize,
     line: u32,
     known_pos: usize,
@@ -33,13 +35,13 @@ pub(crate) struct Place {
 }
 
 impl<'a> Scanner<'a> {
-    /// No token waits, and the scanner is outside of brackets.
+    /// Whether no token is queued, and the scanner is outside of flow collections.
     #[inline]
     pub(crate) fn is_drained(&self) -> bool {
         self.tokens.is_empty() && self.flow_level == 0 && !self.ended
     }
 
-    /// Goes to the next content as the tokens would; its column when a block line may begin there.
+    /// Moves to the next content; its column if a block line may begin there.
     pub(crate) fn at_plain_line(&mut self) -> Option<u32> {
         self.skip_to_token();
         let ready = self.key_allowed && !self.key().possible && self.at(0) != 0;
@@ -54,23 +56,23 @@ impl<'a> Scanner<'a> {
         self.line
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn position(&self) -> Position {
         let Self { pos, line, known_pos, known_column, .. } = *self;
-        Place { pos, line, known_pos, known_column }
+        Position { pos, line, known_pos, known_column }
     }
 
-    /// A block collection at `column` begins.
+    /// Begins a block collection at `column`.
     pub(crate) fn enter_block(&mut self, column: u32) {
         self.indents.push(self.indent);
         self.indent = column as i32;
     }
 
-    /// The innermost block collection ends.
+    /// Ends the innermost block collection.
     pub(crate) fn leave_block(&mut self) {
         self.indent = self.indents.pop().unwrap_or(-1);
     }
 
-    /// `-` with a blank, a line break or the end behind it.
+    /// Whether there is a `-` before a blank, a line break or the end.
     #[inline]
     pub(crate) fn at_dash(&self) -> bool {
         self.at(0) == b'-' && is_blankz(self.bytes, self.pos + 1)
@@ -84,13 +86,13 @@ impl<'a> Scanner<'a> {
         (self.pos - begin) as u32
     }
 
-    /// Steps over a dash and the spaces behind it; how many these were.
+    /// Skips a dash and the spaces after it; returns the number of spaces.
     pub(crate) fn skip_dash(&mut self) -> u32 {
         self.pos += 1;
         self.skip_spaces()
     }
 
-    /// The end of a plain key that begins here, when its colon is followed by a space or the end of the line.
+    /// The end of a plain key that begins here, if its colon is followed by a space or the end of the line.
     #[inline]
     fn plain_key_end(&self) -> Option<usize> {
         let b = self.bytes;
@@ -103,7 +105,7 @@ impl<'a> Scanner<'a> {
                 at += 1;
             }
             match (byte(b, at), byte(b, at + 1)) {
-                (b':', b' ' | b'\n') if at - self.pos <= LONGEST_SIMPLE_KEY as usize => return Some(at),
+                (b':', b' ' | b'\n') if at - self.pos <= MAX_SIMPLE_KEY_LENGTH as usize => return Some(at),
                 (b':', next) if CLASS[next as usize] & PLAIN_KEY != 0 => at += 1,
                 _ => return None,
             }
@@ -114,7 +116,7 @@ impl<'a> Scanner<'a> {
         self.plain_key_end().is_some()
     }
 
-    /// Takes a plain key and its colon.
+    /// Consumes a plain key and its colon.
     #[inline]
     pub(crate) fn plain_key(&mut self) -> Option<&'a str> {
         let end = self.plain_key_end()?;
@@ -123,14 +125,14 @@ impl<'a> Scanner<'a> {
         Some(key)
     }
 
-    /// Gives a place back to the tokens; `colon` is the mark of a key's colon that stands before it.
-    pub(crate) fn leave_to_tokens(&mut self, place: Place, colon: Option<Mark>) {
-        Place {
+    /// Returns to a position for the tokens; `colon` is the mark of the key's colon before it.
+    pub(crate) fn return_to(&mut self, position: Position, colon: Option<Mark>) {
+        Position {
             pos: self.pos,
             line: self.line,
             known_pos: self.known_pos,
             known_column: self.known_column,
-        } = place;
+        } = position;
         self.key_allowed = colon.is_none();
         if let Some(mark) = colon {
             self.push(Token::Value, mark);
@@ -145,7 +147,7 @@ impl<'a> Scanner<'a> {
         Ok((text, if literal { Style::Literal } else { Style::Folded }))
     }
 
-    /// From the end of a line to the next content; its column, unless it begins with something unusual.
+    /// Moves from the end of a line to the next content; its column, unless it begins with unusual syntax.
     pub(crate) fn next_plain_line(&mut self) -> Option<u32> {
         loop {
             if self.at(0) != b'\n' {
@@ -165,34 +167,34 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Looks at what stands here behind a key or a dash, and takes it when it is simple.
-    pub(crate) fn plain_value(&mut self) -> Found<'a> {
+    /// Inspects the syntax after a key or a dash, and consumes it if it is simple.
+    pub(crate) fn plain_value(&mut self) -> Syntax<'a> {
         let c = self.at(0);
         match c {
-            b'\n' => Found::LineEnd,
+            b'\n' => Syntax::LineEnd,
             b'#' => {
                 self.skip_comment();
-                if self.at(0) == b'\n' { Found::LineEnd } else { Found::Other }
+                if self.at(0) == b'\n' { Syntax::LineEnd } else { Syntax::Other }
             }
-            b'|' | b'>' => Found::Block,
+            b'|' | b'>' => Syntax::Block,
             b'"' | b'\'' => self.simple_quoted(c),
             b'[' | b'{' => {
                 let closes = self.at(1) == if c == b'[' { b']' } else { b'}' };
                 if !closes || self.at(2) != b'\n' {
-                    return Found::Other;
+                    return Syntax::Other;
                 }
                 self.pos += 2;
                 self.key_allowed = false;
-                Found::Empty(c == b'[')
+                Syntax::Empty(c == b'[')
             }
-            b'-' if is_blankz(self.bytes, self.pos + 1) => Found::Other,
+            b'-' if is_blankz(self.bytes, self.pos + 1) => Syntax::Other,
             _ if c == b'-' || c == b'.' || CLASS[c as usize] & PLAIN_START != 0 => self.simple_plain(),
-            _ => Found::Other,
+            _ => Syntax::Other,
         }
     }
 
     /// A quoted scalar without escapes that ends on its line.
-    fn simple_quoted(&mut self, quote: u8) -> Found<'a> {
+    fn simple_quoted(&mut self, quote: u8) -> Syntax<'a> {
         let b = self.bytes;
         let begin = self.pos + 1;
         let mut end = begin;
@@ -200,23 +202,23 @@ impl<'a> Scanner<'a> {
             end += 1;
         }
         if byte(b, end) != quote {
-            return Found::Other;
+            return Syntax::Other;
         }
         let mut after = end + 1;
         while byte(b, after) == b' ' {
             after += 1;
         }
         if byte(b, after) != b'\n' {
-            return Found::Other;
+            return Syntax::Other;
         }
         self.pos = after;
         self.key_allowed = false;
         let style = if quote == b'"' { Style::DoubleQuoted } else { Style::SingleQuoted };
-        Found::Scalar(&self.text[begin..end], style)
+        Syntax::Scalar(&self.text[begin..end], style)
     }
 
     /// A plain scalar that ends on its line, or a key.
-    fn simple_plain(&mut self) -> Found<'a> {
+    fn simple_plain(&mut self) -> Syntax<'a> {
         let b = self.bytes;
         let begin = self.pos;
         let mut at = begin;
@@ -229,9 +231,9 @@ impl<'a> Scanner<'a> {
                 b':' if !is_blankz(b, at + 1) => at += 1,
                 b':' => {
                     return if spaces {
-                        Found::Other
+                        Syntax::Other
                     } else {
-                        self.plain_key().map_or(Found::Other, Found::Key)
+                        self.plain_key().map_or(Syntax::Other, Syntax::Key)
                     };
                 }
                 b' ' => {
@@ -242,10 +244,10 @@ impl<'a> Scanner<'a> {
                     }
                     match byte(b, at) {
                         b'#' => {
-                            // A comment ends the scalar, whatever the next line looks like.
+                            // A comment ends the scalar, regardless of the next line.
                             self.pos = at;
                             self.key_allowed = false;
-                            return Found::Scalar(&self.text[begin..end], Style::Plain);
+                            return Syntax::Scalar(&self.text[begin..end], Style::Plain);
                         }
                         b'\n' => return self.plain_to_line_end(begin, end, at),
                         _ => {}
@@ -253,14 +255,14 @@ impl<'a> Scanner<'a> {
                 }
                 b'\n' => return self.plain_to_line_end(begin, at, at),
                 0xC2 | 0xE2 if break_len(b, at) == 0 => at += 1,
-                _ => return Found::Other,
+                _ => return Syntax::Other,
             }
         }
     }
 
-    /// A plain scalar from `begin` to `end`, with the end of the line at `line_end`: its own end only when the next
-    /// content does not go on with it.
-    fn plain_to_line_end(&mut self, begin: usize, end: usize, line_end: usize) -> Found<'a> {
+    /// A plain scalar from `begin` to `end`, with the end of the line at `line_end`, unless the next line
+    /// continues it.
+    fn plain_to_line_end(&mut self, begin: usize, end: usize, line_end: usize) -> Syntax<'a> {
         let b = self.bytes;
         let (mut line, mut line_start) = (self.line, line_end);
         let mut at = line_end;
@@ -275,12 +277,12 @@ impl<'a> Scanner<'a> {
         let column = (at - line_start) as i32;
         match byte(b, at) {
             0 | b'#' => {}
-            b'\t' | b'\r' | 0xC2 | 0xE2 => return Found::Other,
-            _ if column > self.indent => return Found::Other,
+            b'\t' | b'\r' | 0xC2 | 0xE2 => return Syntax::Other,
+            _ if column > self.indent => return Syntax::Other,
             _ => {}
         }
         (self.pos, self.line, self.known_pos, self.known_column) = (at, line, line_start, 0);
         self.key_allowed = true;
-        Found::Scalar(&self.text[begin..end], Style::Plain)
+        Syntax::Scalar(&self.text[begin..end], Style::Plain)
     }
 }

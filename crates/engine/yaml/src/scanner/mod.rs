@@ -1,7 +1,7 @@
-//! Characters to tokens.
+//! Splits text into tokens.
 //!
-//! The same token stream as libyaml's: block structure becomes start and end tokens by indentation, and a node that
-//! may turn out to be a mapping key ("simple key") holds back the tokens behind it until a `:` decides.
+//! The token stream is that of libyaml: block structure becomes start and end tokens by indentation, and a
+//! node that may be a mapping key ("simple key") holds back the tokens after it until a `:` decides.
 
 mod block;
 mod fast;
@@ -12,13 +12,13 @@ mod tags;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-pub(crate) use self::fast::Found;
+pub(crate) use self::fast::Syntax;
 
-use crate::chars::{break_len, byte, is_blank, is_blankz};
+use crate::character_class::{break_len, byte, is_blank, is_blankz};
 use crate::error::{Error, Stage};
 use crate::node::Style;
 
-/// A zero-based place in the text.
+/// A zero-based position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mark {
     pub(crate) line: u32,
@@ -58,8 +58,8 @@ struct SimpleKey {
     mark: Mark,
 }
 
-/// A key must end on its line and within this many characters.
-const LONGEST_SIMPLE_KEY: u32 = 1024;
+/// A simple key must end on its line and within this many characters.
+const MAX_SIMPLE_KEY_LENGTH: u32 = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
@@ -67,7 +67,7 @@ pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     pos: usize,
     line: u32,
-    /// A place before `pos` on the same line whose column is known: columns count characters, not bytes.
+    /// A position before `pos` on the same line whose column is known: columns count characters, not bytes.
     known_pos: usize,
     known_column: u32,
     ascii: bool,
@@ -120,7 +120,7 @@ impl<'a> Scanner<'a> {
         Ok(self.tokens.pop_front().expect("fill leaves a token or fails"))
     }
 
-    /// Fetches until the first token can no longer become part of a key.
+    /// Fetches tokens until the first one cannot be part of a key any more.
     #[inline]
     fn fill(&mut self) -> Result<(), Error> {
         loop {
@@ -158,7 +158,7 @@ impl<'a> Scanner<'a> {
         byte(self.bytes, self.pos + offset)
     }
 
-    /// Steps over a line break of `len` bytes.
+    /// Skips a line break of `len` bytes.
     #[inline]
     fn next_line(&mut self, len: usize) {
         self.pos += len;
@@ -192,7 +192,7 @@ impl<'a> Scanner<'a> {
             b'[' | b'{' => return self.fetch_flow_start(c, mark),
             b']' | b'}' => return self.fetch_flow_end(c, mark),
             b',' => {
-                self.forget_key()?;
+                self.remove_key()?;
                 self.key_allowed = true;
                 self.pos += 1;
                 self.push(Token::FlowEntry, mark);
@@ -217,7 +217,7 @@ impl<'a> Scanner<'a> {
                 self.push(Token::Tag { handle, suffix }, mark);
             }
             b'|' | b'>' if self.flow_level == 0 => {
-                self.forget_key()?;
+                self.remove_key()?;
                 self.key_allowed = true;
                 let text = self.scan_block_scalar(mark, c == b'|')?;
                 self.push(Token::Scalar(text, if c == b'|' { Style::Literal } else { Style::Folded }), mark);
@@ -271,7 +271,7 @@ impl<'a> Scanner<'a> {
             let rest = &self.bytes[self.pos..];
             self.pos += memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
         } else {
-            while !crate::chars::is_breakz(self.bytes, self.pos) {
+            while !crate::character_class::is_breakz(self.bytes, self.pos) {
                 self.pos += 1;
             }
         }
@@ -294,7 +294,7 @@ impl<'a> Scanner<'a> {
         if !key.possible {
             return Ok(false);
         }
-        if key.mark.line == self.line && self.column() <= key.mark.column + LONGEST_SIMPLE_KEY {
+        if key.mark.line == self.line && self.column() <= key.mark.column + MAX_SIMPLE_KEY_LENGTH {
             return Ok(true);
         }
         if key.required {
@@ -304,10 +304,10 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    /// Remembers that a key may begin here.
+    /// Records that a key may begin here.
     fn save_key(&mut self, mark: Mark) -> Result<(), Error> {
         if self.key_allowed {
-            self.forget_key()?;
+            self.remove_key()?;
             let required = self.flow_level == 0 && self.indent == mark.column as i32;
             let token = self.taken + self.tokens.len();
             *self.key() = SimpleKey { possible: true, required, token, mark };
@@ -319,8 +319,8 @@ impl<'a> Scanner<'a> {
         self.keys.last_mut().expect("one entry per flow level and one for the block level")
     }
 
-    /// What began as a possible key cannot be one any more.
-    fn forget_key(&mut self) -> Result<(), Error> {
+    /// Records that a possible key is not one.
+    fn remove_key(&mut self) -> Result<(), Error> {
         let key = *self.key();
         if key.possible && key.required {
             return Err(self.error(key.mark, "could not find expected ':'"));
@@ -373,7 +373,7 @@ impl<'a> Scanner<'a> {
         }
         let mark = self.mark();
         self.unroll(-1, mark);
-        self.forget_key()?;
+        self.remove_key()?;
         self.key_allowed = false;
         self.ended = true;
         self.push(Token::StreamEnd, mark);
@@ -382,7 +382,7 @@ impl<'a> Scanner<'a> {
 
     fn fetch_document_marker(&mut self, c: u8, mark: Mark) -> Result<(), Error> {
         self.unroll(-1, mark);
-        self.forget_key()?;
+        self.remove_key()?;
         self.key_allowed = false;
         self.pos += 3;
         self.push(if c == b'-' { Token::DocumentStart } else { Token::DocumentEnd }, mark);
@@ -403,7 +403,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch_flow_end(&mut self, c: u8, mark: Mark) -> Result<(), Error> {
-        self.forget_key()?;
+        self.remove_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
             self.keys.pop();
@@ -415,14 +415,14 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch_block_entry(&mut self, mark: Mark) -> Result<(), Error> {
-        // Inside brackets a lone dash is an error too, but the parser words it better.
+        // Inside of flow collections a lone dash is an error, too, which the parser reports.
         if self.flow_level == 0 {
             if !self.key_allowed {
                 return Err(self.error(mark, "block sequence entries are not allowed in this context"));
             }
             self.roll(mark.column as i32, None, Token::BlockSequenceStart, mark)?;
         }
-        self.forget_key()?;
+        self.remove_key()?;
         self.key_allowed = true;
         self.pos += 1;
         self.push(Token::BlockEntry, mark);
@@ -436,7 +436,7 @@ impl<'a> Scanner<'a> {
             }
             self.roll(mark.column as i32, None, Token::BlockMappingStart, mark)?;
         }
-        self.forget_key()?;
+        self.remove_key()?;
         self.key_allowed = self.flow_level == 0;
         self.pos += 1;
         self.push(Token::Key, mark);

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::{Mark, Scanner};
-use crate::chars::{CLASS, FLOW_STOP, PLAIN_STOP, break_len, byte, is_blank, is_blankz};
+use crate::character_class::{CLASS, FLOW_STOP, PLAIN_STOP, break_len, byte, is_blank, is_blankz};
 use crate::error::Error;
 
 impl<'a> Scanner<'a> {
-    /// Scans a plain scalar. One that stays on its line is a slice of the text.
+    /// Scans a plain scalar. A single-line one is a slice of the text.
     pub(super) fn scan_plain(&mut self, start: Mark) -> Result<Cow<'a, str>, Error> {
         let indent = (self.indent + 1) as u32;
         let begin = self.pos;
@@ -16,9 +16,9 @@ impl<'a> Scanner<'a> {
         let mut joined: Option<String> = None;
         let mut leading_blanks = false;
         loop {
-            // Behind the last word of a line: blanks, then perhaps breaks and the next line of the scalar.
+            // After the last word of a line: blanks, then possibly breaks and the next line of the scalar.
             self.skip_blanks();
-            // Anything but a break ends the scalar: words that belong to it are all behind us on this line.
+            // Any character but a line break ends the scalar here.
             if break_len(self.bytes, self.pos) == 0 {
                 break;
             }
@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
         Ok(joined.map_or_else(|| Cow::Borrowed(&self.text[begin..end]), Cow::Owned))
     }
 
-    /// Moves behind the last word that belongs to a plain scalar on this line; blanks between words are inside.
+    /// Moves after the last word of a plain scalar on this line, including blanks between words.
     #[inline]
     fn scan_plain_line(&mut self) {
         let b = self.bytes;
@@ -82,7 +82,7 @@ impl<'a> Scanner<'a> {
         self.pos = at;
     }
 
-    /// Steps over line breaks and the blanks around them; returns what they stand for inside a scalar.
+    /// Skips line breaks and the blanks around them; returns their value inside of a scalar.
     fn fold_breaks(&mut self, start: Mark, indent: u32) -> Result<Cow<'static, str>, Error> {
         let first = self.read_break();
         let mut more = String::new();
@@ -106,7 +106,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Steps over one line break; all become a line feed except the Unicode line and paragraph separators.
+    /// Skips one line break; returns a line feed, except for the Unicode line and paragraph separators.
     pub(super) fn read_break(&mut self) -> &'static str {
         let len = break_len(self.bytes, self.pos);
         let kept = match (len, self.at(2)) {

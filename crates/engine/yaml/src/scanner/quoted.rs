@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::{Mark, Scanner};
-use crate::chars::{CLASS, QUOTED_STOP, break_len};
+use crate::character_class::{CLASS, QUOTED_STOP, break_len};
 use crate::error::Error;
 
 impl<'a> Scanner<'a> {
-    /// Scans a quoted scalar. One without escapes that stays on its line is a slice of the text.
+    /// Scans a quoted scalar. A single-line one without escapes is a slice of the text.
     pub(super) fn scan_quoted(&mut self, start: Mark, quote: u8) -> Result<Cow<'a, str>, Error> {
         self.pos += 1;
         let begin = self.pos;
@@ -18,7 +18,7 @@ impl<'a> Scanner<'a> {
             return Ok(Cow::Borrowed(text));
         }
         let mut text = String::from(&self.text[begin..self.pos]);
-        // Blanks before a line break are dropped, but not those that came from an escape before this length.
+        // Blanks before a line break are dropped, except those from an escape before this length.
         let mut solid = 0;
         loop {
             let run = self.pos;
@@ -63,7 +63,7 @@ impl<'a> Scanner<'a> {
                     text.push_str(&more);
                     solid = text.len();
                 }
-                // The first byte of a wide character that is no line break.
+                // The first byte of a multi-byte character that is not a line break.
                 _ => {
                     let wide = self.text[self.pos..].chars().next().map_or(1, char::len_utf8);
                     text.push_str(&self.text[self.pos..self.pos + wide]);
@@ -80,7 +80,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Behind a line break inside quotes: further breaks are kept, blanks are dropped.
+    /// After a line break inside of quotes: keeps further breaks, drops blanks.
     fn breaks_behind(&mut self, start: Mark) -> Result<String, Error> {
         let mut more = String::new();
         loop {

@@ -1,7 +1,7 @@
 //! Anchors, aliases, tags and directives.
 
 use super::{Mark, Scanner, Token};
-use crate::chars::{CLASS, URI, WORD, break_len, is_blank, is_blankz, is_breakz};
+use crate::character_class::{CLASS, URI, WORD, break_len, is_blank, is_blankz, is_breakz};
 use crate::error::Error;
 
 impl<'a> Scanner<'a> {
@@ -64,7 +64,7 @@ impl<'a> Scanner<'a> {
         Ok(&self.text[begin..self.pos])
     }
 
-    /// `head` is a handle that turned out to be the start of the tag itself (`!local`).
+    /// `head` is a handle that is in fact the start of the tag (`!local`).
     fn scan_tag_uri(&mut self, head: &str, start: Mark) -> Result<String, Error> {
         let mut uri: Vec<u8> = head.bytes().skip(1).collect();
         let mut found = !head.is_empty();
@@ -96,7 +96,7 @@ impl<'a> Scanner<'a> {
 
     pub(super) fn fetch_directive(&mut self, start: Mark) -> Result<(), Error> {
         self.unroll(-1, start);
-        self.forget_key()?;
+        self.remove_key()?;
         self.key_allowed = false;
         self.pos += 1;
         let name = self.scan_word();

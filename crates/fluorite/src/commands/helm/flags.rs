@@ -36,7 +36,7 @@ fn go_bool() -> impl TypedValueParser<Value = bool> {
 pub(super) fn items(name: &str, texts: &[String]) -> anyhow::Result<Vec<String>> {
     let mut items = Vec::new();
     for text in texts {
-        let of_text = fl_cli::list_items(text);
+        let of_text = fl_flux_cli::list_items(text);
         items.extend(of_text.map_err(|why| anyhow!("invalid argument {text:?} for {name:?} flag: {why}"))?);
     }
     Ok(items)

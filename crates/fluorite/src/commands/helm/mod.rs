@@ -1,14 +1,14 @@
 //! `fluorite helm …`: the commands of `helm` that need no cluster.
 
+mod chart_inflation;
 mod flags;
-mod inflate;
+mod host;
 mod output_dir;
-mod outside;
 mod source;
 mod template;
 
+pub(crate) use chart_inflation::Inflator;
 pub(crate) use flags::like_pflag;
-pub(crate) use inflate::Inflator;
 
 /// Work with Helm charts
 #[derive(Debug, clap::Args)]

@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, bail};
 use fl_gotemplate::{DEEP_STACK_BUDGET, Limits, on_deep_stack};
 use fl_helm::{
-    Capabilities, CompiledChart, DiskFiles, KubeVersion, Links, Loader, Overrides, PrintOptions, Release,
-    ReleaseOptions, RenderOptions, SetKind, Source, push_document,
+    ArchiveSource, Capabilities, CompiledChart, DiskFiles, KubeVersion, Links, Loader, Overrides,
+    PrintOptions, Release, ReleaseOptions, RenderOptions, SetKind, push_document,
 };
 
 use super::flags::{Refused, WithoutEffect, items};
+use super::host::LocalWorld;
 use super::output_dir::OutputDir;
-use super::outside::LocalWorld;
 use super::source;
 use crate::output;
 
@@ -137,7 +137,7 @@ impl Args {
         let overrides = self.overrides()?;
         // The process ends right after this: taking a large chart apart again would only cost time.
         let chart = ManuallyDrop::new(match archive {
-            Some(archive) => load_archive(&Source::Memory(Arc::new(archive.to_vec())), say),
+            Some(archive) => load_archive(&ArchiveSource::Memory(Arc::new(archive.to_vec())), say),
             None => load(Path::new(path), say),
         }?);
         if chart.chart().metadata.deprecated {
@@ -152,7 +152,7 @@ impl Args {
             },
             capabilities,
             limits: Limits { stack, ..Limits::default() },
-            outside: Rc::new(LocalWorld::default()),
+            host: Rc::new(LocalWorld::default()),
             skip_schema: self.skip_schema_validation,
             subchart_notes: false,
         };
@@ -318,8 +318,11 @@ pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Com
         let most = if meta.is_file() { 2 } else { u64::MAX };
         Read::by_ref(&mut file).take(most).read_to_end(&mut start).with_context(unreadable)?;
         check_archive(path, &start)?;
-        let source =
-            if meta.is_file() { Source::File(Arc::new(file)) } else { Source::Memory(Arc::new(start)) };
+        let source = if meta.is_file() {
+            ArchiveSource::File(Arc::new(file))
+        } else {
+            ArchiveSource::Memory(Arc::new(start))
+        };
         return load_archive(&source, say);
     }
     let mut loader = Loader::new();
@@ -328,7 +331,7 @@ pub(super) fn load(path: &Path, say: &mut dyn FnMut(&str)) -> anyhow::Result<Com
     Ok(CompiledChart::new(chart))
 }
 
-fn load_archive(source: &Source, say: &mut dyn FnMut(&str)) -> anyhow::Result<CompiledChart> {
+fn load_archive(source: &ArchiveSource, say: &mut dyn FnMut(&str)) -> anyhow::Result<CompiledChart> {
     let mut loader = Loader::new();
     let chart = loader.compiled_archive(source)?;
     loader.notices().iter().for_each(|notice| say(notice));

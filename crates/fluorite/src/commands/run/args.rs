@@ -82,7 +82,7 @@ pub(crate) struct Args {
         help_heading = "Artifacts"
     )]
     pub(super) storage_addr: String,
-    /// Host (and port) that consumers are told
+    /// Host and port of artifact URLs
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -178,7 +178,7 @@ pub(crate) struct Args {
     /// Networks that remote bases may be fetched from all the same: 127.0.0.1,10.0.0.0/8,…
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', help_heading = "Tenancy")]
     pub(super) remote_bases_allow: Vec<Network>,
-    /// Networks that remote bases are not fetched from, beside this machine, link-local addresses and the metadata of clouds
+    /// Networks that remote bases are not fetched from, in addition to loopback, link-local and cloud metadata addresses
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', help_heading = "Tenancy")]
     pub(super) remote_bases_deny: Vec<Network>,
     /// Account used for objects that name none (components kustomize, helm)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fl_artifact_store::Store;
 use fl_http::AddressPolicy;
 use fl_kustomization::EngineKeyServices;
 use fl_runtime::{ArtifactFetcher, Resolver, Runtime};
@@ -9,20 +10,19 @@ use fl_source::bucket::{AwsKeys, Buckets, NetworkBucket};
 use fl_source::git::{GitClient, GitRepositories};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use fl_source::oci::{NetworkOci, OciRepositories};
-use fl_store::Store;
 
 use super::Args;
 
-/// What a component is made from.
+/// What the controllers of a component need.
 pub(in crate::commands) struct Setup<'a> {
     pub(in crate::commands) runtime: Runtime,
     /// The artifact store of this process.
     pub(in crate::commands) store: Store,
-    /// Follows references to sources.
+    /// Resolves references to sources.
     pub(in crate::commands) resolver: Resolver,
-    /// Reads artifacts of this process and of others.
+    /// Fetches artifacts of this process and of others.
     pub(in crate::commands) artifacts: ArtifactFetcher,
-    /// Reaches Git repositories.
+    /// Client for Git repositories.
     pub(in crate::commands) git: Arc<dyn GitClient>,
     /// Where remote bases of kustomizations may be fetched from.
     pub(in crate::commands) remote_bases: AddressPolicy,
@@ -33,20 +33,20 @@ pub(in crate::commands) struct Setup<'a> {
 pub(in crate::commands) struct Component {
     /// As in `--components`.
     pub(in crate::commands) name: &'static str,
-    /// Flux's controller it stands in for; names the lease.
+    /// The controller of Flux that it replaces; names the lease.
     pub(in crate::commands) controller: &'static str,
     /// Adds its controllers to the runtime.
     pub(in crate::commands) add: fn(&Setup<'_>) -> anyhow::Result<()>,
 }
 
-/// Everything this build can run.
+/// The components of this build.
 pub(in crate::commands) const COMPONENTS: &[Component] = &[
     Component { name: "source", controller: "source-controller", add: source },
     Component { name: "kustomize", controller: "kustomize-controller", add: kustomize },
     Component { name: "helm", controller: "helm-controller", add: helm },
 ];
 
-/// Flux's other components and those of Fluorite that are to come; told at start, so that nobody waits for them.
+/// Components of Flux and planned ones of Fluorite that are not part of this build; logged at start.
 pub(super) const ABSENT: &[&str] = &[
     "notification",
     "image-reflector",
@@ -58,18 +58,18 @@ pub(super) const ABSENT: &[&str] = &[
     "flagger",
 ];
 
-/// How many of them a Flux has; whoever asks for nothing in particular is told about these.
+/// How many of them are Flux's, which are logged without `--components`.
 const FLUX_ABSENT: usize = 4;
 
-/// The components that names stand for, and the names of those this build does not have.
+/// Resolves component names; the second list has the names of components that this build does not contain.
 ///
 /// # Errors
-/// A name nobody knows, or nothing left to run.
+/// An unknown name, or no component to run.
 pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component>, Vec<&'static str>)> {
     if names.is_empty() {
         return Ok((COMPONENTS.iter().collect(), ABSENT[..FLUX_ABSENT].to_vec()));
     }
-    // Installations name components as Flux does its controllers.
+    // Installations use the names of Flux's controllers.
     let short = |name: &str| name.strip_suffix("-controller").unwrap_or(name).to_owned();
     let wanted: Vec<String> = names.iter().map(|n| short(n.trim())).collect();
     let known = |name: &&String| {
@@ -77,7 +77,7 @@ pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component
     };
     if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
         let names: Vec<&str> = COMPONENTS.iter().map(|c| c.name).collect();
-        anyhow::bail!("`{unknown}` is no component; known are {}", names.join(", "));
+        anyhow::bail!("`{unknown}` is not a component; known are {}", names.join(", "));
     }
     let chosen: Vec<_> = COMPONENTS.iter().filter(|c| wanted.iter().any(|w| w == c.name)).collect();
     let missing: Vec<_> = ABSENT.iter().copied().filter(|a| wanted.iter().any(|w| w == a)).collect();
@@ -87,7 +87,7 @@ pub(super) fn choose(names: &[String]) -> anyhow::Result<(Vec<&'static Component
     Ok((chosen, missing))
 }
 
-/// A variable of the environment: where the operator puts the engine's own credentials and the addresses they are for.
+/// Reads an environment variable: the operator configures the engine's own credentials there.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn both_names_of_a_component_are_understood() {
+    fn components_are_found_by_both_names() {
         assert_eq!(names(&["helm", "source-controller"]).unwrap(), (vec!["source", "helm"], vec![]));
         assert_eq!(
             names(&["kustomize-controller", "notification-controller"]).unwrap(),
@@ -170,19 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_is_refused() {
+    fn unavailable_and_unknown_components_are_rejected() {
         assert_eq!(
             names(&["notification"]).unwrap_err().to_string(),
             "the component `notification` is not part of this build"
         );
         assert_eq!(
             names(&["sauce"]).unwrap_err().to_string(),
-            "`sauce` is no component; known are source, kustomize, helm"
+            "`sauce` is not a component; known are source, kustomize, helm"
         );
     }
 
     #[test]
-    fn every_component_of_an_installation_has_a_name_here() {
+    fn every_component_of_an_installation_is_known() {
         for component in fl_install::Component::ALL {
             let name = component.name();
             let short = name.strip_suffix("-controller").unwrap_or(name);

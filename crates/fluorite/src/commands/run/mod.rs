@@ -2,8 +2,8 @@
 
 mod args;
 pub(in crate::commands) mod components;
-mod memory;
-mod refusals;
+mod oom_watch;
+mod unsupported_flags;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,39 +11,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use fl_artifact_store::{Retention, Store, StoreOptions};
 use fl_client::Settings;
-use fl_gitfetch::SshAlgorithms;
+use fl_git_client::SshAlgorithms;
 use fl_http::AddressPolicy;
-use fl_runtime::election::{self, Election};
+use fl_runtime::http_server::StatusCode;
+use fl_runtime::leader_election::{self, Election};
 use fl_runtime::log::{Log, configure};
-use fl_runtime::serve::StatusCode;
 use fl_runtime::{
     ArtifactFetcher, ConnectOptions, Connection, FeatureGates, Fence, HttpSink, Identity, Options, Resolver,
-    Runtime, Stop, serve,
+    Runtime, Shutdown, http_server,
 };
 use fl_source::git::NetworkGit;
-use fl_store::{Retention, Store, StoreOptions};
 use tokio::net::TcpListener;
 
 pub(crate) use args::Args;
 use components::{Component, Setup};
 
 impl Args {
-    /// The flags as they are when nobody gives any, for commands that run the controllers themselves.
+    /// The defaults of all flags, for commands that run the controllers themselves.
     pub(in crate::commands) fn defaults() -> anyhow::Result<Self> {
         let command = <Self as clap::Args>::augment_args(clap::Command::new("run").no_binary_name(true));
-        let nothing: [&str; 0] = [];
-        Ok(<Self as clap::FromArgMatches>::from_arg_matches(&command.try_get_matches_from(nothing)?)?)
-    }
-
-    /// `--http-retry`
-    pub(in crate::commands) fn retries(&self) -> u32 {
-        self.http_retry
+        let no_flags: [&str; 0] = [];
+        Ok(<Self as clap::FromArgMatches>::from_arg_matches(&command.try_get_matches_from(no_flags)?)?)
     }
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
         configure(self.log_level, self.log_encoding);
-        // Passes wait for the network most of the time; files are worked on in the blocking pool.
+        // Reconciles mostly wait for the network; file access runs on the blocking pool.
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
             .max_blocking_threads(32)
@@ -51,16 +46,16 @@ impl Args {
             .enable_all()
             .build()?;
         let result = runtime.block_on(self.control());
-        // Work on files that is still going on must not hold the process.
+        // File access in progress must not delay the exit.
         runtime.shutdown_timeout(Duration::from_secs(2));
         result
     }
 
     async fn control(self) -> anyhow::Result<()> {
         let log = Log::default();
-        let chosen = self.chosen(&log)?;
-        refusals::check(&self)?;
-        let stop = Stop::default();
+        let chosen = self.components(&log)?;
+        unsupported_flags::check(&self)?;
+        let stop = Shutdown::default();
         let interrupted = stop.clone();
         tokio::spawn(async move {
             super::interrupted().await;
@@ -76,9 +71,9 @@ impl Args {
             cluster = cluster.reconfigured(|settings| settings.rate = Some(self.rate()));
         }
         let options = self.options()?;
-        refusals::tell(&self, &options.gates, &log);
+        unsupported_flags::log_ignored(&self, &options.gates, &log);
         if options.gates.enabled("OOMWatch") {
-            let watch = memory::Watch::new(&self)?;
+            let watch = oom_watch::OomWatch::new(&self)?;
             tokio::spawn(watch.run(stop.clone(), log.clone()));
         }
         let runtime = Runtime::new(cluster, Some(connection), options, stop.clone(), log.clone());
@@ -103,7 +98,8 @@ impl Args {
         })?;
         let (served, store_stop) = (store.clone(), stop.clone());
         tokio::spawn(async move {
-            fl_store::serve(&served, listener, fl_store::Hosts::Any, store_stop.stopped()).await;
+            fl_artifact_store::serve(&served, listener, fl_artifact_store::Hosts::Any, store_stop.stopped())
+                .await;
         });
 
         let localhost = std::env::var("SOURCE_CONTROLLER_LOCALHOST").ok().filter(|h| !h.is_empty());
@@ -125,7 +121,7 @@ impl Args {
         runtime.watch_configs();
         stage.working.store(true, Ordering::Relaxed);
         log.with([("components", chosen.iter().map(|c| c.name).collect::<Vec<_>>().into())]).info("starting");
-        // Without its lease a process must not write, and while it writes nobody else may have it.
+        // A process without its lease must not write; it keeps the lease until running reconciles have ended.
         let mut leases = tokio::task::JoinSet::new();
         for election in lost {
             let stop = stop.clone();
@@ -138,15 +134,15 @@ impl Args {
         runtime.run().await;
         while let Some(held) = leases.join_next().await {
             if let Ok(Some(election)) = held {
-                election.give_back().await;
+                election.release().await;
             }
         }
         log.info("stopped");
         Ok(())
     }
 
-    /// The components to run: all of this build, or those that were asked for.
-    fn chosen(&self, log: &Log) -> anyhow::Result<Vec<&'static Component>> {
+    /// The components to run: those of `--components`, by default all of this build.
+    fn components(&self, log: &Log) -> anyhow::Result<Vec<&'static Component>> {
         let (chosen, missing) = components::choose(&self.components)?;
         for name in missing {
             let log = log.with([("component", name.into())]);
@@ -186,7 +182,7 @@ impl Args {
         })
     }
 
-    /// Requests to an API server per second, and at once.
+    /// `--kube-api-qps` and `--kube-api-burst`.
     fn rate(&self) -> (f32, u32) {
         (self.kube_api_qps, self.kube_api_burst)
     }
@@ -204,7 +200,7 @@ impl Args {
         .with_context(|| format!("cannot open the artifact store in {}", self.storage_path.display()))
     }
 
-    /// Where artifacts are served. An advertised address with an IP is one we listen on ourselves.
+    /// Listen address of the artifact server: `--storage-addr`, or the advertised address if it is an IP address.
     fn storage_listen(&self) -> anyhow::Result<String> {
         let address = match (self.storage_addr.as_str(), self.storage_adv_addr.parse::<SocketAddr>()) {
             ("", Ok(advertised)) => advertised.to_string(),
@@ -214,7 +210,7 @@ impl Args {
         Ok(any_host(&address))
     }
 
-    /// The host consumers are told, with Flux's rules for its default.
+    /// Host and port of artifact URLs, with Flux's rules for the default.
     fn advertised(&self) -> anyhow::Result<String> {
         if !self.storage_adv_addr.is_empty() {
             return Ok(self.storage_adv_addr.clone());
@@ -229,13 +225,12 @@ impl Args {
         Ok(format!("{host}:{port}"))
     }
 
-    /// Health, readiness and metrics. A port that is taken is told, and costs only the endpoint.
+    /// Serves health, readiness and metrics. A port in use is logged; the process runs without the endpoint.
     ///
-    /// A process that stands by for its lease is ready: a rollout goes on only when it is, and the one that leads ends only
-    /// when the rollout goes on.
+    /// A standby is ready: a rolling update stops the leader only after the new process is ready.
     async fn serve_endpoints(&self, runtime: &Runtime, stage: &Arc<Stage>, log: &Log) {
         let metrics = runtime.clone();
-        let answers: [(&str, serve::Answer); 2] = [
+        let answers: [(&str, http_server::Answer); 2] = [
             (
                 &self.metrics_addr,
                 Arc::new(move |path| match path {
@@ -268,7 +263,7 @@ impl Args {
             }
             match TcpListener::bind(any_host(address)).await {
                 Ok(listener) => {
-                    tokio::spawn(serve::serve(listener, answer, runtime.stop().clone()));
+                    tokio::spawn(http_server::serve(listener, answer, runtime.stop().clone()));
                 }
                 Err(error) => {
                     log.with([("address", address.into())]).error(&error.to_string(), "cannot listen");
@@ -277,18 +272,18 @@ impl Args {
         }
     }
 
-    /// Waits for a component's lease; `None` when told to stop meanwhile.
-    pub(in crate::commands) async fn lead(
+    /// Waits for the lease of a component; `None` on shutdown.
+    async fn lead(
         &self,
         component: &Component,
         runtime: &Runtime,
         standing_by: &AtomicBool,
         log: &Log,
     ) -> Option<Election> {
-        let name = election::lease_name(component.controller, &self.watch_label_selector);
+        let name = leader_election::lease_name(component.controller, &self.watch_label_selector);
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned());
         let identity = format!("{host}_{}", fl_apiserver::random_token().unwrap_or_default());
-        let times = election::Times {
+        let times = leader_election::Times {
             lease: self.leader_election_lease_duration.into_std().ok()?,
             renew: self.leader_election_renew_deadline.into_std().ok()?,
             retry: self.leader_election_retry_period.into_std().ok()?,
@@ -304,7 +299,7 @@ impl Args {
     }
 }
 
-/// How far the process is, for those who ask whether it is ready.
+/// State of the process for the readiness probe.
 #[derive(Default)]
 struct Stage {
     standing_by: AtomicBool,

@@ -1,7 +1,8 @@
-//! Admission policies and webhooks: who is asked about a write, and what their answers do.
+//! Admission: built-in plugins, policies and webhooks.
 
-mod hook;
+pub(crate) mod plugins;
 mod policy;
+mod webhook_config;
 
 use std::sync::{Arc, Mutex};
 
@@ -11,34 +12,34 @@ use tokio::sync::watch;
 
 use crate::crd::convert;
 use crate::object;
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 use crate::store::Store;
-use hook::Hook;
+use webhook_config::Webhook;
 
 const MUTATING: &str = "admissionregistration.k8s.io/mutatingwebhookconfigurations";
 const VALIDATING: &str = "admissionregistration.k8s.io/validatingwebhookconfigurations";
 
 #[derive(Debug, Default)]
-struct Configured {
-    mutating: Vec<Arc<Hook>>,
-    validating: Vec<Arc<Hook>>,
+struct WebhookConfigs {
+    mutating: Vec<Arc<Webhook>>,
+    validating: Vec<Arc<Webhook>>,
 }
 
-/// The configured webhooks, read again only after a configuration changed.
+/// The configured webhooks, reloaded when a configuration changed.
 #[derive(Debug)]
 pub(crate) struct Webhooks {
     store: Store,
     changes: [watch::Receiver<u64>; 2],
-    kept: Mutex<([u64; 2], Arc<Configured>)>,
+    cached: Mutex<([u64; 2], Arc<WebhookConfigs>)>,
     policies: policy::Policies,
 }
 
-/// One write, as webhooks are told about it.
+/// One write, as admission sees it; Kubernetes' `admission.Attributes`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Write<'a> {
-    pub(crate) call: &'a Call,
+pub(crate) struct AdmissionAttributes<'a> {
+    pub(crate) ctx: &'a RequestContext,
     pub(crate) target: &'a Target,
     /// `CREATE`, `UPDATE` or `DELETE`.
     pub(crate) operation: &'a str,
@@ -52,64 +53,72 @@ impl Webhooks {
         Self {
             store: store.clone(),
             changes,
-            kept: Mutex::new(([u64::MAX; 2], Arc::default())),
+            cached: Mutex::new(([u64::MAX; 2], Arc::default())),
             policies: policy::Policies::new(store),
         }
     }
 
-    fn configured(&self) -> Arc<Configured> {
+    fn configs(&self) -> Arc<WebhookConfigs> {
         let now = [*self.changes[0].borrow(), *self.changes[1].borrow()];
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.0 != now {
-            let read = |table: &str| -> Vec<Arc<Hook>> {
+        let mut cached = self.cached.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if cached.0 != now {
+            let read = |table: &str| -> Vec<Arc<Webhook>> {
                 let (_, items, _) = self.store.list(table, "", None, 0);
-                items.iter().flat_map(|(_, e)| Hook::list(&e.value())).map(Arc::new).collect()
+                items.iter().flat_map(|(_, e)| Webhook::list(&e.value())).map(Arc::new).collect()
             };
-            *kept = (now, Arc::new(Configured { mutating: read(MUTATING), validating: read(VALIDATING) }));
+            *cached =
+                (now, Arc::new(WebhookConfigs { mutating: read(MUTATING), validating: read(VALIDATING) }));
         }
-        kept.1.clone()
+        cached.1.clone()
     }
 
-    /// Lets the mutating webhooks change an object.
+    /// Calls the mutating webhooks.
     pub(crate) async fn mutate(
         &self,
         inner: &Arc<Inner>,
-        write: Write<'_>,
+        attributes: AdmissionAttributes<'_>,
         object: &mut Value,
-    ) -> Outcome<()> {
+    ) -> ApiResult<()> {
         let mut object = Some(object);
-        self.mutate_all(inner, write, &mut object).await
+        self.mutate_all(inner, attributes, &mut object).await
     }
 
-    /// Asks about a deletion; mutating webhooks come first, though there is nothing for them to change.
-    pub(crate) async fn delete(&self, inner: &Arc<Inner>, write: Write<'_>) -> Outcome<()> {
-        self.mutate_all(inner, write, &mut None).await?;
-        self.validate(inner, write, None).await
+    /// Admits a deletion. Mutating webhooks are called first, as upstream, though they cannot change
+    /// anything.
+    pub(crate) async fn delete(
+        &self,
+        inner: &Arc<Inner>,
+        attributes: AdmissionAttributes<'_>,
+    ) -> ApiResult<()> {
+        self.mutate_all(inner, attributes, &mut None).await?;
+        self.validate(inner, attributes, None).await
     }
 
     async fn mutate_all(
         &self,
         inner: &Arc<Inner>,
-        write: Write<'_>,
+        attributes: AdmissionAttributes<'_>,
         object: &mut Option<&mut Value>,
-    ) -> Outcome<()> {
-        let configured = self.configured();
-        if configured.mutating.is_empty() || is_exempt(write.target) {
+    ) -> ApiResult<()> {
+        let configs = self.configs();
+        if configs.mutating.is_empty() || is_exempt(attributes.target) {
             return Ok(());
         }
-        // A hook that wants to see the changes of later ones is asked once more when there were some. A second round
-        // asks nobody for the first time, and there is no third.
+        // A webhook with `reinvocationPolicy: IfNeeded` is called once more if later webhooks changed the
+        // object. The second round calls only these, and there is no third.
         let (mut waiting, mut again) = (Vec::new(), Vec::new());
         for round in 0..2 {
-            for (i, hook) in configured.mutating.iter().enumerate() {
+            for (i, webhook) in configs.mutating.iter().enumerate() {
                 if round == 1 && !again.contains(&i) {
                     continue;
                 }
-                let Some(changed) = ask_to_change(inner, hook, write, object).await? else { continue };
+                let Some(changed) = call_mutating(inner, webhook, attributes, object).await? else {
+                    continue;
+                };
                 if changed {
                     again.append(&mut waiting);
                 }
-                if hook.reinvoke {
+                if webhook.reinvoke {
                     waiting.push(i);
                 }
             }
@@ -120,67 +129,69 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Asks the policies and the validating webhooks about an object, or, for a deletion, about the one that goes.
+    /// Evaluates the policies and calls the validating webhooks; for a deletion, `object` is the one to be
+    /// deleted.
     pub(crate) async fn validate(
         &self,
         inner: &Arc<Inner>,
-        write: Write<'_>,
+        attributes: AdmissionAttributes<'_>,
         object: Option<&Value>,
-    ) -> Outcome<()> {
-        self.policies.check(inner, write, object)?;
-        let configured = self.configured();
-        if configured.validating.is_empty() || is_exempt(write.target) {
+    ) -> ApiResult<()> {
+        self.policies.check(inner, attributes, object)?;
+        let configs = self.configs();
+        if configs.validating.is_empty() || is_exempt(attributes.target) {
             return Ok(());
         }
-        let asked = configured.validating.iter().map(|hook| async move {
-            let Some(question) = Question::about(inner, hook, write, object, false).await? else {
+        let calls = configs.validating.iter().map(|webhook| async move {
+            let Some(call) = WebhookCall::new(inner, webhook, attributes, object, false).await? else {
                 return Ok(());
             };
-            question.ask(inner).await.map(|_| ())
+            call.send(inner).await.map(|_| ())
         });
-        for answer in futures::future::join_all(asked).await {
-            answer?;
+        for response in futures::future::join_all(calls).await {
+            response?;
         }
         Ok(())
     }
 }
 
-/// Configurations of webhooks are not subject to webhooks: a broken one must stay repairable.
+/// Webhook configurations are exempt from webhooks: a broken one must stay repairable.
 fn is_exempt(target: &Target) -> bool {
     target.rt.group == "admissionregistration.k8s.io"
 }
 
-/// Asks one mutating hook and applies its patch. `None` when it was not asked, else whether the object changed.
-async fn ask_to_change(
+/// Calls one mutating webhook and applies its patch. `None` if it does not match, else whether the object
+/// changed.
+async fn call_mutating(
     inner: &Arc<Inner>,
-    hook: &Hook,
-    write: Write<'_>,
+    webhook: &Webhook,
+    attributes: AdmissionAttributes<'_>,
     object: &mut Option<&mut Value>,
-) -> Outcome<Option<bool>> {
-    let Some(question) = Question::about(inner, hook, write, object.as_deref(), true).await? else {
+) -> ApiResult<Option<bool>> {
+    let Some(call) = WebhookCall::new(inner, webhook, attributes, object.as_deref(), true).await? else {
         return Ok(None);
     };
-    let Some(response) = question.ask(inner).await? else { return Ok(Some(false)) };
+    let Some(response) = call.send(inner).await? else { return Ok(Some(false)) };
     let Some(patch) = response.get("patch").and_then(Value::as_str).filter(|p| !p.is_empty()) else {
         return Ok(Some(false));
     };
     let patch = base64::engine::general_purpose::STANDARD.decode(patch).map_err(|e| e.to_string()).and_then(
-        |bytes| serde_json::from_slice::<Value>(&bytes).map_err(|_| fl_schema::go_syntax_error(&bytes)),
+        |bytes| serde_json::from_slice::<Value>(&bytes).map_err(|_| fl_go::json_syntax_error(&bytes)),
     );
     let patch = match patch {
         Ok(patch) => patch,
         Err(why) => {
-            failed(hook, &format!("received undecodable patch in webhook response: {why}"))?;
+            failed(webhook, &format!("received undecodable patch in webhook response: {why}"))?;
             return Ok(Some(false));
         }
     };
     if patch.as_array().is_some_and(Vec::is_empty) {
         return Ok(Some(false));
     }
-    let (Some(object), Some(shown)) = (object.as_deref_mut(), question.object) else {
+    let (Some(object), Some(shown)) = (object.as_deref_mut(), call.object) else {
         return Err(ApiError::internal(format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
-            hook.name
+            webhook.name
         )));
     };
     let mut patched = shown.clone();
@@ -188,14 +199,19 @@ async fn ask_to_change(
     if patched == shown {
         return Ok(Some(false));
     }
-    question.seen.strategy.default(&mut patched);
-    question.seen.strategy.normalize(&mut patched);
-    *object = in_version(inner, &question.seen, &write.target.rt, patched).await?;
+    call.webhook_rt.strategy.default(&mut patched);
+    call.webhook_rt.strategy.normalize(&mut patched);
+    *object = in_version(inner, &call.webhook_rt, &attributes.target.rt, patched).await?;
     Ok(Some(true))
 }
 
-/// An object in another version of its resource.
-async fn in_version(inner: &Inner, from: &ResourceType, to: &ResourceType, object: Value) -> Outcome<Value> {
+/// Converts an object to another version of its resource.
+async fn in_version(
+    inner: &Inner,
+    from: &ResourceType,
+    to: &ResourceType,
+    object: Value,
+) -> ApiResult<Value> {
     if from.version == to.version && from.group == to.group {
         return Ok(object);
     }
@@ -205,84 +221,85 @@ async fn in_version(inner: &Inner, from: &ResourceType, to: &ResourceType, objec
     Ok(to.strategy.read_from_storage(from.strategy.to_storage(object)))
 }
 
-/// One hook that is to be asked, and what about.
-struct Question<'a> {
-    hook: &'a Hook,
-    write: Write<'a>,
-    /// The version the hook asked for.
-    seen: Arc<ResourceType>,
+/// One call of a webhook.
+struct WebhookCall<'a> {
+    webhook: &'a Webhook,
+    attributes: AdmissionAttributes<'a>,
+    /// The resource in the version that the webhook matches.
+    webhook_rt: Arc<ResourceType>,
     object: Option<Value>,
     review: Value,
     mutating: bool,
 }
 
-impl<'a> Question<'a> {
-    /// `None` when the hook is not concerned.
-    async fn about(
+impl<'a> WebhookCall<'a> {
+    /// `None` if the webhook does not match.
+    async fn new(
         inner: &Arc<Inner>,
-        hook: &'a Hook,
-        write: Write<'a>,
+        webhook: &'a Webhook,
+        attributes: AdmissionAttributes<'a>,
         object: Option<&Value>,
         mutating: bool,
-    ) -> Outcome<Option<Self>> {
-        let Some(seen) = hook.wants(inner, write, object) else { return Ok(None) };
-        let rt = &write.target.rt;
+    ) -> ApiResult<Option<Self>> {
+        let Some(webhook_rt) = webhook.matching_version(inner, attributes, object) else { return Ok(None) };
+        let rt = &attributes.target.rt;
         let mut versions = [None, None];
-        for (slot, given) in versions.iter_mut().zip([object, write.old]) {
+        for (slot, given) in versions.iter_mut().zip([object, attributes.old]) {
             if let Some(given) = given {
-                *slot = Some(in_version(inner, rt, &seen, given.clone()).await?);
+                *slot = Some(in_version(inner, rt, &webhook_rt, given.clone()).await?);
             }
         }
         let [object, old] = versions;
-        let review = review(hook.review.unwrap_or("v1"), write, &seen, object.as_ref(), old.as_ref());
-        match hook.conditions_hold(object.as_ref(), old.as_ref(), &review["request"]) {
-            Ok(true) => Ok(Some(Self { hook, write, seen, object, review, mutating })),
+        let review =
+            review(webhook.review.unwrap_or("v1"), attributes, &webhook_rt, object.as_ref(), old.as_ref());
+        match webhook.conditions_hold(object.as_ref(), old.as_ref(), &review["request"]) {
+            Ok(true) => Ok(Some(Self { webhook, attributes, webhook_rt, object, review, mutating })),
             Ok(false) => Ok(None),
-            Err(_) if hook.ignore_failure => Ok(None),
-            Err(why) => Err(ApiError::forbidden(rt, &write.target.name, &why)),
+            Err(_) if webhook.ignore_failure => Ok(None),
+            Err(why) => Err(ApiError::forbidden(rt, &attributes.target.name, &why)),
         }
     }
 
-    /// Asks. `None` when there is no answer and that is to be ignored.
-    async fn ask(&self, inner: &Arc<Inner>) -> Outcome<Option<Value>> {
-        let hook = self.hook;
-        if self.write.dry_run && !hook.dry_run_safe {
-            let message = format!("admission webhook {:?} does not support dry run", hook.name);
+    /// Sends the review. `None` if the call failed and failures are ignored.
+    async fn send(&self, inner: &Arc<Inner>) -> ApiResult<Option<Value>> {
+        let webhook = self.webhook;
+        if self.attributes.dry_run && !webhook.dry_run_safe {
+            let message = format!("admission webhook {:?} does not support dry run", webhook.name);
             return Err(ApiError::bad_request(message));
         }
-        let Some(version) = hook.review else {
+        let Some(version) = webhook.review else {
             let why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
-            return failed(hook, &format!("could not create admission objects: {why}"));
+            return failed(webhook, &format!("could not create admission objects: {why}"));
         };
-        let answer = match hook.remote.post(inner, &self.review, hook.timeout).await {
-            Ok(answer) => answer,
-            Err(why) => return failed(hook, &format!("failed to call webhook: {why}")),
+        let response = match webhook.remote.post(inner, &self.review, webhook.timeout).await {
+            Ok(response) => response,
+            Err(why) => return failed(webhook, &format!("failed to call webhook: {why}")),
         };
         if version == "v1"
-            && answer["kind"] == "AdmissionReview"
-            && answer["apiVersion"] == "admission.k8s.io/v1beta1"
+            && response["kind"] == "AdmissionReview"
+            && response["apiVersion"] == "admission.k8s.io/v1beta1"
         {
             let why = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
-            return failed(hook, &format!("failed to call webhook: {why}"));
+            return failed(webhook, &format!("failed to call webhook: {why}"));
         }
-        let response = match verified(&answer, version, &self.review["request"]["uid"], self.mutating) {
+        let response = match verified(&response, version, &self.review["request"]["uid"], self.mutating) {
             Ok(response) => response,
-            Err(why) => return failed(hook, &format!("received invalid webhook response: {why}")),
+            Err(why) => return failed(webhook, &format!("received invalid webhook response: {why}")),
         };
         let warnings = response.get("warnings").and_then(Value::as_array).into_iter().flatten();
         for warning in warnings.filter_map(Value::as_str) {
-            self.write.call.warn(warning);
+            self.attributes.ctx.warn(warning);
         }
         if response.get("allowed").and_then(Value::as_bool) == Some(true) {
             return Ok(Some(response.clone()));
         }
-        Err(denied(hook, response.get("status")))
+        Err(denied(webhook, response.get("status")))
     }
 }
 
-/// The response of an answer, if it is one to this request.
-fn verified<'a>(answer: &'a Value, version: &str, uid: &Value, mutating: bool) -> Result<&'a Value, String> {
-    let Some(response) = answer.get("response").filter(|r| !r.is_null()) else {
+/// The `response` of a review, if it is valid for this request.
+fn verified<'a>(review: &'a Value, version: &str, uid: &Value, mutating: bool) -> Result<&'a Value, String> {
+    let Some(response) = review.get("response").filter(|r| !r.is_null()) else {
         return Err("webhook response was absent".to_owned());
     };
     if version == "v1beta1" {
@@ -293,7 +310,7 @@ fn verified<'a>(answer: &'a Value, version: &str, uid: &Value, mutating: bool) -
     if Some(given.as_str()) != uid.as_str() {
         return Err(format!("expected response.uid={uid}, got {given:?}"));
     }
-    let (api_version, kind) = (text(answer, "apiVersion"), text(answer, "kind"));
+    let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
     if api_version != "admission.k8s.io/v1" || kind != "AdmissionReview" {
         let (group, version) = object::split_api_version(&api_version);
         return Err(format!(
@@ -315,17 +332,17 @@ fn verified<'a>(answer: &'a Value, version: &str, uid: &Value, mutating: bool) -
     }
 }
 
-fn failed(hook: &Hook, why: &str) -> Outcome<Option<Value>> {
-    if hook.ignore_failure {
+fn failed(webhook: &Webhook, why: &str) -> ApiResult<Option<Value>> {
+    if webhook.ignore_failure {
         return Ok(None);
     }
-    Err(ApiError::internal(format!("failed calling webhook {:?}: {why}", hook.name)))
+    Err(ApiError::internal(format!("failed calling webhook {:?}: {why}", webhook.name)))
 }
 
-/// The Status the webhook gave, completed.
-fn denied(hook: &Hook, status: Option<&Value>) -> ApiError {
+/// The error for a denial, from the Status of the webhook.
+fn denied(webhook: &Webhook, status: Option<&Value>) -> ApiError {
     let text = |field: &str| status.and_then(|s| s.get(field)).and_then(Value::as_str).unwrap_or_default();
-    let by = format!("admission webhook {:?} denied the request", hook.name);
+    let by = format!("admission webhook {:?} denied the request", webhook.name);
     let message = match (text("message"), text("reason")) {
         ("", "") => format!("{by} without explanation"),
         ("", reason) => format!("{by}: {reason}"),
@@ -346,22 +363,22 @@ fn denied(hook: &Hook, status: Option<&Value>) -> ApiError {
 
 fn review(
     version: &str,
-    write: Write<'_>,
-    seen: &ResourceType,
+    attributes: AdmissionAttributes<'_>,
+    webhook_rt: &ResourceType,
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Value {
-    let (rt, target) = (&write.target.rt, write.target);
+    let (rt, target) = (&attributes.target.rt, attributes.target);
     let kind = |rt: &ResourceType| json!({"group": rt.group, "version": rt.version, "kind": rt.kind});
     let resource =
         |rt: &ResourceType| json!({"group": rt.group, "version": rt.version, "resource": rt.plural});
     let name =
         if target.name.is_empty() { object.map(object::name).unwrap_or_default() } else { &target.name };
     let mut request = json!({
-        "uid": uuid::Uuid::new_v4().to_string(), "kind": kind(seen), "resource": resource(seen),
-        "requestKind": kind(rt), "requestResource": resource(rt), "operation": write.operation,
-        "userInfo": write.call.user.to_json(), "object": object, "oldObject": old, "dryRun": write.dry_run,
-        "options": options(write)
+        "uid": uuid::Uuid::new_v4().to_string(), "kind": kind(webhook_rt), "resource": resource(webhook_rt),
+        "requestKind": kind(rt), "requestResource": resource(rt), "operation": attributes.operation,
+        "userInfo": attributes.ctx.user.to_json(), "object": object, "oldObject": old, "dryRun": attributes.dry_run,
+        "options": options(attributes)
     });
     if !name.is_empty() {
         request["name"] = json!(name);
@@ -378,19 +395,19 @@ fn review(
     json!({"kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request})
 }
 
-/// The options of the request, as far as the caller gave any.
-fn options(write: Write<'_>) -> Value {
-    let query = &write.call.query;
-    let kind = match write.operation {
+/// The options of the request, as far as the caller set them.
+fn options(attributes: AdmissionAttributes<'_>) -> Value {
+    let query = &attributes.ctx.query;
+    let kind = match attributes.operation {
         "CREATE" => "CreateOptions",
         "UPDATE" => "UpdateOptions",
         _ => "DeleteOptions",
     };
     let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
-    if write.dry_run {
+    if attributes.dry_run {
         options["dryRun"] = json!(["All"]);
     }
-    let given: &[&str] = if write.operation == "DELETE" {
+    let given: &[&str] = if attributes.operation == "DELETE" {
         &["propagationPolicy"]
     } else {
         &["fieldManager", "fieldValidation"]

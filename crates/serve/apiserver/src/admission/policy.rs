@@ -1,39 +1,40 @@
-//! ValidatingAdmissionPolicies: expressions that are asked about a write.
+//! ValidatingAdmissionPolicies.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::hook::Hook;
-use super::{Write, is_exempt, review};
+use super::webhook_config::Webhook;
+use super::{AdmissionAttributes, is_exempt, review};
 use crate::object;
 use crate::selector::LabelSelector;
 use crate::server::Inner;
-use crate::status::{ApiError, Outcome};
+use crate::status::{ApiError, ApiResult};
 use crate::store::Store;
 
 const POLICIES: &str = "admissionregistration.k8s.io/validatingadmissionpolicies";
 const BINDINGS: &str = "admissionregistration.k8s.io/validatingadmissionpolicybindings";
 
-/// What expressions may speak of.
-const KNOWN: &[&str] =
+/// Variables that expressions can use.
+const VARIABLES: &[&str] =
     &["object", "oldObject", "request", "params", "namespaceObject", "authorizer", "variables"];
 
-type Compiled = Result<fl_cel::Expression, String>;
+type CompiledExpression = Result<fl_cel::Expression, String>;
 
-/// A part of the cluster: what it takes in and what it leaves out of that.
+/// Resources that a policy or binding includes, and those it excludes from them.
 #[derive(Debug)]
-struct Matched {
-    included: Option<Hook>,
-    excluded: Hook,
+struct MatchResources {
+    included: Option<Webhook>,
+    excluded: Webhook,
 }
 
-impl Matched {
-    /// Reads `matchConstraints` or `matchResources`; a binding without rules takes everything its policy takes.
+impl MatchResources {
+    /// Reads `matchConstraints` or `matchResources`; a binding without rules matches everything its policy
+    /// matches.
     fn read(found: &Value, binding: bool) -> Self {
-        let hook = |rules: &Value| {
-            Hook::matching(&json!({
+        let webhook = |rules: &Value| {
+            Webhook::matching(&json!({
                 "rules": rules, "matchPolicy": found["matchPolicy"],
                 "namespaceSelector": found["namespaceSelector"], "objectSelector": found["objectSelector"]
             }))
@@ -42,32 +43,35 @@ impl Matched {
         let open = found["resourceRules"].as_array().is_none_or(Vec::is_empty);
         let included = match (open, binding) {
             (true, true) if found.is_null() => None,
-            (true, true) => Some(hook(&all)),
-            _ => Some(hook(&found["resourceRules"])),
+            (true, true) => Some(webhook(&all)),
+            _ => Some(webhook(&found["resourceRules"])),
         };
-        let excluded = Hook::matching(&json!({"rules": found["excludeResourceRules"]}));
+        let excluded = Webhook::matching(&json!({"rules": found["excludeResourceRules"]}));
         Self { included, excluded }
     }
 
-    fn takes(&self, inner: &Inner, write: Write<'_>, object: Option<&Value>) -> bool {
-        let in_it = self.included.as_ref().is_none_or(|hook| hook.wants(inner, write, object).is_some());
-        in_it && self.excluded.wants(inner, write, object).is_none()
+    fn matches(&self, inner: &Inner, attributes: AdmissionAttributes<'_>, object: Option<&Value>) -> bool {
+        let in_it = self
+            .included
+            .as_ref()
+            .is_none_or(|webhook| webhook.matching_version(inner, attributes, object).is_some());
+        in_it && self.excluded.matching_version(inner, attributes, object).is_none()
     }
 }
 
 #[derive(Debug)]
-struct Check {
+struct Validation {
     source: String,
-    expression: Compiled,
+    expression: CompiledExpression,
     message: String,
-    said: Option<Compiled>,
+    message_expression: Option<CompiledExpression>,
     reason: &'static str,
 }
 
 #[derive(Debug)]
 struct Binding {
     name: String,
-    matched: Matched,
+    match_resources: MatchResources,
     actions: Vec<String>,
     parameters: Value,
 }
@@ -75,17 +79,17 @@ struct Binding {
 #[derive(Debug)]
 struct Policy {
     name: String,
-    matched: Matched,
+    match_resources: MatchResources,
     ignore_failure: bool,
     parameters: Option<(String, String)>,
     /// Source and expression.
-    conditions: Vec<(String, Compiled)>,
-    variables: Vec<(String, Compiled)>,
-    checks: Vec<Check>,
+    conditions: Vec<(String, CompiledExpression)>,
+    variables: Vec<(String, CompiledExpression)>,
+    checks: Vec<Validation>,
     bindings: Vec<Binding>,
 }
 
-fn text(value: &Value, key: &str) -> String {
+fn string_field(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().trim().to_owned()
 }
 
@@ -93,8 +97,8 @@ fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     value[key].as_array().into_iter().flatten()
 }
 
-fn compile(source: &str) -> Compiled {
-    fl_cel::Expression::compile(source, KNOWN).map_err(|why| format!("compilation error: {why}"))
+fn compile(source: &str) -> CompiledExpression {
+    fl_cel::Expression::compile(source, VARIABLES).map_err(|why| format!("compilation error: {why}"))
 }
 
 impl Policy {
@@ -102,23 +106,27 @@ impl Policy {
         let (name, spec) = (object::name(policy).to_owned(), &policy["spec"]);
         let kind = &spec["paramKind"];
         Self {
-            matched: Matched::read(&spec["matchConstraints"], false),
+            match_resources: MatchResources::read(&spec["matchConstraints"], false),
             ignore_failure: spec["failurePolicy"] == "Ignore",
-            parameters: kind.is_object().then(|| (text(kind, "apiVersion"), text(kind, "kind"))),
+            parameters: kind
+                .is_object()
+                .then(|| (string_field(kind, "apiVersion"), string_field(kind, "kind"))),
             conditions: items(spec, "matchConditions")
-                .map(|one| (text(one, "expression"), compile(&text(one, "expression"))))
+                .map(|one| (string_field(one, "expression"), compile(&string_field(one, "expression"))))
                 .collect(),
             variables: items(spec, "variables")
-                .map(|one| (text(one, "name"), compile(&text(one, "expression"))))
+                .map(|one| (string_field(one, "name"), compile(&string_field(one, "expression"))))
                 .collect(),
             checks: items(spec, "validations")
                 .map(|check| {
-                    let (source, said) = (text(check, "expression"), text(check, "messageExpression"));
-                    Check {
+                    let (source, message_expression) =
+                        (string_field(check, "expression"), string_field(check, "messageExpression"));
+                    Validation {
                         expression: compile(&source),
                         source,
-                        message: text(check, "message"),
-                        said: (!said.is_empty()).then(|| compile(&said)),
+                        message: string_field(check, "message"),
+                        message_expression: (!message_expression.is_empty())
+                            .then(|| compile(&message_expression)),
                         reason: match check["reason"].as_str() {
                             Some("Unauthorized") => "Unauthorized",
                             Some("Forbidden") => "Forbidden",
@@ -130,10 +138,10 @@ impl Policy {
                 .collect(),
             bindings: bindings
                 .iter()
-                .filter(|binding| text(&binding["spec"], "policyName") == name)
+                .filter(|binding| string_field(&binding["spec"], "policyName") == name)
                 .map(|binding| Binding {
                     name: object::name(binding).to_owned(),
-                    matched: Matched::read(&binding["spec"]["matchResources"], true),
+                    match_resources: MatchResources::read(&binding["spec"]["matchResources"], true),
                     actions: items(&binding["spec"], "validationActions")
                         .filter_map(|action| action.as_str().map(str::to_owned))
                         .collect(),
@@ -145,56 +153,70 @@ impl Policy {
     }
 }
 
-/// A reason to refuse, and the words for it.
+/// Reason and message of a denial.
 type Denial = (&'static str, String);
 
-/// The policies with their bindings, read again only after one changed.
+/// The policies with their bindings, reloaded when one changed.
 #[derive(Debug)]
 pub(super) struct Policies {
     store: Store,
     changes: [watch::Receiver<u64>; 2],
-    kept: Mutex<([u64; 2], Arc<Vec<Policy>>)>,
+    cached: Mutex<([u64; 2], Arc<Vec<Policy>>)>,
 }
 
 impl Policies {
     pub(super) fn new(store: &Store) -> Self {
         let changes = [store.subscribe(POLICIES), store.subscribe(BINDINGS)];
-        Self { store: store.clone(), changes, kept: Mutex::new(([u64::MAX; 2], Arc::default())) }
+        Self { store: store.clone(), changes, cached: Mutex::new(([u64::MAX; 2], Arc::default())) }
     }
 
-    fn configured(&self) -> Arc<Vec<Policy>> {
+    fn policies(&self) -> Arc<Vec<Policy>> {
         let now = [*self.changes[0].borrow(), *self.changes[1].borrow()];
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.0 != now {
+        let mut cached = self.cached.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if cached.0 != now {
             let read = |table: &str| -> Vec<Value> {
                 self.store.list(table, "", None, 0).1.iter().map(|(_, entry)| entry.value()).collect()
             };
             let (found, bindings) = (read(POLICIES), read(BINDINGS));
             let policies = found.iter().map(|policy| Policy::read(policy, &bindings));
-            // One without a binding is asked about nothing.
-            *kept = (now, Arc::new(policies.filter(|policy| !policy.bindings.is_empty()).collect()));
+            // A policy without a binding has no effect.
+            *cached = (now, Arc::new(policies.filter(|policy| !policy.bindings.is_empty()).collect()));
         }
-        kept.1.clone()
+        cached.1.clone()
     }
 
-    /// Asks every policy that is bound to a write.
-    pub(super) fn check(&self, inner: &Inner, write: Write<'_>, object: Option<&Value>) -> Outcome<()> {
-        let policies = self.configured();
-        if policies.is_empty() || is_exempt(write.target) {
+    /// Evaluates every policy that is bound to a write.
+    pub(super) fn check(
+        &self,
+        inner: &Inner,
+        attributes: AdmissionAttributes<'_>,
+        object: Option<&Value>,
+    ) -> ApiResult<()> {
+        let policies = self.policies();
+        if policies.is_empty() || is_exempt(attributes.target) {
             return Ok(());
         }
-        for policy in policies.iter().filter(|policy| policy.matched.takes(inner, write, object)) {
-            for binding in policy.bindings.iter().filter(|b| b.matched.takes(inner, write, object)) {
-                for (reason, why) in policy.decide(inner, write, binding, object) {
+        for policy in
+            policies.iter().filter(|policy| policy.match_resources.matches(inner, attributes, object))
+        {
+            for binding in
+                policy.bindings.iter().filter(|b| b.match_resources.matches(inner, attributes, object))
+            {
+                for (reason, why) in policy.decide(inner, attributes, binding, object) {
                     let names = format!(
                         "ValidatingAdmissionPolicy '{}' with binding '{}'",
                         policy.name, binding.name
                     );
                     if binding.actions.iter().any(|action| action == "Warn") {
-                        write.call.warn(format!("Validation failed for {names}: {why}"));
+                        attributes.ctx.warn(format!("Validation failed for {names}: {why}"));
                     }
                     if binding.actions.iter().any(|action| action == "Deny") {
-                        return Err(denied(write, object, reason, &format!("{names} denied request: {why}")));
+                        return Err(denied(
+                            attributes,
+                            object,
+                            reason,
+                            &format!("{names} denied request: {why}"),
+                        ));
                     }
                 }
             }
@@ -203,8 +225,13 @@ impl Policies {
     }
 }
 
-fn denied(write: Write<'_>, object: Option<&Value>, reason: &'static str, why: &str) -> ApiError {
-    let target = write.target;
+fn denied(
+    attributes: AdmissionAttributes<'_>,
+    object: Option<&Value>,
+    reason: &'static str,
+    why: &str,
+) -> ApiError {
+    let target = attributes.target;
     let name =
         if target.name.is_empty() { object.map(object::name).unwrap_or_default() } else { &target.name };
     let mut error = ApiError::forbidden(&target.rt, name, why);
@@ -221,41 +248,41 @@ fn denied(write: Write<'_>, object: Option<&Value>, reason: &'static str, why: &
 }
 
 impl Policy {
-    /// What speaks against a write, for each of the parameters a binding names.
+    /// The denials of a write, for each of the parameters of a binding.
     fn decide(
         &self,
         inner: &Inner,
-        write: Write<'_>,
+        attributes: AdmissionAttributes<'_>,
         binding: &Binding,
         object: Option<&Value>,
     ) -> Vec<Denial> {
-        let parameters = match self.parameters_of(inner, write, binding) {
+        let parameters = match self.parameters_of(inner, attributes, binding) {
             Ok(parameters) => parameters,
             Err(_) if self.ignore_failure => return Vec::new(),
             Err(why) => return vec![("Invalid", format!("failed to configure binding: {why}"))],
         };
-        let rt = &write.target.rt;
-        let review = review("v1", write, rt, object, write.old);
+        let rt = &attributes.target.rt;
+        let review = review("v1", attributes, rt, object, attributes.old);
         let mut request = review["request"].clone();
-        let scale = rt.strategy.scale_paths().filter(|_| write.target.subresource == "scale");
+        let scale = rt.strategy.scale_paths().filter(|_| attributes.target.subresource == "scale");
         let (new, old) = match scale {
-            // What is written here is the scale, not the object it belongs to.
+            // The written object is the scale, not the resource it belongs to.
             Some(paths) => {
                 for key in ["kind", "requestKind"] {
                     request[key] = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
                 }
                 let scale = |object: &Value| crate::verbs::scale::scale_of(object, &paths);
-                (object.map(scale), write.old.map(scale))
+                (object.map(scale), attributes.old.map(scale))
             }
             None => (None, None),
         };
-        let (object, old) = (new.as_ref().or(object), old.as_ref().or(write.old));
+        let (object, old) = (new.as_ref().or(object), old.as_ref().or(attributes.old));
         if let Some(request) = request.as_object_mut() {
             request.remove("object");
             request.remove("oldObject");
         }
         let namespace = if rt.namespaced {
-            let entry = inner.store.latest("/namespaces", &object::key("", &write.target.namespace));
+            let entry = inner.store.latest("/namespaces", &object::key("", &attributes.target.namespace));
             entry.map_or(Value::Null, |entry| entry.value())
         } else {
             Value::Null
@@ -281,7 +308,7 @@ impl Policy {
         for (source, condition) in &self.conditions {
             match condition.clone().and_then(|c| c.eval_bool(base).map_err(|why| why.to_string())) {
                 Ok(true) => {}
-                // One condition that says no outweighs any that fail.
+                // One false condition outweighs conditions that fail.
                 Ok(false) => return Vec::new(),
                 Err(why) => unclear.push(format!("expression '{source}' resulted in error: {why}")),
             }
@@ -291,7 +318,7 @@ impl Policy {
             [one] => return fails(one.clone()),
             several => return fails(format!("[{}]", several.join(", "))),
         }
-        // A variable that cannot be told fails what speaks of it, and nothing else.
+        // An error in a variable fails only the expressions that use it.
         let (mut variables, mut failed) = (Map::new(), Vec::new());
         for (name, expression) in &self.variables {
             let held = Value::Object(variables.clone());
@@ -320,7 +347,7 @@ impl Policy {
                 .and_then(|e| e.eval_composed(&all, &failed).map_err(|why| why.to_string()));
             match outcome {
                 Ok(Value::Bool(true)) => {}
-                Ok(_) => found.push((check.reason, check.words(&all, &failed))),
+                Ok(_) => found.push((check.reason, check.failure_message(&all, &failed))),
                 Err(why) => {
                     found.extend(fails(format!("expression '{}' resulted in error: {why}", check.source)));
                 }
@@ -329,11 +356,11 @@ impl Policy {
         found
     }
 
-    /// The objects a binding brings as parameters; a policy without parameters is asked once.
+    /// The parameter objects of a binding; a policy without parameters is evaluated once.
     fn parameters_of(
         &self,
         inner: &Inner,
-        write: Write<'_>,
+        attributes: AdmissionAttributes<'_>,
         binding: &Binding,
     ) -> Result<Vec<Value>, String> {
         let (Some((api_version, kind)), false) = (&self.parameters, binding.parameters.is_null()) else {
@@ -344,12 +371,12 @@ impl Policy {
             return Err(format!("paramKind kind `{api_version}, Kind={kind}` not known"));
         };
         let reference = &binding.parameters;
-        let namespace = match (rt.namespaced, text(reference, "namespace")) {
+        let namespace = match (rt.namespaced, string_field(reference, "namespace")) {
             (false, _) => String::new(),
             (true, named) if !named.is_empty() => named,
-            (true, _) => write.target.namespace.clone(),
+            (true, _) => attributes.target.namespace.clone(),
         };
-        let (table, name) = (&rt.storage.prefix, text(reference, "name"));
+        let (table, name) = (&rt.storage.prefix, string_field(reference, "name"));
         let read = |stored: Value| rt.strategy.read_from_storage(stored);
         let found: Vec<Value> = if name.is_empty() {
             let selector = LabelSelector::from_object(&reference["selector"]).unwrap_or_default();
@@ -360,21 +387,27 @@ impl Policy {
             let entry = inner.store.latest(table, &object::key(&namespace, &name));
             entry.map(|entry| read(entry.value())).into_iter().collect()
         };
-        if found.is_empty() && text(reference, "parameterNotFoundAction") == "Deny" {
+        if found.is_empty() && string_field(reference, "parameterNotFoundAction") == "Deny" {
             return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
         }
         Ok(found)
     }
 }
 
-impl Check {
-    /// What is said when the check does not hold.
-    fn words(&self, variables: &[(&str, &Value)], failed: &[(String, fl_cel::EvalError)]) -> String {
-        let said =
-            self.said.as_ref().and_then(|said| said.as_ref().ok()?.eval_composed(variables, failed).ok());
-        let said = said.as_ref().and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-        if !said.is_empty() && !said.contains('\n') {
-            said
+impl Validation {
+    /// The message of a failed validation.
+    fn failure_message(
+        &self,
+        variables: &[(&str, &Value)],
+        failed: &[(String, fl_cel::EvalError)],
+    ) -> String {
+        let evaluated = self
+            .message_expression
+            .as_ref()
+            .and_then(|expression| expression.as_ref().ok()?.eval_composed(variables, failed).ok());
+        let message = evaluated.as_ref().and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+        if !message.is_empty() && !message.contains('\n') {
+            message
         } else if self.message.is_empty() {
             format!("failed expression: {}", self.source)
         } else {

@@ -1,4 +1,4 @@
-//! From credentials to a user.
+//! Authentication by bearer token.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::store::Store;
 /// The issuer and default audience of tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
-/// What proves who is calling.
+/// Authenticates requests.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     store: Store,
@@ -25,7 +25,7 @@ impl Authenticator {
         Self { store: store.clone(), tokens, signer }
     }
 
-    /// The user behind a bearer token; `None` for one that proves nothing.
+    /// The user of a bearer token; `None` if the token is not valid.
     pub(crate) fn token(&self, token: &str, audiences: &[String], now: i64) -> Option<User> {
         if token.is_empty() {
             return None;
@@ -69,7 +69,7 @@ impl Authenticator {
     }
 }
 
-/// The user a service account is.
+/// The user of a service account.
 pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> User {
     User {
         name: format!("system:serviceaccount:{namespace}:{name}"),

@@ -1,4 +1,4 @@
-//! The objects every cluster has: namespaces, roles and bindings, the service of the API itself.
+//! Objects that every cluster has: namespaces, roles and bindings, the Service of the API server.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::object;
 use crate::server::{Inner, rfc3339};
-use crate::status::{ApiError, Outcome};
-use crate::store::{Change, Expect, StoreError};
-use crate::verbs::fields::{Conversions, Tracker, zero};
+use crate::status::{ApiError, ApiResult};
+use crate::store::{Change, Precondition, StoreError};
+use crate::verbs::managed_fields::{Conversions, Tracker, empty_object};
 use crate::verbs::options::{FieldValidation, WriteOptions};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -38,7 +38,7 @@ const DISCOVERY: [&str; 11] = [
 ];
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
-/// Reading in a namespace, secrets and roles left out.
+/// Read access in a namespace, without secrets and roles.
 fn view_rules() -> Vec<Value> {
     vec![
         rule(
@@ -301,7 +301,7 @@ fn kubernetes_service(inner: &Inner) -> Value {
     })
 }
 
-/// The classes of the system's own pods.
+/// Priority classes of system pods.
 fn priority_classes() -> Vec<Value> {
     [
         (
@@ -325,7 +325,7 @@ fn priority_classes() -> Vec<Value> {
     .collect()
 }
 
-/// Group and version with the two numbers that order them for clients.
+/// Group, version and the two priorities of an APIService.
 const API_SERVICES: &[(&str, &str, u32, u32)] = &[
     ("", "v1", 18000, 1),
     ("admissionregistration.k8s.io", "v1", 16700, 15),
@@ -350,7 +350,7 @@ const API_SERVICES: &[(&str, &str, u32, u32)] = &[
     ("storage.k8s.io", "v1", 16800, 15),
 ];
 
-/// The groups this server answers itself.
+/// APIServices of the built-in groups.
 fn api_services(now: &str) -> Vec<Value> {
     API_SERVICES
         .iter()
@@ -376,7 +376,7 @@ fn api_services(now: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Gives the fields of an object to the server itself.
+/// Makes the server the field manager of an object.
 fn own(inner: &Inner, table: &str, object: &mut Value, now: &str) {
     let registry = inner.registry();
     let found =
@@ -390,11 +390,11 @@ fn own(inner: &Inner, table: &str, object: &mut Value, now: &str) {
     };
     let conversions = &Conversions::default();
     let tracker = Tracker { registry: &registry, rt, options: &options, subresource: "", now, conversions };
-    tracker.track_now(&zero(rt), object);
+    tracker.track_now(&empty_object(rt), object);
 }
 
-/// Writes what is missing, all at once so that the writes share a sync.
-pub(crate) async fn write(inner: &Arc<Inner>) -> Outcome<()> {
+/// Creates missing objects, concurrently so that the writes share a sync.
+pub(crate) async fn write(inner: &Arc<Inner>) -> ApiResult<()> {
     let now = rfc3339(inner.now());
     let mut all: Vec<(&str, Value)> = Vec::new();
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
@@ -413,7 +413,7 @@ pub(crate) async fn write(inner: &Arc<Inner>) -> Outcome<()> {
         object::set_meta(&mut object, "creationTimestamp", now.as_str());
         let key = object::key(object::namespace(&object), object::name(&object));
         async move {
-            match inner.store.commit(table, &key, Expect::Absent, Change::Put(object)).await {
+            match inner.store.commit(table, &key, Precondition::Absent, Change::Put(object)).await {
                 Ok(_) | Err(StoreError::Conflict) => Ok(()),
                 Err(other) => Err(ApiError::from(other)),
             }

@@ -1,4 +1,4 @@
-//! Nobody may grant what they do not hold.
+//! Escalation check: users can only grant rights that they hold.
 
 use super::rbac::{Authorizer, Rule};
 use super::{Attributes, User};
@@ -52,7 +52,7 @@ fn covers(owner: &Rule, wanted: &Rule) -> bool {
         && (owner.names.is_empty() || (!wanted.names.is_empty() && any(&owner.names, &wanted.names)))
 }
 
-/// One rule in the words of the message: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`.
+/// A rule as the error message shows it: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}`.
 fn show(rule: &Rule) -> String {
     let list = |items: &[String]| {
         format!("[{}]", items.iter().map(|i| format!("{i:?}")).collect::<Vec<_>>().join(" "))
@@ -72,7 +72,7 @@ fn show(rule: &Rule) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// Refuses rules the user does not hold; the text goes behind `is forbidden: `.
+/// Rejects rules that the user does not hold; the error follows `is forbidden: ` in the message.
 pub(crate) fn check(auth: &Authorizer, user: &User, namespace: &str, rules: &[Rule]) -> Result<(), String> {
     if user.in_group("system:masters") {
         return Ok(());
@@ -96,7 +96,7 @@ pub(crate) fn check(auth: &Authorizer, user: &User, namespace: &str, rules: &[Ru
     ))
 }
 
-/// Whether the user may use a verb (`escalate`, `bind`) that lifts the check.
+/// Whether the user has a verb (`escalate`, `bind`) that skips the check.
 pub(crate) fn exempt(
     auth: &Authorizer,
     user: &User,

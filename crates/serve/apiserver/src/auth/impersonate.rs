@@ -1,18 +1,18 @@
-//! `Impersonate-*` headers.
+//! Impersonation by `Impersonate-*` headers.
 
 use super::rbac::Authorizer;
 use super::{Attributes, User};
-use crate::resource::{Plain, ResourceType, StorageKey};
+use crate::resource_type::ResourceType;
 use crate::server::headers::Impersonate;
-use crate::status::{ApiError, Outcome};
+use crate::status::{ApiError, ApiResult};
 
-/// The user a request runs as: the caller, or who the caller may and wants to be.
+/// The effective user of a request: the caller, or the impersonated user if the caller may impersonate it.
 pub(crate) fn effective(
     auth: &Authorizer,
     caller: User,
     asked_for: &Impersonate,
     path: &str,
-) -> Outcome<User> {
+) -> ApiResult<User> {
     if !asked_for.is_requested() {
         return Ok(caller);
     }
@@ -80,7 +80,7 @@ fn denied(user: &User, at: &Attributes) -> ApiError {
     ApiError::forbidden(&rt, &at.name, &why(user, at))
 }
 
-/// A type that exists only to be named in a refusal.
+/// A resource type for error messages only.
 pub(crate) fn resource_named(group: &str, plural: &str) -> ResourceType {
     ResourceType {
         group: group.to_owned(),
@@ -94,9 +94,13 @@ pub(crate) fn resource_named(group: &str, plural: &str) -> ResourceType {
         namespaced: false,
         verbs: Vec::new(),
         subresources: Vec::new(),
-        storage: StorageKey { prefix: String::new(), api_version: String::new(), kind: String::new() },
+        storage: fl_builtin::StorageKey {
+            prefix: String::new(),
+            api_version: String::new(),
+            kind: String::new(),
+        },
         conversion: None,
-        strategy: std::sync::Arc::new(Plain),
+        strategy: std::sync::Arc::new(fl_builtin::DefaultStrategy),
     }
 }
 

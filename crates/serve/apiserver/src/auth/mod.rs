@@ -1,4 +1,4 @@
-//! Who is calling and what they may do.
+//! Authentication and authorization.
 
 pub(crate) mod authenticate;
 pub(crate) mod bootstrap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A caller.
+/// A user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     pub name: String,
@@ -21,7 +21,7 @@ pub struct User {
 }
 
 impl User {
-    /// A caller that may do everything.
+    /// A user with all rights.
     #[must_use]
     pub fn superuser(name: &str) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl User {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// The `userInfo` form.
+    /// As `userInfo` in JSON.
     pub(crate) fn to_json(&self) -> Value {
         let mut out = json!({});
         if !self.name.is_empty() {
@@ -63,7 +63,7 @@ impl User {
     }
 }
 
-/// What is asked for, as rules see it.
+/// The attributes of a request for authorization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
     pub(crate) verb: String,
@@ -72,7 +72,7 @@ pub(crate) struct Attributes {
     pub(crate) subresource: String,
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// A path outside the API groups; everything above but the verb is then empty.
+    /// A path outside the API groups; the fields above except the verb are then empty.
     pub(crate) path: String,
 }
 

@@ -1,4 +1,4 @@
-//! The RBAC authorizer. Rules are indexed once and again only after a role or binding changed.
+//! The RBAC authorizer. Rules are indexed, and indexed again when a role or binding changed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -75,7 +75,7 @@ struct Binding {
     name: String,
     namespace: String,
     subjects: Vec<Value>,
-    /// Role kind and name.
+    /// Kind and name of the role.
     role: (String, String),
 }
 
@@ -84,7 +84,7 @@ impl Binding {
         self.subject(user).is_some()
     }
 
-    /// The subject that is this user.
+    /// The subject that matches the user.
     fn subject(&self, user: &User) -> Option<&Value> {
         self.subjects.iter().find(|subject| {
             let field = |f: &str| subject.get(f).and_then(Value::as_str).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Index {
         self.roles.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// The rules that hold for a user: cluster-wide, and inside a namespace if one is given.
+    /// The rules of a user: cluster-wide, and in a namespace if one is given.
     pub(crate) fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let here =
             |b: &&Binding| b.namespace.is_empty() || (!namespace.is_empty() && b.namespace == namespace);
@@ -165,7 +165,7 @@ impl Index {
         user.in_group("system:masters") || self.binding_for(user, at).is_some()
     }
 
-    /// The binding that lets a user do something, those of the whole cluster first.
+    /// The binding that allows a request, cluster-wide bindings first.
     fn binding_for(&self, user: &User, at: &Attributes) -> Option<&Binding> {
         let grants = |b: &&Binding| {
             (b.namespace.is_empty() || (!at.namespace.is_empty() && b.namespace == at.namespace))
@@ -176,7 +176,7 @@ impl Index {
         cluster.or_else(|| self.bindings.iter().filter(|b| !b.namespace.is_empty()).find(grants))
     }
 
-    /// Why a user may do something, in the words of a review.
+    /// Why a request is allowed, as access reviews report it.
     pub(crate) fn reason(&self, user: &User, at: &Attributes) -> Option<String> {
         let binding = self.binding_for(user, at)?;
         let subject = binding.subject(user)?;
@@ -198,7 +198,7 @@ impl Index {
     }
 }
 
-/// Keeps the index up to date.
+/// Authorizes requests with an index that is kept up to date.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     store: Store,
@@ -222,7 +222,7 @@ impl Authorizer {
     }
 
     pub(crate) fn allows(&self, user: &User, at: &Attributes) -> bool {
-        // The usual caller of a private server; no index is needed for it.
+        // `system:masters` is the common case on a private server and needs no index.
         user.in_group("system:masters") || self.index().allows(user, at)
     }
 }

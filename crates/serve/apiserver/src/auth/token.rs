@@ -17,7 +17,7 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// A new key in PKCS#8 form.
+    /// Generates a key in PKCS#8 form.
     pub(crate) fn generate() -> Result<Vec<u8>, String> {
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
         made.map(|d| d.as_ref().to_vec()).map_err(|_| "cannot make a signing key".to_owned())
@@ -39,7 +39,7 @@ impl Signer {
         Ok(format!("{text}.{}", BASE64.encode(signature)))
     }
 
-    /// The claims of a token this key signed.
+    /// The claims of a token signed by this key.
     pub(crate) fn verify(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         let (header, claims) = text.split_once('.')?;
@@ -62,12 +62,12 @@ impl Signer {
     }
 }
 
-/// A new signing key in PKCS#8 form.
+/// Generates a signing key in PKCS#8 form.
 pub fn generate_signing_key() -> Result<Vec<u8>, String> {
     Signer::generate()
 }
 
-/// A token nobody can guess.
+/// A random bearer token.
 #[must_use]
 pub fn random_token() -> Option<String> {
     let mut bytes = [0u8; 32];

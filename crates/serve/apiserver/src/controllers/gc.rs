@@ -1,4 +1,4 @@
-//! The garbage collector: dependents follow their owners.
+//! The garbage collector: deletes dependents after their owners.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::graph::{self, Graph, Node, Place};
+use super::owner_graph::{self, Graph, Node, ObjectKey};
 use super::{delete_with, modify};
 use crate::object;
 use crate::server::Inner;
@@ -14,10 +14,10 @@ use crate::store::EventKind;
 
 struct Collector {
     graph: Graph,
-    /// How far each table was read.
+    /// The revision up to which each table was read.
     seen: HashMap<Arc<str>, u64>,
-    queue: VecDeque<Place>,
-    queued: HashSet<Place>,
+    queue: VecDeque<ObjectKey>,
+    queued: HashSet<ObjectKey>,
 }
 
 pub(super) async fn run(inner: Weak<Inner>) {
@@ -37,7 +37,7 @@ pub(super) async fn run(inner: Weak<Inner>) {
             r = changes.changed() => if r.is_err() { return },
             _ = ending.changed() => return,
         }
-        // Writes come in bursts: look once per burst, not once per write.
+        // Writes come in bursts: run once per burst, not once per write.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -47,13 +47,13 @@ impl Collector {
         Self { graph: Graph::default(), seen: HashMap::new(), queue: VecDeque::new(), queued: HashSet::new() }
     }
 
-    fn push(&mut self, place: &Place) {
-        if self.queued.insert(place.clone()) {
-            self.queue.push_back(place.clone());
+    fn push(&mut self, key: &ObjectKey) {
+        if self.queued.insert(key.clone()) {
+            self.queue.push_back(key.clone());
         }
     }
 
-    /// Brings the graph up to date with the tables that changed.
+    /// Updates the graph from the tables that changed.
     fn read(&mut self, inner: &Inner) {
         for (table, newest) in inner.store.table_revisions() {
             let seen = self.seen.get(&table).copied();
@@ -65,12 +65,12 @@ impl Collector {
                     let mut last = newest;
                     for event in events {
                         last = last.max(event.revision);
-                        let place = (table.clone(), event.key.clone());
+                        let key = (table.clone(), event.key.clone());
                         let node = Node::read(&event.object.bytes);
                         if event.kind == EventKind::Deleted {
-                            self.gone(&place, &node);
+                            self.gone(&key, &node);
                         } else {
-                            self.put(&place, node);
+                            self.put(&key, node);
                         }
                     }
                     self.seen.insert(table, last);
@@ -84,8 +84,9 @@ impl Collector {
         }
     }
 
-    /// Replaces what the graph knows of a table by its content. An object that the graph knows and the table does not have
-    /// was deleted while the events were not read, and its dependents are looked at as after a deletion.
+    /// Replaces the nodes of a table in the graph by the table's content. An object that is in the graph but
+    /// not in the table was deleted while the events were not read; its dependents are handled as after a
+    /// deletion.
     fn relist(&mut self, inner: &Inner, table: &Arc<str>) -> u64 {
         let (_, items, _) = inner.store.list(table, "", None, 0);
         let mut last = 0;
@@ -95,71 +96,71 @@ impl Collector {
             nodes.push(((table.clone(), key), Node::read(&entry.bytes)));
         }
         let there: HashSet<&str> = nodes.iter().map(|(_, node)| node.uid.as_str()).collect();
-        for (place, node) in self.graph.missing(table, &there) {
-            self.gone(&place, &node);
+        for (key, node) in self.graph.missing(table, &there) {
+            self.gone(&key, &node);
         }
-        for (place, node) in nodes {
-            self.put(&place, node);
+        for (key, node) in nodes {
+            self.put(&key, node);
         }
         last
     }
 
-    fn put(&mut self, place: &Place, node: Node) {
+    fn put(&mut self, key: &ObjectKey, node: Node) {
         let interesting = !node.owners.is_empty() || node.deleting;
-        // An owner that waited for this one may have been let go.
-        let former = self.graph.node(place).filter(|old| old.owners != node.owners);
-        let former: Vec<Place> = former
+        // An owner that waited for this dependent may no longer be referenced by it.
+        let former = self.graph.node(key).filter(|old| old.owners != node.owners);
+        let former: Vec<ObjectKey> = former
             .into_iter()
             .flat_map(|old| &old.owners)
-            .filter_map(|owner| self.graph.place_of(&owner.uid).cloned())
+            .filter_map(|owner| self.graph.key_of(&owner.uid).cloned())
             .collect();
-        self.graph.put(place, node);
+        self.graph.put(key, node);
         for owner in former {
             self.push(&owner);
         }
         if interesting {
-            self.push(place);
+            self.push(key);
         }
     }
 
-    fn gone(&mut self, place: &Place, node: &Node) {
-        let owners: Vec<Place> =
-            node.owners.iter().filter_map(|owner| self.graph.place_of(&owner.uid).cloned()).collect();
-        self.graph.remove(place, &node.uid);
+    fn gone(&mut self, key: &ObjectKey, node: &Node) {
+        let owners: Vec<ObjectKey> =
+            node.owners.iter().filter_map(|owner| self.graph.key_of(&owner.uid).cloned()).collect();
+        self.graph.remove(key, &node.uid);
         for dependent in self.graph.dependents(&node.uid) {
             self.push(&dependent);
         }
-        // An owner in foreground deletion may have waited for this one.
+        // An owner in foreground deletion may have waited for this dependent.
         for owner in owners {
             self.push(&owner);
         }
     }
 
     async fn work(&mut self, inner: &Arc<Inner>) {
-        while let Some(place) = self.queue.pop_front() {
-            self.queued.remove(&place);
-            // A long queue leaves room for those who are waited for.
+        while let Some(key) = self.queue.pop_front() {
+            self.queued.remove(&key);
+            // Yields to requests while the queue is long.
             tokio::task::yield_now().await;
-            let Some(node) = self.graph.node(&place).cloned() else { continue };
+            let Some(node) = self.graph.node(&key).cloned() else { continue };
             if node.orphan {
-                self.release(inner, &place, &node.uid).await;
+                self.release(inner, &key, &node.uid).await;
             } else if node.foreground {
-                self.foreground(inner, &place, &node.uid).await;
+                self.foreground(inner, &key, &node.uid).await;
             } else if !node.deleting && !node.owners.is_empty() {
-                self.dependent(inner, &place, &node).await;
+                self.dependent(inner, &key, &node).await;
             }
         }
     }
 
-    /// Takes the reference off all dependents, then the finalizer off the owner.
-    async fn release(&mut self, inner: &Arc<Inner>, place: &Place, uid: &str) {
+    /// Orphans the dependents: removes their owner references, then the finalizer of the owner.
+    async fn release(&mut self, inner: &Arc<Inner>, key: &ObjectKey, uid: &str) {
         for (table, key) in self.graph.dependents(uid) {
             modify(inner, &table, &key, |object| drop_owner(object, &[uid.to_owned()])).await;
         }
-        drop_finalizer(inner, place, "orphan").await;
+        drop_finalizer(inner, key, "orphan").await;
     }
 
-    async fn foreground(&mut self, inner: &Arc<Inner>, place: &Place, uid: &str) {
+    async fn foreground(&mut self, inner: &Arc<Inner>, key: &ObjectKey, uid: &str) {
         let mut blocked = false;
         for dependent in self.graph.dependents(uid) {
             let Some(node) = self.graph.node(&dependent).cloned() else { continue };
@@ -170,35 +171,35 @@ impl Collector {
             }
         }
         if !blocked {
-            drop_finalizer(inner, place, "foregroundDeletion").await;
+            drop_finalizer(inner, key, "foregroundDeletion").await;
         }
     }
 
-    /// Deletes a dependent that no owner keeps.
-    async fn dependent(&mut self, inner: &Arc<Inner>, place: &Place, node: &Node) {
+    /// Deletes a dependent without a remaining owner.
+    async fn dependent(&mut self, inner: &Arc<Inner>, key: &ObjectKey, node: &Node) {
         let (mut solid, mut dangling, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         for owner in &node.owners {
-            match self.owner_state(inner, place, owner) {
-                Owner::There => solid.push(owner.uid.clone()),
+            match self.owner_state(inner, key, owner) {
+                Owner::Present => solid.push(owner.uid.clone()),
                 Owner::Waiting => waiting.push(owner.uid.clone()),
                 Owner::Gone => dangling.push(owner.uid.clone()),
-                // Cannot be told: keep the dependent.
+                // Whether the owner exists is unknown: keep the dependent.
                 Owner::Unknown => solid.push(owner.uid.clone()),
             }
         }
         if !solid.is_empty() {
             if !dangling.is_empty() || !waiting.is_empty() {
                 let gone: Vec<String> = dangling.into_iter().chain(waiting).collect();
-                modify(inner, &place.0, &place.1, |object| drop_owner(object, &gone)).await;
+                modify(inner, &key.0, &key.1, |object| drop_owner(object, &gone)).await;
             }
             return;
         }
         if dangling.is_empty() && waiting.is_empty() {
             return;
         }
-        // A dependent that itself has dependents which block it goes in the foreground too.
+        // A dependent that has blocking dependents itself is deleted in the foreground, too.
         let foreground = !waiting.is_empty() && !self.graph.dependents(&node.uid).is_empty();
-        delete_with(inner, &place.0, &place.1, Some(&node.uid), |object| {
+        delete_with(inner, &key.0, &key.1, Some(&node.uid), |object| {
             if foreground && !object::finalizers(object).contains(&"foregroundDeletion") {
                 let mut list: Vec<String> =
                     object::finalizers(object).into_iter().map(str::to_owned).collect();
@@ -207,38 +208,38 @@ impl Collector {
             }
         })
         .await;
-        if inner.store.latest(&place.0, &place.1).is_none() {
-            // Its event comes with the next read; an owner that waited must not find it until then.
-            self.gone(place, node);
+        if inner.store.latest(&key.0, &key.1).is_none() {
+            // Its event comes with the next read; until then a waiting owner must not find it.
+            self.gone(key, node);
         }
     }
 
-    fn owner_state(&self, inner: &Inner, dependent: &Place, owner: &graph::Reference) -> Owner {
-        if let Some(place) = self.graph.place_of(&owner.uid) {
-            // An owner in another namespace does not count.
-            let (own, theirs) = (namespace_of(&dependent.1), namespace_of(&place.1));
+    fn owner_state(&self, inner: &Inner, dependent: &ObjectKey, owner: &owner_graph::Reference) -> Owner {
+        if let Some(key) = self.graph.key_of(&owner.uid) {
+            // An owner in another namespace is not an owner.
+            let (own, theirs) = (namespace_of(&dependent.1), namespace_of(&key.1));
             if !theirs.is_empty() && own != theirs {
                 return Owner::Gone;
             }
-            return match self.graph.node(place) {
+            return match self.graph.node(key) {
                 Some(node) if node.foreground => Owner::Waiting,
-                _ => Owner::There,
+                _ => Owner::Present,
             };
         }
         let (group, version) = object::split_api_version(&owner.api_version);
         let registry = inner.registry();
         let Some(rt) = registry.by_kind(group, version, &owner.kind) else { return Owner::Unknown };
-        // The events may be behind: the store has the last word.
+        // The events may be behind; the store decides.
         let key = object::key(if rt.namespaced { namespace_of(&dependent.1) } else { "" }, &owner.name);
         match inner.store.latest(&rt.storage.prefix, &key) {
-            Some(entry) if object::uid(&entry.value()) == owner.uid => Owner::There,
+            Some(entry) if object::uid(&entry.value()) == owner.uid => Owner::Present,
             _ => Owner::Gone,
         }
     }
 }
 
 enum Owner {
-    There,
+    Present,
     /// In foreground deletion, waiting for this dependent.
     Waiting,
     Gone,
@@ -262,8 +263,8 @@ fn drop_owner(object: &mut Value, uids: &[String]) {
     }
 }
 
-async fn drop_finalizer(inner: &Arc<Inner>, place: &Place, name: &str) {
-    modify(inner, &place.0, &place.1, |object| {
+async fn drop_finalizer(inner: &Arc<Inner>, key: &ObjectKey, name: &str) {
+    modify(inner, &key.0, &key.1, |object| {
         let left: Vec<String> =
             object::finalizers(object).into_iter().filter(|f| *f != name).map(str::to_owned).collect();
         object::set_finalizers(object, &left);
@@ -277,7 +278,7 @@ mod tests {
 
     use super::*;
     use crate::server::ApiServer;
-    use crate::store::{Change, Expect};
+    use crate::store::{Change, Precondition};
 
     const TABLE: &str = "/configmaps";
 
@@ -293,17 +294,21 @@ mod tests {
 
     async fn put(inner: &Inner, object: Value) {
         let key = object::key("default", object::name(&object));
-        inner.store.commit(TABLE, &key, Expect::Absent, Change::Put(object)).await.expect("written");
+        inner.store.commit(TABLE, &key, Precondition::Absent, Change::Put(object)).await.expect("written");
     }
 
     async fn delete(inner: &Inner, name: &str) {
         let key = object::key("default", name);
         let entry = inner.store.latest(TABLE, &key).expect("there");
         let change = Change::Delete(entry.value());
-        inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), change).await.expect("deleted");
+        inner
+            .store
+            .commit(TABLE, &key, Precondition::Revision(entry.revision), change)
+            .await
+            .expect("deleted");
     }
 
-    /// A server whose own collector has ended, and one that the test runs step by step.
+    /// A server whose own collector has ended, and a collector that the test runs step by step.
     async fn start() -> (ApiServer, Collector) {
         let server = ApiServer::in_memory().await.expect("the server starts");
         server.inner.ending.send_replace(true);
@@ -314,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deletion_that_the_history_no_longer_holds_is_noticed() {
+    async fn deletion_after_a_gap_in_history_is_noticed() {
         let (server, mut collector) = start().await;
         let inner = &server.inner;
         put(inner, map("owner", "o", None)).await;

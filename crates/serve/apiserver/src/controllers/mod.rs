@@ -1,8 +1,8 @@
-//! The two controllers a server cannot do without: garbage collection and the end of namespaces.
+//! Controllers that every server needs: garbage collection and namespace deletion.
 
 mod gc;
-mod graph;
 mod namespaces;
+mod owner_graph;
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::object;
 use crate::server::{Inner, rfc3339};
-use crate::store::{Change, Entry, Expect, StoreError};
+use crate::store::{Change, Entry, Precondition, StoreError};
 
 /// Starts the controllers.
 pub(crate) fn start(inner: &Arc<Inner>) -> Vec<tokio::task::JoinHandle<()>> {
     vec![tokio::spawn(gc::run(Arc::downgrade(inner))), tokio::spawn(namespaces::run(Arc::downgrade(inner)))]
 }
 
-/// Changes one stored object, against whatever else is going on; an object that is deleting and has no
-/// finalizers left is removed. Returns false when it is gone.
+/// Updates a stored object, with retries after conflicts. An object with a `deletionTimestamp` and no
+/// finalizers left is deleted. Returns false if the object does not exist.
 pub(crate) async fn modify(
     inner: &Arc<Inner>,
     table: &str,
@@ -54,7 +54,7 @@ async fn write(
     gone: bool,
 ) -> Option<()> {
     let change = if gone { Change::Delete(entry.value()) } else { Change::Put(new.clone()) };
-    match inner.store.commit_when_writable(table, key, Expect::Revision(entry.revision), change).await {
+    match inner.store.commit_when_writable(table, key, Precondition::Revision(entry.revision), change).await {
         Ok(_) => {
             if gone {
                 after_delete(inner, table, &new).await;
@@ -62,7 +62,7 @@ async fn write(
             Some(())
         }
         Err(StoreError::Conflict) => None,
-        // The store is closed, or the object too large: there is nothing to retry.
+        // The store is closed, or the object too large: a retry would not help.
         Err(_) => Some(()),
     }
 }
@@ -75,12 +75,13 @@ async fn after_delete(inner: &Arc<Inner>, table: &str, object: &Value) {
     }
 }
 
-/// Deletes one object in the background way, as a controller: marked if it has finalizers, gone otherwise.
+/// Deletes one object with background propagation: an object with finalizers gets a `deletionTimestamp`,
+/// others are removed.
 pub(crate) async fn delete_instance(inner: &Arc<Inner>, table: &str, key: &str) {
     delete_with(inner, table, key, None, |_| {}).await;
 }
 
-/// Deletes one object, if it still is the one with `uid`; `prepare` may add finalizers first.
+/// Deletes one object if its UID is still `uid`; `prepare` may add finalizers first.
 pub(crate) async fn delete_with(
     inner: &Arc<Inner>,
     table: &str,

@@ -1,4 +1,4 @@
-//! A namespace goes when its content is gone.
+//! The namespace controller: deletes the content of a terminating namespace, then the namespace.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) async fn run(inner: Weak<Inner>) {
         changed.borrow_and_update();
         let mut waiting = false;
         for (key, entry) in inner.store.list(TABLE, "", None, 0).1 {
-            // Most namespaces are not on their way out: look before parsing.
+            // Most namespaces are not terminating: search the bytes before parsing.
             if entry.bytes.windows(17).any(|w| w == b"deletionTimestamp")
                 && object::is_deleting(&entry.value())
             {
@@ -39,7 +39,7 @@ pub(super) async fn run(inner: Weak<Inner>) {
     }
 }
 
-/// Deletes what is in a namespace; true when the namespace itself could go.
+/// Deletes the content of a namespace; true if the namespace itself may have been deleted.
 async fn empty(inner: &Arc<Inner>, key: &str, name: &str) -> bool {
     let prefix = format!("{name}/");
     let (mut left, mut held) = (Vec::new(), Vec::new());
@@ -47,7 +47,7 @@ async fn empty(inner: &Arc<Inner>, key: &str, name: &str) -> bool {
         let table = &rt.storage.prefix;
         for (object_key, entry) in inner.store.list(table, &prefix, None, 0).1 {
             if table == "/pods" {
-                // No kubelet will ever confirm: pods end without grace.
+                // There is no kubelet to confirm the end of a pod: pods are deleted without a grace period.
                 modify(inner, table, &object_key, |pod| {
                     if object::is_deleting(pod) {
                         object::set_meta(pod, "deletionGracePeriodSeconds", 0);
@@ -80,7 +80,7 @@ async fn empty(inner: &Arc<Inner>, key: &str, name: &str) -> bool {
     true
 }
 
-/// Conditions that say what holds a namespace back.
+/// Sets the conditions that report what remains in a namespace.
 async fn report(inner: &Arc<Inner>, key: &str, left: &[String], held: &[String]) {
     let now = rfc3339(inner.now());
     let count = |list: &[String]| -> Vec<String> {
@@ -90,7 +90,7 @@ async fn report(inner: &Arc<Inner>, key: &str, left: &[String], held: &[String])
         names
             .iter()
             .map(|n| {
-                // Resource and group are joined by a point, also where the group has no name.
+                // Resource and group are joined by a dot, even if the group is empty.
                 let point = if n.contains('.') { "" } else { "." };
                 format!("{n}{point} has {} resource instances", list.iter().filter(|l| l == n).count())
             })

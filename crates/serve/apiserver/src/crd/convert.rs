@@ -1,4 +1,4 @@
-//! Conversion between the versions of a custom resource by the webhook its definition names.
+//! Conversion between the versions of a custom resource by the webhook of its definition.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,19 +7,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::object;
-use crate::resource::ResourceType;
+use crate::resource_type::ResourceType;
 use crate::server::Inner;
-use crate::status::{ApiError, Outcome};
+use crate::status::{ApiError, ApiResult};
 use crate::store::Entry;
 use crate::webhook::Remote;
 
-/// How long a conversion may take.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Timeout of one conversion request.
+const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of converted objects that are kept. A webhook converts the same object the same way each time it is asked.
-const KEPT_BYTES: usize = 4 << 20;
+/// Limit of the cache of converted objects. Conversion is deterministic, so that the result for a revision
+/// can be reused.
+const MAX_CACHE_BYTES: usize = 4 << 20;
 
-/// The converter of one definition, shared by its versions.
+/// The conversion webhook of one definition, shared by its versions.
 #[derive(Debug)]
 pub(crate) struct Webhook {
     remote: Remote,
@@ -27,17 +28,18 @@ pub(crate) struct Webhook {
     review: Option<&'static str>,
     /// `group/version` of every version of the definition.
     versions: Vec<String>,
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
+    /// By revision and target version.
     entries: HashMap<(u64, String), Arc<Entry>>,
     bytes: usize,
 }
 
 impl Webhook {
-    /// The converter of a definition, if it has one.
+    /// The webhook of a definition whose conversion strategy is `Webhook`.
     pub(super) fn read(definition: &Value) -> Option<Self> {
         let conversion = definition.pointer("/spec/conversion")?;
         if conversion["strategy"] != "Webhook" {
@@ -59,11 +61,11 @@ impl Webhook {
                 .filter_map(|v| v["name"].as_str())
                 .map(|v| format!("{group}/{v}"))
                 .collect(),
-            kept: Mutex::default(),
+            cache: Mutex::default(),
         })
     }
 
-    /// Converts objects of this definition, each from the version it says it is in.
+    /// Converts objects of this definition, each from its own `apiVersion`, in one request.
     async fn convert(&self, inner: &Inner, objects: &[Value], to: &str) -> Result<Vec<Value>, String> {
         let Some(first) = objects.first() else { return Ok(Vec::new()) };
         if let Some(odd) =
@@ -82,8 +84,8 @@ impl Webhook {
             "response": {"uid": "", "convertedObjects": null, "result": {"metadata": {}}}
         });
         let failed = |why: String| format!("conversion webhook for {subject} failed: {why}");
-        let answer = self.remote.post(inner, &request, LIMIT).await.map_err(failed)?;
-        let converted = read_answer(&answer, review, &uid).map_err(failed)?;
+        let body = self.remote.post(inner, &request, CONVERSION_TIMEOUT).await.map_err(failed)?;
+        let converted = read_response(&body, review, &uid).map_err(failed)?;
         if converted.len() != objects.len() {
             return Err(format!(
                 "conversion webhook for {subject} returned {} objects, expected {}",
@@ -94,16 +96,16 @@ impl Webhook {
         let pairs = objects.iter().zip(converted).enumerate();
         pairs
             .map(|(i, (old, new))| {
-                accept(old, new, to).map_err(|why| {
+                check_converted(old, new, to).map_err(|why| {
                     let at = if objects.len() > 1 { format!(" at index {i}") } else { String::new() };
                     match why {
-                        Refused::Type(why) => format!(
+                        InvalidConversion::Type(why) => format!(
                             "conversion webhook for {subject} returned invalid object at index {i}: {why}"
                         ),
-                        Refused::Object(why) => {
+                        InvalidConversion::Object(why) => {
                             format!("conversion webhook for {subject} returned invalid object{at}: {why}")
                         }
-                        Refused::Metadata(why) => {
+                        InvalidConversion::Metadata(why) => {
                             format!("conversion webhook for {subject} returned invalid metadata{at}: {why}")
                         }
                     }
@@ -112,25 +114,25 @@ impl Webhook {
             .collect()
     }
 
-    fn kept(&self, revision: u64, version: &str) -> Option<Arc<Entry>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.entries.get(&(revision, version.to_owned())).cloned()
+    fn cached(&self, revision: u64, version: &str) -> Option<Arc<Entry>> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.entries.get(&(revision, version.to_owned())).cloned()
     }
 
-    fn keep(&self, version: &str, entry: &Arc<Entry>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.bytes + entry.bytes.len() > KEPT_BYTES {
-            *kept = Kept::default();
+    fn insert(&self, version: &str, entry: &Arc<Entry>) {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.bytes + entry.bytes.len() > MAX_CACHE_BYTES {
+            *cache = Cache::default();
         }
-        kept.bytes += entry.bytes.len();
-        kept.entries.insert((entry.revision, version.to_owned()), entry.clone());
+        cache.bytes += entry.bytes.len();
+        cache.entries.insert((entry.revision, version.to_owned()), entry.clone());
     }
 }
 
-/// The converted objects of an answer, if it is one to this request.
-fn read_answer(answer: &Value, review: &str, uid: &str) -> Result<Vec<Value>, String> {
-    let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let response = answer.get("response").filter(|r| !r.is_null());
+/// The converted objects of a response to the request `uid`.
+fn read_response(body: &Value, review: &str, uid: &str) -> Result<Vec<Value>, String> {
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let response = body.get("response").filter(|r| !r.is_null());
     if review == "v1" {
         let (version, kind) = (text("/apiVersion"), text("/kind"));
         if version != "apiextensions.k8s.io/v1" || kind != "ConversionReview" {
@@ -155,22 +157,23 @@ fn read_answer(answer: &Value, review: &str, uid: &str) -> Result<Vec<Value>, St
     Ok(response.get("convertedObjects").and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
-/// What is wrong with a converted object.
-enum Refused {
+/// Why a converted object is rejected.
+enum InvalidConversion {
     Type(String),
     Object(String),
     Metadata(String),
 }
 
-/// A converted object, if it still is the same one: of its metadata only labels and annotations may have changed.
-fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
+/// Checks that a conversion kept the identity of an object: only labels and annotations of the metadata may
+/// change.
+fn check_converted(old: &Value, mut new: Value, to: &str) -> Result<Value, InvalidConversion> {
     if object::api_version(&new) != to {
         let got = object::api_version(&new);
-        return Err(Refused::Type(format!("invalid groupVersion (expected {to}, received {got})")));
+        return Err(InvalidConversion::Type(format!("invalid groupVersion (expected {to}, received {got})")));
     }
     if object::kind(&new) != object::kind(old) {
         let (expected, got) = (object::kind(old), object::kind(&new));
-        return Err(Refused::Type(format!("invalid kind (expected {expected}, received {got})")));
+        return Err(InvalidConversion::Type(format!("invalid kind (expected {expected}, received {got})")));
     }
     for (what, before, after) in [
         ("name", object::name(old), object::name(&new)),
@@ -178,16 +181,18 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
         ("UID", object::uid(old), object::uid(&new)),
     ] {
         if before != after {
-            return Err(Refused::Object(format!("must have the same {what}: {before} != {after}")));
+            return Err(InvalidConversion::Object(format!("must have the same {what}: {before} != {after}")));
         }
     }
     let mut metadata = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
     let Some(given) = new.get("metadata") else {
-        return Err(Refused::Metadata("missing metadata in converted object".to_owned()));
+        return Err(InvalidConversion::Metadata("missing metadata in converted object".to_owned()));
     };
     let Some(given) = given.as_object() else {
-        let what = fl_golang::type_name(given);
-        return Err(Refused::Metadata(format!("invalid metadata of type {what} in converted object")));
+        let what = fl_go::type_name(given);
+        return Err(InvalidConversion::Metadata(format!(
+            "invalid metadata of type {what} in converted object"
+        )));
     };
     for field in ["labels", "annotations"] {
         match given.get(field) {
@@ -198,16 +203,16 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
             }
             Some(Value::Object(map)) => {
                 if let Some((key, value)) = map.iter().find(|(_, v)| !v.is_string()) {
-                    let what = fl_golang::type_name(value);
-                    return Err(Refused::Metadata(format!(
+                    let what = fl_go::type_name(value);
+                    return Err(InvalidConversion::Metadata(format!(
                         "metadata.{field}[{key}] must be a string, but is {what} in converted object"
                     )));
                 }
                 metadata[field] = Value::Object(map.clone());
             }
             Some(other) => {
-                let what = fl_golang::type_name(other);
-                return Err(Refused::Metadata(format!(
+                let what = fl_go::type_name(other);
+                return Err(InvalidConversion::Metadata(format!(
                     "invalid metadata.{field} of type {what} in converted object"
                 )));
             }
@@ -217,23 +222,24 @@ fn accept(old: &Value, mut new: Value, to: &str) -> Result<Value, Refused> {
     Ok(new)
 }
 
-fn refused(why: String) -> ApiError {
+fn internal_error(why: String) -> ApiError {
     ApiError::new(500, "", why)
 }
 
-/// Stored objects in the version of `rt`, each with the revision it has: all that a webhook must convert go in one call.
+/// Stored objects in the version of `rt`, with their revisions. The webhook converts all of them in one
+/// request.
 pub(crate) async fn entries(
     inner: &Inner,
     rt: &ResourceType,
     stored: Vec<Arc<Entry>>,
-) -> Outcome<Vec<Arc<Entry>>> {
+) -> ApiResult<Vec<Arc<Entry>>> {
     let Some(webhook) = &rt.conversion else { return Ok(stored) };
     let version = rt.api_version();
     let mut out = stored;
     let (mut at, mut objects) = (Vec::new(), Vec::new());
     for (i, entry) in out.iter_mut().enumerate() {
-        if let Some(kept) = webhook.kept(entry.revision, &version) {
-            *entry = kept;
+        if let Some(cached) = webhook.cached(entry.revision, &version) {
+            *entry = cached;
             continue;
         }
         let value = entry.value();
@@ -242,16 +248,18 @@ pub(crate) async fn entries(
             objects.push(value);
         }
     }
-    for (i, value) in at.into_iter().zip(webhook.convert(inner, &objects, &version).await.map_err(refused)?) {
-        let entry = Arc::new(Entry { revision: out[i].revision, bytes: crate::answer::to_bytes(&value) });
-        webhook.keep(&version, &entry);
+    for (i, value) in
+        at.into_iter().zip(webhook.convert(inner, &objects, &version).await.map_err(internal_error)?)
+    {
+        let entry = Arc::new(Entry { revision: out[i].revision, bytes: crate::response::to_bytes(&value) });
+        webhook.insert(&version, &entry);
         out[i] = entry;
     }
     Ok(out)
 }
 
 /// One stored object in the version of `rt`.
-pub(crate) async fn entry(inner: &Inner, rt: &ResourceType, stored: Arc<Entry>) -> Outcome<Arc<Entry>> {
+pub(crate) async fn entry(inner: &Inner, rt: &ResourceType, stored: Arc<Entry>) -> ApiResult<Arc<Entry>> {
     if rt.conversion.is_none() {
         return Ok(stored);
     }
@@ -259,8 +267,8 @@ pub(crate) async fn entry(inner: &Inner, rt: &ResourceType, stored: Arc<Entry>) 
     one.pop().ok_or_else(|| ApiError::internal("a conversion lost its object"))
 }
 
-/// A served object as it is stored.
-pub(crate) async fn to_storage(inner: &Inner, rt: &ResourceType, object: Value) -> Outcome<Value> {
+/// A served object in its stored form.
+pub(crate) async fn to_storage(inner: &Inner, rt: &ResourceType, object: Value) -> ApiResult<Value> {
     let object = match &rt.conversion {
         Some(_) => to_version(inner, rt, object, &rt.storage.api_version).await?,
         None => object,
@@ -268,11 +276,16 @@ pub(crate) async fn to_storage(inner: &Inner, rt: &ResourceType, object: Value) 
     Ok(rt.strategy.to_storage(object))
 }
 
-/// An object of a type with a converter in another version.
-pub(crate) async fn to_version(inner: &Inner, rt: &ResourceType, object: Value, to: &str) -> Outcome<Value> {
+/// An object in another version of its type, converted by the webhook if there is one.
+pub(crate) async fn to_version(
+    inner: &Inner,
+    rt: &ResourceType,
+    object: Value,
+    to: &str,
+) -> ApiResult<Value> {
     let Some(webhook) = rt.conversion.as_ref().filter(|_| object::api_version(&object) != to) else {
         return Ok(object);
     };
-    let mut one = webhook.convert(inner, &[object], to).await.map_err(refused)?;
+    let mut one = webhook.convert(inner, &[object], to).await.map_err(internal_error)?;
     one.pop().ok_or_else(|| ApiError::internal("a conversion lost its object"))
 }

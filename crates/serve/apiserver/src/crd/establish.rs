@@ -1,4 +1,4 @@
-//! Accepting names, serving types, and deleting instances with their definition.
+//! Accepts the names of definitions, serves their types, and deletes the instances of deleted definitions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{CLEANUP, TABLE, group_and_plural, types};
 use crate::object;
 use crate::server::{Inner, rfc3339};
-use crate::store::{Change, Expect, StoreError};
+use crate::store::{Change, Precondition, StoreError};
 
 pub(super) fn is_established(definition: &Value) -> bool {
     condition(definition, "Established") == Some("True")
@@ -59,30 +59,30 @@ fn conflict(inner: &Inner, definition: &Value) -> Option<(&'static str, String)>
     }
     let taken =
         |list: &[Value], value: &Value| value.as_str().is_some_and(|s| !s.is_empty()) && list.contains(value);
-    let says = |value: &Value| format!("{:?} is already in use", value.as_str().unwrap_or_default());
+    let in_use = |value: &Value| format!("{:?} is already in use", value.as_str().unwrap_or_default());
     let mut found = None;
-    // Later findings overwrite earlier ones, as upstream has it.
+    // Later conflicts overwrite earlier ones, as upstream does.
     if taken(&resources, &names["plural"]) {
-        found = Some(("PluralConflict", says(&names["plural"])));
+        found = Some(("PluralConflict", in_use(&names["plural"])));
     }
     if taken(&resources, &names["singular"]) {
-        found = Some(("SingularConflict", says(&names["singular"])));
+        found = Some(("SingularConflict", in_use(&names["singular"])));
     }
     for short in names["shortNames"].as_array().into_iter().flatten() {
         if taken(&resources, short) {
-            found = Some(("ShortNamesConflict", says(short)));
+            found = Some(("ShortNamesConflict", in_use(short)));
         }
     }
     if taken(&kinds, &names["kind"]) {
-        found = Some(("KindConflict", says(&names["kind"])));
+        found = Some(("KindConflict", in_use(&names["kind"])));
     }
     if taken(&kinds, &names["listKind"]) {
-        found = Some(("ListKindConflict", says(&names["listKind"])));
+        found = Some(("ListKindConflict", in_use(&names["listKind"])));
     }
     found
 }
 
-/// Writes a definition's status, against whatever else is going on.
+/// Updates a definition; retried on conflicts.
 async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> Option<Value> {
     let key = object::key("", name);
     loop {
@@ -96,7 +96,7 @@ async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> 
         track(&old, &mut new, &rfc3339(inner.now()));
         match inner
             .store
-            .commit(TABLE, &key, Expect::Revision(entry.revision), Change::Put(new.clone()))
+            .commit(TABLE, &key, Precondition::Revision(entry.revision), Change::Put(new.clone()))
             .await
         {
             Ok(_) => return Some(new),
@@ -106,7 +106,7 @@ async fn update(inner: &Arc<Inner>, name: &str, change: impl Fn(&mut Value)) -> 
     }
 }
 
-/// The server owns what it says about a definition.
+/// Records the server as field manager of the status.
 fn track(old: &Value, new: &mut Value, now: &str) {
     let Some(schema) = fl_kubeschema::schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition") else {
         return;
@@ -126,7 +126,7 @@ fn track(old: &Value, new: &mut Value, now: &str) {
     fl_ssa::update(request, old, new);
 }
 
-/// After a definition was written: serve it, and say so in its status.
+/// Called after a definition was written: serves it and sets its conditions.
 pub(crate) async fn changed(inner: &Arc<Inner>, definition: &Value) {
     let name = object::name(definition).to_owned();
     if object::is_deleting(definition) {
@@ -148,7 +148,7 @@ pub(crate) async fn changed(inner: &Arc<Inner>, definition: &Value) {
         return;
     }
     let inner = inner.clone();
-    // The answer to the write shows the definition as it was written; its conditions come right after.
+    // The response shows the definition as it was written; the conditions are set right after.
     tokio::spawn(async move { accept(&inner, &name).await });
 }
 
@@ -157,7 +157,7 @@ async fn accept(inner: &Arc<Inner>, name: &str) {
     let written = update(inner, name, |definition| match conflict(inner, definition) {
         Some((reason, message)) => {
             set_condition(definition, "NamesAccepted", "False", reason, &message, &now);
-            // What is served stays so, except where it would take the place of a built-in kind.
+            // An established definition stays established, unless it has the names of a built-in kind.
             if !is_established(definition) || names_builtin(inner, definition) {
                 let text = "not all names are accepted";
                 set_condition(definition, "Established", "False", "NotAccepted", text, &now);
@@ -194,18 +194,18 @@ fn serve(inner: &Arc<Inner>, definition: &Value) {
     });
 }
 
-/// Whether a definition names the resource of a built-in kind. Such a definition is not served and has no instances: what
-/// is stored under its names are the objects of the built-in kind.
+/// Whether a definition has the names of a built-in kind. Such a definition is not served and has no
+/// instances: the objects stored under its names are those of the built-in kind.
 pub(super) fn names_builtin(inner: &Inner, definition: &Value) -> bool {
     let (group, plural) = group_and_plural(definition);
     inner.registry().is_builtin(&group, &plural)
 }
 
-/// After a definition is gone: its types are not served any more.
+/// Called after a definition was deleted: its types are no longer served.
 pub(crate) async fn removed(inner: &Arc<Inner>, definition: &Value) {
     let (group, plural) = group_and_plural(definition);
     inner.change_registry(|registry| registry.remove_custom(&group, &plural));
-    // Another definition may have waited for the names.
+    // Another definition may be waiting for the names.
     let waiting: Vec<String> = inner
         .store
         .list(TABLE, "", None, 0)
@@ -221,7 +221,7 @@ pub(crate) async fn removed(inner: &Arc<Inner>, definition: &Value) {
     }
 }
 
-/// Deletes the instances of a definition that is being deleted, then lets it go.
+/// Starts the deletion of the instances of a deleted definition, and then of the definition.
 fn clean_up(inner: &Arc<Inner>, name: String) {
     let mut cleaning = inner.custom.cleaning.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if !cleaning.insert(name.clone()) {
@@ -230,12 +230,12 @@ fn clean_up(inner: &Arc<Inner>, name: String) {
     drop(cleaning);
     let inner = inner.clone();
     tokio::spawn(async move {
-        work_off(&inner, &name).await;
+        delete_definition(&inner, &name).await;
         inner.custom.cleaning.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&name);
     });
 }
 
-/// Marks a definition as deleted: its instances go first.
+/// Marks a definition as deleted. Its finalizer keeps it until its instances are deleted.
 pub(crate) fn mark_deleted(definition: &mut Value, now: &str) {
     let mut finalizers: Vec<String> = object::finalizers(definition).into_iter().map(str::to_owned).collect();
     if !finalizers.iter().any(|f| f == CLEANUP) {
@@ -247,17 +247,17 @@ pub(crate) fn mark_deleted(definition: &mut Value, now: &str) {
     set_condition(definition, "Terminating", "True", "InstanceDeletionPending", text, now);
 }
 
-/// From the mark to the first deletion. Upstream's controller gets there through a watch and two more requests (15 to
-/// 30 ms, measured); who deletes a definition sees its instances untouched first, and writes under way find their place.
-const SOON: Duration = Duration::from_millis(100);
+/// Delay between marking a definition as deleted and the first deletion of an instance. Upstream's controller
+/// takes 15 to 30 ms (measured), in which clients still read the instances and running writes complete.
+const INSTANCE_DELETION_DELAY: Duration = Duration::from_millis(100);
 
-async fn work_off(inner: &Arc<Inner>, name: &str) {
+async fn delete_definition(inner: &Arc<Inner>, name: &str) {
     let Some(entry) = inner.store.latest(TABLE, &object::key("", name)) else { return };
     let definition = entry.value();
     if !names_builtin(inner, &definition) {
         delete_instances(inner, name, &definition).await;
     }
-    finish(inner, name).await;
+    remove_finalizer(inner, name).await;
 }
 
 async fn delete_instances(inner: &Arc<Inner>, name: &str, definition: &Value) {
@@ -265,7 +265,7 @@ async fn delete_instances(inner: &Arc<Inner>, name: &str, definition: &Value) {
     let (group, plural) = group_and_plural(definition);
     let table = format!("{group}/{plural}");
     if !inner.store.list(&table, "", None, 1).1.is_empty() {
-        tokio::time::sleep(SOON).await;
+        tokio::time::sleep(INSTANCE_DELETION_DELAY).await;
     }
     let text = "CustomResource deletion is in progress";
     update(inner, name, |d| {
@@ -281,15 +281,16 @@ async fn delete_instances(inner: &Arc<Inner>, name: &str, definition: &Value) {
             crate::controllers::delete_instance(inner, &table, &key).await;
         }
         if !inner.store.list(&table, "", None, 1).1.is_empty() {
-            // Someone's finalizers hold them back.
+            // Finalizers hold the rest back.
             let mut changes = inner.store.subscribe(&table);
             let _ = tokio::time::timeout(Duration::from_secs(5), changes.changed()).await;
         }
     }
 }
 
-/// Takes the finalizer off a definition that has no instances left.
-async fn finish(inner: &Arc<Inner>, name: &str) {
+/// Removes the finalizer of a definition without instances, and deletes the definition if it was the last
+/// one.
+async fn remove_finalizer(inner: &Arc<Inner>, name: &str) {
     let key = object::key("", name);
     loop {
         let Some(entry) = inner.store.latest(TABLE, &key) else { return };
@@ -314,7 +315,7 @@ async fn finish(inner: &Arc<Inner>, name: &str) {
         } else {
             Change::Put(definition.clone())
         };
-        let expect = Expect::Revision(entry.revision);
+        let expect = Precondition::Revision(entry.revision);
         match inner.store.commit_when_writable(TABLE, &key, expect, change).await {
             Ok(_) => {
                 if left.is_empty() {

@@ -15,7 +15,7 @@ enum Step {
     },
 }
 
-/// A compiled path. One that cannot be read finds nothing.
+/// A compiled path. A path with a syntax error matches nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct JsonPath {
     text: String,
@@ -96,7 +96,7 @@ fn steps(text: &str) -> Option<Vec<Step>> {
     Some(out)
 }
 
-/// A field name, where a backslash keeps the next character.
+/// Reads a field name; a backslash escapes the next character.
 fn field(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_find() {
+    fn paths_match_fields_indices_and_filters() {
         let object = json!({"metadata": {"labels": {"a.b/c": "x"}}, "spec": {"l": [1, 2], "m": [{"t": "A", "v": 1}, {"t": "B", "v": 2}]}});
         for (path, want) in [
             (".spec.l[0]", vec![json!(1)]),

@@ -1,13 +1,14 @@
-//! CustomResourceDefinitions: from a definition to served types, and the conditions that tell about it.
+//! CustomResourceDefinitions: the served types of a definition, its conditions, and the deletion of its
+//! instances.
 
-mod columns;
 pub(crate) mod convert;
 mod establish;
 mod jsonpath;
+mod printer_columns;
 mod provisional;
-mod rules;
 mod strategy;
 mod types;
+mod validation_rules;
 
 pub(crate) use establish::{changed, mark_deleted, removed};
 pub use provisional::ProvisionalKind;
@@ -25,14 +26,14 @@ use crate::server::Inner;
 pub(crate) const TABLE: &str = "apiextensions.k8s.io/customresourcedefinitions";
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What is going on with definitions.
+/// State of the controllers of definitions.
 #[derive(Debug, Default)]
 pub(crate) struct Custom {
-    /// Definitions whose instances are being deleted right now.
+    /// Definitions whose instances are being deleted.
     pub(crate) cleaning: Mutex<HashSet<String>>,
 }
 
-/// Serves the definitions that are in the store, and goes on with those that the last process did not get through with.
+/// Serves the stored definitions, and resumes the work on those that the previous process did not complete.
 pub(crate) fn load(inner: &Arc<Inner>) {
     let definitions = inner.store.list(TABLE, "", None, 0).1;
     let mut unfinished = Vec::new();
@@ -41,7 +42,7 @@ pub(crate) fn load(inner: &Arc<Inner>) {
             let definition = entry.value();
             let established = establish::is_established(&definition);
             let (group, plural) = group_and_plural(&definition);
-            // A definition that an older server accepted although a built-in kind has its names is decided anew.
+            // Names that an older version accepted although a built-in kind has them are checked again.
             let served = established && registry.serve_custom(&group, &plural, types(&definition));
             if !served || object::is_deleting(&definition) {
                 unfinished.push(definition);
@@ -55,7 +56,7 @@ pub(crate) fn load(inner: &Arc<Inner>) {
     }
 }
 
-/// Fills in what the server decides about a definition before it is written.
+/// Sets the fields of a definition that the server owns, before it is stored.
 pub(crate) fn prepare(_inner: &Arc<Inner>, definition: &mut Value, old: Option<&Value>, _now: &str) {
     let storage = definition
         .pointer("/spec/versions")
@@ -73,7 +74,7 @@ pub(crate) fn prepare(_inner: &Arc<Inner>, definition: &mut Value, old: Option<&
         );
         return;
     }
-    // A version that ever was the storage version stays listed until someone removes it from the status.
+    // A version that was the storage version stays listed until a client removes it from the status.
     if let (Some(storage), Some(stored)) = (
         storage,
         map.get_mut("status").and_then(|s| s.get_mut("storedVersions")).and_then(Value::as_array_mut),
@@ -83,21 +84,22 @@ pub(crate) fn prepare(_inner: &Arc<Inner>, definition: &mut Value, old: Option<&
     }
 }
 
-/// Rules on a definition as a whole; a write through `status` changes none of what they look at.
+/// Validates a definition. A write through `status` does not need it: it changes none of the validated
+/// fields.
 pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    fl_schema::validate_definition(definition, old, &rules::Cel)
+    fl_schema::validate_crd(definition, old, &validation_rules::Cel)
 }
 
-/// `plural.group` of a definition, and its group and plural.
+/// Group and plural of a definition.
 pub(crate) fn group_and_plural(definition: &Value) -> (String, String) {
     let text =
         |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("/spec/group"), text("/spec/names/plural"))
 }
 
-/// Whether a definition is on its way out.
+/// Whether the instances of a definition are being deleted.
 pub(crate) fn is_terminating(definition: &Value) -> bool {
     let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
-    // One whose objects are gone and that something else holds takes new ones again.
+    // A definition without instances that other finalizers hold back accepts new ones again.
     conditions.into_iter().flatten().any(|c| c["type"] == "Terminating" && c["status"] == "True")
 }

@@ -1,8 +1,8 @@
-//! Provisional kinds: custom resources that are served although no CustomResourceDefinition describes them.
+//! Provisional kinds: custom resources that are served without a CustomResourceDefinition.
 //!
-//! `fluorite up` asks for them so that a repository can be delivered whose CRDs come from elsewhere. They take any content. They
-//! are kept beside the definitions, not among them: who installs the real CRD finds its name free, and once that CRD is
-//! established it takes over the objects.
+//! `fluorite up` uses them to apply repositories whose CRDs come from elsewhere. They accept any content.
+//! They are stored apart from the definitions, so that the real CRD can be created; once it is established,
+//! it takes over the objects.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 use super::{group_and_plural, types};
 use crate::object;
 use crate::server::{ApiServer, Inner, rfc3339};
-use crate::store::{Change, Expect, StoreError};
+use crate::store::{Change, Precondition, StoreError};
 
 const TABLE: &str = "fluorite.dev/provisionalkinds";
 
-/// A kind to serve without a definition.
+/// A kind that is served without a definition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProvisionalKind {
     /// The API group; never the core group.
     pub group: String,
-    /// The version that is missing.
+    /// The version to serve.
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
 }
 
@@ -44,11 +44,11 @@ impl ProvisionalKind {
 }
 
 impl ApiServer {
-    /// Serves a kind until a CustomResourceDefinition for it is established. Answers whether anything changed: a kind that has
-    /// a definition, or that is served already, stays as it is.
+    /// Serves a kind until a CustomResourceDefinition for it is established. Returns whether the kind was
+    /// added: false if it has a definition or is served already.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// If the kind cannot be stored.
     pub async fn serve_provisionally(&self, kind: &ProvisionalKind) -> Result<bool, StoreError> {
         let inner = &self.inner;
         let is_defined = {
@@ -63,11 +63,11 @@ impl ApiServer {
         let key = object::key("", &format!("{}.{}", kind.plural(), kind.group));
         loop {
             let (expect, mut definition) = match inner.store.latest(TABLE, &key) {
-                Some(entry) => (Expect::Revision(entry.revision), entry.value()),
-                None => (Expect::Absent, definition(kind, &rfc3339(inner.now()))),
+                Some(entry) => (Precondition::Revision(entry.revision), entry.value()),
+                None => (Precondition::Absent, definition(kind, &rfc3339(inner.now()))),
             };
             let versions = definition["spec"]["versions"].as_array().cloned().unwrap_or_default();
-            if expect != Expect::Absent {
+            if expect != Precondition::Absent {
                 if versions.iter().any(|v| v["name"] == kind.version.as_str()) {
                     return Ok(false);
                 }
@@ -129,7 +129,8 @@ fn find(inner: &Inner, group: &str, kind: &str) -> Option<(String, Value)> {
     })
 }
 
-/// Serves the provisional kinds of the store. Where a definition is established, the last process did not complete the handover.
+/// Serves the stored provisional kinds. If the definition of one is established, the previous process did not
+/// complete the handover: it is resumed.
 pub(super) fn load(inner: &Arc<Inner>) {
     let established = inner.store.list(super::TABLE, "", None, 0).1.into_iter().map(|(_, e)| e.value());
     let established: Vec<Value> = established.filter(super::establish::is_established).collect();
@@ -146,8 +147,8 @@ pub(super) fn load(inner: &Arc<Inner>) {
     }
 }
 
-/// Hands the objects of a provisional kind over to the definition that has come for it. Called before the definition is served.
-/// A run that ended half way is completed by the next start, because the entry of the kind is deleted last.
+/// Hands the objects of a provisional kind over to its definition, before the definition is served. An
+/// interrupted handover is resumed at the next start, because the entry of the kind is deleted last.
 pub(super) async fn hand_over(inner: &Arc<Inner>, definition: &Value) {
     let (group, plural) = group_and_plural(definition);
     let kind = definition["spec"]["names"]["kind"].as_str().unwrap_or_default();
@@ -165,8 +166,8 @@ pub(super) async fn hand_over(inner: &Arc<Inner>, definition: &Value) {
     }
     if let Some(entry) = inner.store.latest(TABLE, &key) {
         let gone = Change::Delete(entry.value());
-        // Nothing else writes this entry once a definition is there; a store that has failed says so to the next writer.
-        let _ = inner.store.commit(TABLE, &key, Expect::Revision(entry.revision), gone).await;
+        // This is the only writer of the entry; a failed store reports its error to the next writer.
+        let _ = inner.store.commit(TABLE, &key, Precondition::Revision(entry.revision), gone).await;
     }
 }
 
@@ -180,13 +181,14 @@ async fn move_object(inner: &Arc<Inner>, (from, key): (&str, &str), to: &str, de
         if is_same_place && new == old {
             return;
         }
-        let expect = if is_same_place { Expect::Revision(entry.revision) } else { Expect::Absent };
+        let expect =
+            if is_same_place { Precondition::Revision(entry.revision) } else { Precondition::Absent };
         match inner.store.commit(to, &new_key, expect, Change::Put(new)).await {
             Ok(_) if is_same_place => return,
-            // A copy of an interrupted run, or an object of the same name that came before.
+            // A copy made by an interrupted handover, or an older object of the same name.
             Ok(_) | Err(StoreError::Conflict) if !is_same_place => {
                 let gone = Change::Delete(old);
-                match inner.store.commit(from, key, Expect::Revision(entry.revision), gone).await {
+                match inner.store.commit(from, key, Precondition::Revision(entry.revision), gone).await {
                     Err(StoreError::Conflict) => {}
                     _ => return,
                 }

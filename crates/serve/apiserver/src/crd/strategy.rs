@@ -1,24 +1,24 @@
-//! The rules of a custom resource: those of its schema.
+//! The strategy of a custom resource, made from its schema.
 
 use std::sync::Arc;
 
+use fl_builtin::{Column, ScalePaths, Strategy, StrategyContext};
 use fl_schema::{FieldError, FieldErrorKind, Schema};
 use serde_json::Value;
 
-use super::columns::{self, PrinterColumn};
+use super::printer_columns::{self, PrinterColumn};
 use crate::object;
-use crate::resource::{Column, ScalePaths, Strategy, StrategyContext};
 
 /// One version of one definition.
 #[derive(Debug)]
-pub(crate) struct CustomStrategy {
+pub(crate) struct CustomResourceStrategy {
     api_version: String,
     storage_version: String,
     /// Every version of the definition, served or not.
     versions: Vec<String>,
     kind: String,
     schema: Arc<Schema>,
-    /// The schema as it was written, as text: rarely needed and large when parsed.
+    /// The schema as JSON text: rarely needed, and large when parsed.
     source: String,
     served: Arc<Schema>,
     rules: Option<fl_cel::Validator>,
@@ -32,7 +32,7 @@ pub(crate) struct CustomStrategy {
     terminating: bool,
 }
 
-impl CustomStrategy {
+impl CustomResourceStrategy {
     pub(crate) fn new(definition: &Value, version: &Value, group: &str, kind: &str, storage: &str) -> Self {
         let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
         let json = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(
@@ -41,7 +41,8 @@ impl CustomStrategy {
         let preserve =
             definition.pointer("/spec/preserveUnknownFields").and_then(Value::as_bool).unwrap_or(false);
         let schema = Schema::from_json(&json).unwrap_or_else(|_| {
-            // Validation refuses what cannot be read; a definition stored before keeps everything.
+            // Validation rejects a schema that cannot be parsed; definitions stored before that validation
+            // keep all fields.
             Schema::from_json(
                 &serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
             )
@@ -79,7 +80,7 @@ impl CustomStrategy {
             served: Arc::new(schema.served()),
             rules: fl_cel::Validator::new(&fl_schema::Node::new(schema.clone())),
             schema: Arc::new(schema),
-            columns: columns::read(version),
+            columns: printer_columns::read(version),
             scale,
             selectable: version
                 .get("selectableFields")
@@ -94,7 +95,7 @@ impl CustomStrategy {
         }
     }
 
-    /// What a caller of a deprecated version is told.
+    /// The warning for requests of a deprecated version.
     pub(crate) fn deprecation(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -133,7 +134,7 @@ impl CustomStrategy {
     }
 }
 
-/// Errors after which rules would only produce noise.
+/// Whether an error keeps the CEL rules from being evaluated.
 fn blocks_rules(kind: FieldErrorKind) -> bool {
     matches!(
         kind,
@@ -180,7 +181,7 @@ fn json_has_default(schema: &Value) -> bool {
     }
 }
 
-impl Strategy for CustomStrategy {
+impl Strategy for CustomResourceStrategy {
     fn is_custom(&self) -> bool {
         true
     }
@@ -208,15 +209,15 @@ impl Strategy for CustomStrategy {
     }
 
     fn prepare_for_create(&self, cx: StrategyContext<'_>, object: &mut Value) {
-        if cx.resource.has_status() {
-            crate::resource::remove_status(object);
-            // The status comes back with its defaults when it is read.
+        if cx.has_status {
+            fl_builtin::remove_status(object);
+            // The removed status gets its defaults, as reads show it.
             self.default(object);
         }
     }
 
     fn warnings(&self, _cx: StrategyContext<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
-        // Errors in parts that did not change are only mentioned.
+        // Errors in unchanged fields become warnings (ratcheting).
         match (&self.rules, old) {
             (Some(rules), Some(_)) => rules.validate(object, old).1,
             _ => Vec::new(),
@@ -224,7 +225,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn prepare_for_status_update(&self, _cx: StrategyContext<'_>, object: &mut Value, old: &Value) {
-        // Everything but the status and the managed fields stays.
+        // Only the status and the managed fields are taken from the request.
         let status = object.get("status").cloned();
         let managed = object.get("metadata").and_then(|m| m.get("managedFields")).cloned();
         *object = old.clone();
@@ -308,15 +309,15 @@ impl Strategy for CustomStrategy {
     }
 
     fn columns(&self) -> Vec<Column> {
-        columns::definitions(&self.columns)
+        printer_columns::definitions(&self.columns)
     }
 
     fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
-        columns::cells(&self.columns, object, now)
+        printer_columns::cells(&self.columns, object, now)
     }
 
     fn read_from_storage(&self, mut object: Value) -> Value {
-        // What the storage version fills in is filled in; another version fills in only what its callers leave out.
+        // Defaults of the storage version apply on read; those of another served version only to requests.
         let stored = object.get("apiVersion").and_then(Value::as_str) == Some(self.storage_version.as_str());
         if let Some(schema) = self.storage_schema.as_deref().filter(|_| stored) {
             fl_schema::prune_nulls(&mut object, Some(schema));
@@ -328,7 +329,7 @@ impl Strategy for CustomStrategy {
         }
         fl_schema::prune(&mut object, &self.schema);
         if self.has_defaults && self.storage_schema.is_none() {
-            // Nulls that a default may replace go first, as on the way in.
+            // Nulls that have a default are removed first, as for requests.
             fl_schema::prune_nulls(&mut object, Some(&self.schema));
             fl_schema::default(&mut object, &self.schema);
         }
@@ -350,7 +351,7 @@ impl Strategy for CustomStrategy {
     }
 }
 
-impl CustomStrategy {
+impl CustomResourceStrategy {
     fn check_scale(&self, object: &Value) -> Vec<FieldError> {
         let Some(paths) = &self.scale else { return Vec::new() };
         let mut errors = Vec::new();

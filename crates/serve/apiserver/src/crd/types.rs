@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use fl_builtin::{StorageKey, Strategy};
 use serde_json::Value;
 
-use super::strategy::CustomStrategy;
-use crate::resource::{ResourceType, StorageKey, Strategy, Subresource};
+use super::strategy::CustomResourceStrategy;
+use crate::resource_type::{ResourceType, Subresource};
 
 fn strings(value: Option<&Value>) -> Vec<String> {
     value
@@ -21,7 +22,7 @@ fn verbs(list: &[&str]) -> Vec<String> {
     list.iter().map(|v| (*v).to_owned()).collect()
 }
 
-/// One type per served version, with the accepted names.
+/// One resource type per served version, with the accepted names.
 pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
     let spec = &definition["spec"];
     let names =
@@ -33,9 +34,11 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
     let flag = |v: &Value, field: &str| v.get(field).and_then(Value::as_bool).unwrap_or(false);
     let storage = versions.iter().find(|v| flag(v, "storage")).map(|v| text(v, "name")).unwrap_or_default();
     let conversion = super::convert::Webhook::read(definition).map(Arc::new);
-    let strategies: Vec<(String, Arc<CustomStrategy>)> = versions
+    let strategies: Vec<(String, Arc<CustomResourceStrategy>)> = versions
         .iter()
-        .map(|v| (text(v, "name"), Arc::new(CustomStrategy::new(definition, v, &group, &kind, &storage))))
+        .map(|v| {
+            (text(v, "name"), Arc::new(CustomResourceStrategy::new(definition, v, &group, &kind, &storage)))
+        })
         .collect();
     versions
         .iter()
@@ -60,7 +63,7 @@ pub(crate) fn types(definition: &Value) -> Vec<ResourceType> {
             let strategy = strategies.iter().find(|(n, _)| *n == version).map(|(_, b)| b.clone());
             let strategy: Arc<dyn Strategy> = match strategy {
                 Some(found) => found,
-                None => Arc::new(crate::resource::Plain),
+                None => Arc::new(fl_builtin::DefaultStrategy),
             };
             ResourceType {
                 group: group.clone(),

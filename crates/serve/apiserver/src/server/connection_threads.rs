@@ -1,7 +1,7 @@
-//! Threads that serve connections, each with a runtime of its own.
+//! Threads that serve connections, each with its own runtime.
 //!
-//! A connection stays on its thread. On a pool that moves tasks between its threads, every request on a quiet connection wakes
-//! a second thread that finds nothing to do; that costs as much as a small write does.
+//! A connection stays on its thread. A work-stealing runtime wakes a second thread for every request on an
+//! idle connection, which costs as much as a small write.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,13 +10,13 @@ use std::thread::JoinHandle;
 
 use tokio::sync::mpsc::{self, UnboundedSender};
 
-/// More threads than this share their cores with the controllers of the same process for no gain.
+/// Maximum number of threads; more would only compete with the controllers of the same process.
 const MAX_THREADS: usize = 4;
 
-/// Built on the thread that runs it, because sockets belong to the runtime they are registered with.
+/// Creates a future on the thread that runs it: a socket is registered with the runtime of that thread.
 type Task = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// The threads. Dropping it ends them, and with them the connections they serve.
+/// The threads. Dropping this ends them and the connections they serve.
 #[derive(Debug)]
 pub(super) struct ConnectionThreads {
     workers: Vec<Worker>,
@@ -30,14 +30,14 @@ struct Worker {
 }
 
 impl ConnectionThreads {
-    /// One thread for each core, as far as the system lets us start them.
+    /// Starts one thread per core, as many as the system allows.
     pub(super) fn start() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = (0..cores.min(MAX_THREADS)).map_while(|_| Worker::start()).collect();
         Self { workers, next: AtomicUsize::new(0) }
     }
 
-    /// Runs the future that `make` returns on the next thread, or on the current runtime when there is no thread.
+    /// Runs the future that `make` returns on the next thread, or on the current runtime if there is none.
     pub(super) fn run<F>(&self, make: impl FnOnce() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -70,7 +70,7 @@ impl Worker {
 
 impl Drop for ConnectionThreads {
     fn drop(&mut self) {
-        // All channels are closed before the first thread is waited for.
+        // Close all channels before waiting for the first thread.
         self.workers.iter_mut().for_each(|worker| drop(worker.tasks.take()));
         for worker in &mut self.workers {
             if let Some(thread) = worker.thread.take() {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn tasks_are_spread_over_the_threads_and_end_with_them() {
+    async fn tasks_are_spread_over_threads_and_end_with_them() {
         let threads = ConnectionThreads::start();
         let (ran, mut seen) = mpsc::unbounded_channel();
         let held = Arc::new(());
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&held), 1, "a task that never ends is dropped");
     }
 
-    /// A thread without requests must not run: it would take a core from everything else on the machine.
+    /// A thread without requests must not use the processor.
     #[cfg(target_os = "linux")]
     #[test]
     fn idle_threads_use_no_processor_time() {

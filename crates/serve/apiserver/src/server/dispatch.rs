@@ -1,4 +1,4 @@
-//! From a request to the verb that answers it.
+//! Dispatch of a request to its verb.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use http::{Method, Request, Response};
 use jiff::Timestamp;
 
 use super::headers::RequestHeaders;
-use super::limits::{BodySlot, Slot};
+use super::limits::{BodyPermit, RequestPermit};
 use super::{ApiServer, Inner, health};
-use crate::answer::{self, Answer};
 use crate::auth::{Attributes, User, impersonate};
 use crate::body::{self, Body};
 use crate::negotiate::{self, Accept};
-use crate::path::{Query, ResourcePath, Route, route};
-use crate::resource::ResourceType;
-use crate::status::{ApiError, Outcome};
+use crate::request_info::{Query, RequestPath, ResourcePath, parse_path};
+use crate::resource_type::ResourceType;
+use crate::response::{self, ApiResponse};
+use crate::status::{ApiError, ApiResult};
 use crate::verbs::Verb;
 use crate::{discovery, openapi, verbs};
 
-/// Who is on the other side of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, Default)]
-pub struct Peer {
+pub struct ConnectionInfo {
     /// The user of a verified client certificate, or the owner of an in-process client.
     pub user: Option<User>,
 }
 
-/// One request, read and understood.
+/// One request: identity, path, headers and body.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct RequestContext {
     pub(crate) user: User,
     pub(crate) method: Method,
     pub(crate) query: Query,
@@ -37,11 +37,11 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     pub(crate) now: Timestamp,
     pub(crate) warnings: std::sync::Mutex<Vec<String>>,
-    /// What a webhook converted on behalf of this request.
-    pub(crate) conversions: verbs::fields::Conversions,
+    /// Objects that webhooks converted for this request.
+    pub(crate) conversions: verbs::managed_fields::Conversions,
 }
 
-impl Call {
+impl RequestContext {
     pub(crate) fn warn(&self, text: impl Into<String>) {
         self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(text.into());
     }
@@ -50,7 +50,7 @@ impl Call {
         super::rfc3339(self.now)
     }
 
-    /// Who writes, for managedFields: the parameter or the first word of the user agent.
+    /// The field manager: the query parameter, or the first word of the user agent.
     pub(crate) fn manager(&self) -> String {
         let named = self.query.get("fieldManager");
         let agent = if named.is_empty() {
@@ -63,7 +63,7 @@ impl Call {
     }
 }
 
-/// What a call is about.
+/// The resource or object that a request refers to.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) rt: Arc<ResourceType>,
@@ -83,8 +83,8 @@ impl Target {
 }
 
 impl ApiServer {
-    /// Answers one request.
-    pub async fn handle<B>(&self, request: Request<B>, peer: Peer) -> Response<Body>
+    /// Handles one request.
+    pub async fn handle<B>(&self, request: Request<B>, peer: ConnectionInfo) -> Response<Body>
     where
         B: http_body::Body<Data: Send> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -93,18 +93,18 @@ impl ApiServer {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let headers = match RequestHeaders::read(&parts.headers) {
             Ok(headers) => headers,
-            Err(error) => return answer::refuse(&error, &Accept::default()),
+            Err(error) => return response::error_response(&error, &Accept::default()),
         };
         let pretty = wants_pretty(&query, &headers);
         let accept = negotiate::accept(&headers.accept, pretty);
         let shown = accept.clone().unwrap_or(Accept { pretty, ..Accept::default() });
-        let early = |error: &ApiError| answer::refuse(error, &shown);
+        let early = |error: &ApiError| response::error_response(error, &shown);
 
         let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-        if let Err(error) = super::origin::check(&headers, authority) {
+        if let Err(error) = super::host_check::check(&headers, authority) {
             return early(&error);
         }
-        if !crate::path::is_well_escaped(parts.uri.path()) {
+        if !crate::request_info::is_well_escaped(parts.uri.path()) {
             return early(&ApiError { plain: true, ..ApiError::new(400, "", "400 Bad Request") });
         }
         let now = self.inner.now();
@@ -113,25 +113,28 @@ impl ApiServer {
             Err(error) => return early(&error),
         };
         let path = parts.uri.path().to_owned();
-        let route = route(&path);
-        let verb = verb_of(&parts.method, &route, &query);
+        let request_path = parse_path(&path);
+        let verb = verb_of(&parts.method, &request_path, &query);
         let one = call_for_one(verb.as_ref().ok().copied(), &query);
         let named = verb.as_ref().map_or_else(String::as_str, |verb| verb.as_str());
-        if let Err(error) = self.inner.authorize(&user, &route, (named, one.as_str()), &path) {
+        if let Err(error) = self.inner.authorize(&user, &request_path, (named, one.as_str()), &path) {
             return early(&error);
         }
-        let slot = match self.inner.slot(&user, &route, verb.as_ref().ok().copied()).await {
-            Ok(slot) => slot,
+        let permit = match self.inner.permit(&user, &request_path, verb.as_ref().ok().copied()).await {
+            Ok(permit) => permit,
             Err(error) => return early(&error),
         };
-        let (body, _held) = match (&slot, body_limit(&parts.method, &route, self.inner.options.max_body)) {
-            (Some(slot), Some(limit)) => match self.inner.in_flight.read_body(body, limit, slot).await {
-                Ok(read) => read,
-                Err(error) => return close(early(&error)),
-            },
-            _ => (Bytes::new(), BodySlot::default()),
-        };
-        let call = Call {
+        let (body, _held) =
+            match (&permit, body_limit(&parts.method, &request_path, self.inner.options.max_body)) {
+                (Some(permit), Some(limit)) => {
+                    match self.inner.in_flight.read_body(body, limit, permit).await {
+                        Ok(read) => read,
+                        Err(error) => return close(early(&error)),
+                    }
+                }
+                _ => (Bytes::new(), BodyPermit::default()),
+            };
+        let ctx = RequestContext {
             user,
             method: parts.method,
             query,
@@ -140,50 +143,52 @@ impl ApiServer {
             body,
             now,
             warnings: std::sync::Mutex::default(),
-            conversions: verbs::fields::Conversions::default(),
+            conversions: verbs::managed_fields::Conversions::default(),
         };
         let run = async {
-            match (&route, accept) {
-                (Route::Resource(path), accept) => {
-                    resource(&self.inner, &call, path, verb.ok(), accept.err()).await
+            match (&request_path, accept) {
+                (RequestPath::Resource(path), accept) => {
+                    resource(&self.inner, &ctx, path, verb.ok(), accept.err()).await
                 }
-                // Health, metrics and schemas do without content negotiation of objects.
-                (Route::Other(_), _) => other(&self.inner, &call, &route).await,
-                (_, accept) => match negotiate::discovery(&call.headers.accept, accept) {
-                    Ok(()) => other(&self.inner, &call, &route).await,
+                // Health, metrics and OpenAPI have no content negotiation of objects.
+                (RequestPath::Other(_), _) => other(&self.inner, &ctx, &request_path).await,
+                (_, accept) => match negotiate::discovery(&ctx.headers.accept, accept) {
+                    Ok(()) => other(&self.inner, &ctx, &request_path).await,
                     Err(error) => Err(error),
                 },
             }
         };
-        let outcome = self.inner.store.answer_when_durable(run).await;
+        let outcome = self.inner.store.respond_when_durable(run).await;
         let outcome = outcome.unwrap_or_else(|lost| Err(lost.into()));
-        let warnings = call.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let warnings = ctx.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let response = match outcome {
             Ok(answer) => {
-                let include = call.query.get("includeObject");
-                answer::render(answer, &shown, &warnings, include, now.as_second())
+                let include = ctx.query.get("includeObject");
+                response::render(answer, &shown, &warnings, include, now.as_second())
             }
             Err(error) => {
-                let mut response = answer::refuse(&error, &shown);
-                answer::add_warnings(&mut response, &warnings);
+                let mut response = response::error_response(&error, &shown);
+                response::add_warnings(&mut response, &warnings);
                 response
             }
         };
-        // A long answer counts until it was sent; a short one is out of our hands already.
-        let long = http_body::Body::size_hint(response.body()).upper().is_none_or(|n| n > body::PIECE as u64);
-        match slot.filter(|_| long) {
-            Some(slot) => response.map(|body| body::hold(body, slot)),
+        // The permit of a long response is held until it was sent; a short one is buffered already.
+        let long = http_body::Body::size_hint(response.body())
+            .upper()
+            .is_none_or(|n| n > body::MAX_FRAME_BYTES as u64);
+        match permit.filter(|_| long) {
+            Some(permit) => response.map(|body| body::with_guard(body, permit)),
             None => response,
         }
     }
 }
 
-/// The options of a deletion are a few fields.
+/// Maximum bytes of `DeleteOptions`, which have only a few fields.
 const MAX_DELETE_OPTIONS: usize = 64 << 10;
 
-/// How many bytes of the body are read; `None` for requests that have no body.
-fn body_limit(method: &Method, route: &Route, most: usize) -> Option<usize> {
-    if !matches!(route, Route::Resource(_)) {
+/// The maximum bytes of the body; `None` for requests without a body.
+fn body_limit(method: &Method, request_path: &RequestPath, most: usize) -> Option<usize> {
+    if !matches!(request_path, RequestPath::Resource(_)) {
         return None;
     }
     match *method {
@@ -193,7 +198,7 @@ fn body_limit(method: &Method, route: &Route, most: usize) -> Option<usize> {
     }
 }
 
-/// The rest of the body is not read, so the connection cannot go on.
+/// Closes the connection after the response: the rest of the request body is not read.
 fn close(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert(http::header::CONNECTION, http::HeaderValue::from_static("close"));
     response
@@ -206,10 +211,10 @@ fn wants_pretty(query: &Query, headers: &RequestHeaders) -> bool {
     ["curl/", "Wget/", "Mozilla/5.0"].iter().any(|p| headers.user_agent.starts_with(p))
 }
 
-/// What a request asks for, for the rules: the verb of a resource, or the method of anything else.
-fn verb_of(method: &Method, route: &Route, query: &Query) -> Result<Verb, String> {
+/// The verb of a request for authorization; the method for paths outside the API groups.
+fn verb_of(method: &Method, request_path: &RequestPath, query: &Query) -> Result<Verb, String> {
     let named = || method.as_str().to_lowercase();
-    let Route::Resource(path) = route else { return Err(named()) };
+    let RequestPath::Resource(path) = request_path else { return Err(named()) };
     Ok(match *method {
         Method::POST => Verb::Create,
         Method::PUT => Verb::Update,
@@ -217,7 +222,7 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> Result<Verb, String
         Method::DELETE if path.name.is_empty() => Verb::DeleteCollection,
         Method::DELETE => Verb::Delete,
         Method::GET | Method::HEAD => {
-            // Asking to watch at the path of one object is a plain read, unless the old paths are used.
+            // `watch` on the path of one object is a plain read, except for the deprecated `/watch/` paths.
             let collection = path.name.is_empty() && path.subresource.is_empty();
             if path.legacy_watch || (collection && query.flag("watch")) {
                 Verb::Watch
@@ -231,7 +236,7 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> Result<Verb, String
     })
 }
 
-/// The one object a list is about, where its field selector names it.
+/// The object name that the field selector of a list demands, for authorization.
 fn call_for_one(verb: Option<Verb>, query: &Query) -> String {
     if !verb.is_some_and(Verb::is_collection) {
         return String::new();
@@ -244,16 +249,28 @@ fn call_for_one(verb: Option<Verb>, query: &Query) -> String {
 }
 
 impl Inner {
-    /// What the request counts as. Health pages count as nothing, so that they answer however busy a user is.
-    async fn slot(&self, user: &User, route: &Route, verb: Option<Verb>) -> Outcome<Option<Slot>> {
-        match route {
-            Route::Other(path) if health::is_health(path) => Ok(None),
-            Route::Resource(_) if verb == Some(Verb::Watch) => self.in_flight.watch(user).map(Some),
+    /// Acquires the permit of a request. Health checks need none, so that they are answered however busy a
+    /// user is.
+    async fn permit(
+        &self,
+        user: &User,
+        request_path: &RequestPath,
+        verb: Option<Verb>,
+    ) -> ApiResult<Option<RequestPermit>> {
+        match request_path {
+            RequestPath::Other(path) if health::is_health(path) => Ok(None),
+            RequestPath::Resource(_) if verb == Some(Verb::Watch) => self.in_flight.watch(user).map(Some),
             _ => self.in_flight.request(user).await.map(Some),
         }
     }
 
-    fn user(&self, headers: &RequestHeaders, peer: Peer, now: Timestamp, path: &str) -> Outcome<User> {
+    fn user(
+        &self,
+        headers: &RequestHeaders,
+        peer: ConnectionInfo,
+        now: Timestamp,
+        path: &str,
+    ) -> ApiResult<User> {
         let bearer = headers.authorization.as_deref().and_then(|v| {
             let (scheme, token) = v.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
@@ -271,9 +288,15 @@ impl Inner {
         impersonate::effective(&self.authorizer, caller, &headers.impersonate, path)
     }
 
-    fn authorize(&self, user: &User, route: &Route, (verb, one): (&str, &str), path: &str) -> Outcome<()> {
-        let at = match route {
-            Route::Resource(p) => Attributes {
+    fn authorize(
+        &self,
+        user: &User,
+        request_path: &RequestPath,
+        (verb, one): (&str, &str),
+        path: &str,
+    ) -> ApiResult<()> {
+        let at = match request_path {
+            RequestPath::Resource(p) => Attributes {
                 verb: verb.to_owned(),
                 group: p.group.clone(),
                 resource: p.resource.clone(),
@@ -284,7 +307,7 @@ impl Inner {
             },
             _ => Attributes {
                 verb: verb.to_owned(),
-                path: crate::path::decode(path, false),
+                path: crate::request_info::decode(path, false),
                 ..Attributes::default()
             },
         };
@@ -302,11 +325,11 @@ impl Inner {
 
 async fn resource(
     inner: &Arc<Inner>,
-    call: &Call,
+    ctx: &RequestContext,
     path: &ResourcePath,
     verb: Option<Verb>,
     unservable: Option<ApiError>,
-) -> Outcome<Answer> {
+) -> ApiResult<ApiResponse> {
     let registry = inner.registry();
     let Some(rt) = registry.find(&path.group, &path.version, &path.resource) else {
         let builtin =
@@ -319,23 +342,23 @@ async fn resource(
         return Err(if rt.is_custom() { ApiError::page_not_found() } else { ApiError::no_such_resource() });
     }
     if !rt.is_custom() {
-        negotiate::route(&call.headers.accept, matches!(verb, Some(Verb::List | Verb::Watch)))?;
+        negotiate::check_acceptable(&ctx.headers.accept, matches!(verb, Some(Verb::List | Verb::Watch)))?;
     }
     if let Some(error) = unservable {
         return Err(error);
     }
-    if let Some(why) = crate::path::name_problem(&path.name) {
+    if let Some(why) = crate::request_info::name_problem(&path.name) {
         return Err(ApiError::bad_request(format!("Name parameter invalid: {:?}: {why}", path.name)));
     }
-    let include = call.query.get("includeObject");
-    if call.accept.view == crate::negotiate::View::Table
+    let include = ctx.query.get("includeObject");
+    if ctx.accept.view == crate::negotiate::View::Table
         && !matches!(include, "" | "None" | "Metadata" | "Object")
     {
         return Err(ApiError::bad_request(format!(
             "Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be 'Metadata', 'Object', 'None', or empty"
         )));
     }
-    if call.method.as_str() == "HEAD" {
+    if ctx.method.as_str() == "HEAD" {
         return Err(ApiError::method_not_allowed());
     }
     let target = Target {
@@ -346,24 +369,28 @@ async fn resource(
     };
     let Some(verb) = verb else { return Err(ApiError::method_not_allowed()) };
     if let Some(warning) = rt.strategy.request_warning().filter(|_| rt.has_verb(verb.as_str())) {
-        call.warn(warning);
+        ctx.warn(warning);
     }
-    verbs::run(inner, call, &target, verb).await
+    verbs::run(inner, ctx, &target, verb).await
 }
 
-async fn other(inner: &Arc<Inner>, call: &Call, route: &Route) -> Outcome<Answer> {
-    let reading = matches!(call.method.as_str(), "GET" | "HEAD");
+async fn other(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    request_path: &RequestPath,
+) -> ApiResult<ApiResponse> {
+    let reading = matches!(ctx.method.as_str(), "GET" | "HEAD");
     let registry = inner.registry();
-    let found = match route {
-        Route::Groups { legacy } => discovery::groups(&registry, *legacy, &call.accept),
-        Route::Group(group) => discovery::group(&registry, group),
-        Route::GroupVersion { group, version } => discovery::resources(&registry, group, version),
-        Route::Resource(_) => Err(ApiError::no_such_resource()),
-        Route::Other(path) => match path.trim_end_matches('/') {
-            "/openapi/v2" => openapi::v2(inner, call),
-            "/openapi/v3" => openapi::index(inner, call),
-            p if p.starts_with("/openapi/v3/") => openapi::v3(inner, call, &p["/openapi/v3/".len()..]),
-            p => health::page(inner, call, p).await,
+    let found = match request_path {
+        RequestPath::Groups { legacy } => discovery::groups(&registry, *legacy, &ctx.accept),
+        RequestPath::Group(group) => discovery::group(&registry, group),
+        RequestPath::GroupVersion { group, version } => discovery::resources(&registry, group, version),
+        RequestPath::Resource(_) => Err(ApiError::no_such_resource()),
+        RequestPath::Other(path) => match path.trim_end_matches('/') {
+            "/openapi/v2" => openapi::v2(inner, ctx),
+            "/openapi/v3" => openapi::index(inner, ctx),
+            p if p.starts_with("/openapi/v3/") => openapi::v3(inner, ctx, &p["/openapi/v3/".len()..]),
+            p => health::page(inner, ctx, p).await,
         },
     };
     match found {

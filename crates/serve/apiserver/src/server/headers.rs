@@ -1,16 +1,16 @@
-//! The request headers that decide something, read once and before anything else happens.
+//! Request headers that affect a decision, read once and before anything else.
 //!
-//! A header that cannot be read refuses the request. To leave it out instead would answer as if it had not been sent, and a
-//! dropped `Impersonate-User` means that the request runs with the rights of the caller.
+//! A header that cannot be read rejects the request. Ignoring it would answer as if it had not been sent, and
+//! a dropped `Impersonate-User` would run the request with the rights of the caller.
 
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderValue};
 
-use crate::path::decode;
-use crate::status::{ApiError, Outcome};
+use crate::request_info::decode;
+use crate::status::{ApiError, ApiResult};
 
-/// Every header this server acts on. Other headers are not looked at.
+/// The headers that this server acts on. Others are ignored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHeaders {
     pub(crate) host: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Impersonate {
 }
 
 impl RequestHeaders {
-    pub(crate) fn read(headers: &HeaderMap) -> Outcome<Self> {
+    pub(crate) fn read(headers: &HeaderMap) -> ApiResult<Self> {
         Ok(Self {
             host: single(headers, "host")?,
             origin: single(headers, "origin")?,
@@ -50,7 +50,7 @@ impl RequestHeaders {
 }
 
 impl Impersonate {
-    fn read(headers: &HeaderMap) -> Outcome<Self> {
+    fn read(headers: &HeaderMap) -> ApiResult<Self> {
         let mut extra = BTreeMap::<String, Vec<String>>::new();
         for (name, value) in headers {
             if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
@@ -65,29 +65,30 @@ impl Impersonate {
         })
     }
 
-    /// Whether the caller asks to act as somebody else.
+    /// Whether the caller wants to impersonate another user.
     pub(crate) fn is_requested(&self) -> bool {
         *self != Self::default()
     }
 }
 
-fn text<'a>(name: &str, value: &'a HeaderValue) -> Outcome<&'a str> {
+fn text<'a>(name: &str, value: &'a HeaderValue) -> ApiResult<&'a str> {
     value.to_str().map_err(|_| {
         ApiError::bad_request(format!("the header {name} holds bytes that are not printable ASCII"))
     })
 }
 
-fn all(headers: &HeaderMap, name: &str) -> Outcome<Vec<String>> {
+fn all(headers: &HeaderMap, name: &str) -> ApiResult<Vec<String>> {
     headers.get_all(name).iter().map(|value| text(name, value).map(str::to_owned)).collect()
 }
 
 /// The first value, as Go's `Header.Get`, of a header that may be sent more than once.
-fn first(headers: &HeaderMap, name: &str) -> Outcome<String> {
+fn first(headers: &HeaderMap, name: &str) -> ApiResult<String> {
     Ok(all(headers, name)?.into_iter().next().unwrap_or_default())
 }
 
-/// The value of a header that may be sent once: with two of them, who checks and who acts might read different ones.
-fn single(headers: &HeaderMap, name: &str) -> Outcome<Option<String>> {
+/// The value of a header that may be sent only once: with two of them, a check and its effect might use
+/// different ones.
+fn single(headers: &HeaderMap, name: &str) -> ApiResult<Option<String>> {
     let mut values = all(headers, name)?;
     if values.len() > 1 {
         return Err(ApiError::bad_request(format!("the header {name} is sent {} times", values.len())));
@@ -95,8 +96,8 @@ fn single(headers: &HeaderMap, name: &str) -> Outcome<Option<String>> {
     Ok(values.pop())
 }
 
-/// A header that names an identity: an empty value names none, and must not mean the caller.
-fn identity(headers: &HeaderMap, name: &str) -> Outcome<Option<String>> {
+/// A header that names an identity. An empty value is an error: it must not mean the caller.
+fn identity(headers: &HeaderMap, name: &str) -> ApiResult<Option<String>> {
     match single(headers, name)? {
         Some(value) if value.trim().is_empty() => {
             Err(ApiError::bad_request(format!("the header {name} is empty")))
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_header_that_decides_something_is_readable_or_refused() {
+    fn unreadable_headers_are_rejected() {
         let names = [
             "host",
             "origin",
@@ -140,18 +141,18 @@ mod tests {
                 assert!(refused.message.contains(name), "{}", refused.message);
             }
         }
-        // Headers that decide nothing are not checked.
+        // Headers without effect are not checked.
         RequestHeaders::read(&headers(&[("x-note", "jürgen".as_bytes())])).expect("read");
     }
 
     #[test]
-    fn one_unreadable_value_among_several_refuses_the_request() {
+    fn one_unreadable_value_rejects_the_request() {
         let mixed = headers(&[("impersonate-group", b"a"), ("impersonate-group", b"\xff")]);
         assert_eq!(RequestHeaders::read(&mixed).expect_err("refused").code, 400);
     }
 
     #[test]
-    fn an_identity_is_named_once_and_not_empty() {
+    fn identity_headers_are_single_and_not_empty() {
         for name in ["impersonate-user", "impersonate-uid", "authorization", "host", "content-type"] {
             let twice = headers(&[(name, b"a"), (name, b"b")]);
             assert_eq!(RequestHeaders::read(&twice).expect_err(name).code, 400);

@@ -1,15 +1,15 @@
-//! Pages outside the API groups: version, health, metrics, keys.
+//! Paths outside the API groups: version, health, metrics, keys.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::Inner;
-use super::dispatch::Call;
-use crate::answer::{Answer, respond};
+use super::dispatch::RequestContext;
 use crate::auth::authenticate::ISSUER;
 use crate::negotiate::Form;
-use crate::status::{ApiError, Outcome};
+use crate::response::{ApiResponse, respond};
+use crate::status::{ApiError, ApiResult};
 
 const CHECKS: [&str; 6] = [
     "ping",
@@ -20,33 +20,33 @@ const CHECKS: [&str; 6] = [
     "shutdown",
 ];
 
-pub(super) async fn page(inner: &Arc<Inner>, call: &Call, path: &str) -> Outcome<Answer> {
+pub(super) async fn page(inner: &Arc<Inner>, ctx: &RequestContext, path: &str) -> ApiResult<ApiResponse> {
     match path {
-        "" => Ok(Answer::document(json!({"paths": paths(inner)}))),
-        "/version" if call.accept.form != Form::Json => {
+        "" => Ok(ApiResponse::document(json!({"paths": paths(inner)}))),
+        "/version" if ctx.accept.form != Form::Json => {
             Err(crate::negotiate::not_acceptable("application/json"))
         }
-        "/version" => Ok(Answer::document(version())),
-        "/metrics" => Ok(Answer::Raw(respond(
+        "/version" => Ok(ApiResponse::document(version())),
+        "/metrics" => Ok(ApiResponse::Raw(respond(
             200,
             "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
             metrics(inner),
         ))),
-        "/openid/v1/jwks" => Ok(Answer::Raw(respond(
+        "/openid/v1/jwks" => Ok(ApiResponse::Raw(respond(
             200,
             "application/jwk-set+json",
             inner.authenticator.signer.jwks().to_string(),
         ))),
-        "/.well-known/openid-configuration" => Ok(Answer::document(json!({
+        "/.well-known/openid-configuration" => Ok(ApiResponse::document(json!({
             "issuer": ISSUER, "jwks_uri": "https://kubernetes.default.svc.cluster.local/openid/v1/jwks",
             "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"]
         }))),
-        other => health(inner, call, other),
+        other => health(inner, ctx, other),
     }
 }
 
-/// The health page that a path belongs to.
+/// The health endpoint that a path belongs to.
 fn page_of(path: &str) -> Option<&'static str> {
     let below =
         |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -57,14 +57,14 @@ pub(super) fn is_health(path: &str) -> bool {
     page_of(path).is_some()
 }
 
-/// The checks, in the words of kube-apiserver: one by one, or all but those that are excluded. Its `etcd` is our store.
-fn health(inner: &Inner, call: &Call, path: &str) -> Outcome<Answer> {
+/// Health checks with kube-apiserver's names: one check, or all that are not excluded. `etcd` is the store.
+fn health(inner: &Inner, ctx: &RequestContext, path: &str) -> ApiResult<ApiResponse> {
     let Some(kind) = page_of(path) else { return Err(ApiError::page_not_found()) };
     let check = path[kind.len()..].trim_start_matches('/');
     if !check.is_empty() && !CHECKS.contains(&check) {
         return Err(ApiError::page_not_found());
     }
-    let answer = |code, text: String| Ok(Answer::Raw(respond(code, "text/plain; charset=utf-8", text)));
+    let answer = |code, text: String| Ok(ApiResponse::Raw(respond(code, "text/plain; charset=utf-8", text)));
     let failure = inner.store.failure();
     if !check.is_empty() {
         return match failure.filter(|_| check == "etcd") {
@@ -72,9 +72,9 @@ fn health(inner: &Inner, call: &Call, path: &str) -> Outcome<Answer> {
             None => answer(200, "ok".to_owned()),
         };
     }
-    let excluded = call.query.all("exclude");
+    let excluded = ctx.query.all("exclude");
     let failure = failure.filter(|_| !excluded.iter().any(|name| name == "etcd"));
-    if failure.is_none() && !call.query.has("verbose") {
+    if failure.is_none() && !ctx.query.has("verbose") {
         return answer(200, "ok".to_owned());
     }
     let line = |name: &&str| match &failure {
@@ -88,7 +88,7 @@ fn health(inner: &Inner, call: &Call, path: &str) -> Outcome<Answer> {
     answer(code, lines.join("\n"))
 }
 
-/// What clients and `kubectl version` see.
+/// The version that clients and `kubectl version` see.
 pub(crate) fn version() -> serde_json::Value {
     json!({
         "major": "1", "minor": "34", "emulationMajor": "1", "emulationMinor": "34",

@@ -1,8 +1,9 @@
-//! The file that lets kubectl in.
+//! Kubeconfig for a server.
 
 use serde_json::json;
 
-/// A kubeconfig (JSON is YAML) for one server and one user with a token, and a client certificate where there is TLS.
+/// A kubeconfig (as JSON, which is YAML) for one server and one user with a token, and with a client
+/// certificate if the server uses TLS.
 #[must_use]
 pub fn kubeconfig(url: &str, ca_pem: Option<&str>, token: &str, client: Option<(&str, &str)>) -> String {
     use base64::Engine as _;
@@ -13,7 +14,7 @@ pub fn kubeconfig(url: &str, ca_pem: Option<&str>, token: &str, client: Option<(
     }
     let mut user = json!({"token": token});
     if let Some((certificate, key)) = client {
-        // A certificate beside the token: whichever the client sends is enough.
+        // Either the certificate or the token is sufficient.
         user = json!({
             "client-certificate-data": encode(certificate), "client-key-data": encode(key), "token": token
         });

@@ -1,4 +1,4 @@
-//! Limits per user on requests, watches and body bytes, so that one user cannot exhaust the server for others.
+//! Limits per user on requests, watches and body bytes, so that one user cannot exhaust the server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,26 +9,27 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::User;
-use crate::status::{ApiError, Outcome};
+use crate::status::{ApiError, ApiResult};
 
 /// Limits and deadlines of connections and requests.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections over all; a further one is closed at once.
+    /// Connections in total; further ones are closed at once.
     pub connections: usize,
-    /// Requests of one user other than watches. Further ones wait for `queue_timeout` and are then refused with 429.
+    /// Concurrent requests of one user other than watches. Further ones wait for `queue_timeout` and are then
+    /// rejected with 429.
     pub requests_per_user: usize,
-    /// Open watches of one user. Further ones are refused with 429.
+    /// Open watches of one user. Further ones are rejected with 429.
     pub watches_per_user: usize,
-    /// Bytes of request bodies of one user that are held at a time, and of all users.
+    /// Request body bytes in memory at a time, per user and in total.
     pub body_bytes_per_user: usize,
     pub body_bytes: usize,
     pub queue_timeout: Duration,
-    /// From one request to the whole head of the next on a connection.
+    /// From the end of one request to the end of the headers of the next on a connection.
     pub header_timeout: Duration,
-    /// From the head of a request to the end of its body.
+    /// From the headers of a request to the end of its body.
     pub body_timeout: Duration,
-    /// How long an answer may wait for a client that does not read.
+    /// How long a response may wait for a client that does not read.
     pub write_timeout: Duration,
 }
 
@@ -48,35 +49,35 @@ impl Default for Limits {
     }
 }
 
-/// Bodies up to this size are bounded by the number of requests alone.
+/// Bodies up to this size are limited only by the number of requests.
 const SMALL_BODY: usize = 64 << 10;
 
-/// What is under way, by user.
+/// Running requests by user.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     limits: Limits,
-    users: Mutex<HashMap<String, Weak<Slots>>>,
+    users: Mutex<HashMap<String, Weak<UserPermits>>>,
     bodies: Arc<Semaphore>,
 }
 
-/// The slots of one user; they are forgotten with the last request that holds one.
+/// The semaphores of one user; dropped with the last request that holds a permit.
 #[derive(Debug)]
-struct Slots {
+struct UserPermits {
     requests: Arc<Semaphore>,
     watches: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
 }
 
-/// A request that counts. It ends when its answer was sent or dropped.
+/// The permit of a request, held until its response was sent or dropped.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    user: Arc<Slots>,
+pub(crate) struct RequestPermit {
+    user: Arc<UserPermits>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Bytes of a request body that count while the request runs.
+/// The permit for the bytes of a request body, held while the request runs.
 #[derive(Debug, Default)]
-pub(crate) struct BodySlot {
+pub(crate) struct BodyPermit {
     _permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
@@ -94,45 +95,50 @@ impl InFlight {
         Self { bodies: semaphore(limits.body_bytes), limits, users: Mutex::default() }
     }
 
-    fn slots(&self, user: &User) -> Arc<Slots> {
+    fn permits(&self, user: &User) -> Arc<UserPermits> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slots) = users.get(&user.name).and_then(Weak::upgrade) {
-            return slots;
+        if let Some(permits) = users.get(&user.name).and_then(Weak::upgrade) {
+            return permits;
         }
         if users.len() >= 1024 {
-            users.retain(|_, slots| slots.strong_count() > 0);
+            users.retain(|_, permits| permits.strong_count() > 0);
         }
-        let slots = Arc::new(Slots {
+        let permits = Arc::new(UserPermits {
             requests: semaphore(self.limits.requests_per_user),
             watches: semaphore(self.limits.watches_per_user),
             bodies: semaphore(self.limits.body_bytes_per_user),
         });
-        users.insert(user.name.clone(), Arc::downgrade(&slots));
-        slots
+        users.insert(user.name.clone(), Arc::downgrade(&permits));
+        permits
     }
 
-    /// A slot for a request, at once or when one of the user's becomes free in time.
-    pub(crate) async fn request(&self, user: &User) -> Outcome<Slot> {
-        let slots = self.slots(user);
-        let acquired = match slots.requests.clone().try_acquire_owned() {
+    /// Acquires a permit for a request; waits up to `queue_timeout`.
+    pub(crate) async fn request(&self, user: &User) -> ApiResult<RequestPermit> {
+        let permits = self.permits(user);
+        let acquired = match permits.requests.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
-                let waiting = slots.requests.clone().acquire_owned();
+                let waiting = permits.requests.clone().acquire_owned();
                 tokio::time::timeout(self.limits.queue_timeout, waiting).await.ok().and_then(Result::ok)
             }
         };
-        acquired.map(|permit| Slot { user: slots, _permit: permit }).ok_or_else(too_many)
+        acquired.map(|permit| RequestPermit { user: permits, _permit: permit }).ok_or_else(too_many)
     }
 
-    /// A slot for a watch.
-    pub(crate) fn watch(&self, user: &User) -> Outcome<Slot> {
-        let slots = self.slots(user);
-        let permit = slots.watches.clone().try_acquire_owned().map_err(|_| too_many())?;
-        Ok(Slot { user: slots, _permit: permit })
+    /// Acquires a permit for a watch.
+    pub(crate) fn watch(&self, user: &User) -> ApiResult<RequestPermit> {
+        let permits = self.permits(user);
+        let permit = permits.watches.clone().try_acquire_owned().map_err(|_| too_many())?;
+        Ok(RequestPermit { user: permits, _permit: permit })
     }
 
-    /// Reads a body of at most `limit` bytes, within the time and memory that the user has.
-    pub(crate) async fn read_body<B>(&self, body: B, limit: usize, slot: &Slot) -> Outcome<(Bytes, BodySlot)>
+    /// Reads a body of at most `limit` bytes, within the user's limits of time and memory.
+    pub(crate) async fn read_body<B>(
+        &self,
+        body: B,
+        limit: usize,
+        permit: &RequestPermit,
+    ) -> ApiResult<(Bytes, BodyPermit)>
     where
         B: http_body::Body<Data: Send> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -143,14 +149,14 @@ impl InFlight {
         }
         let expected = hint.upper().and_then(|n| usize::try_from(n).ok()).unwrap_or(limit).min(limit);
         let reading = async {
-            let held = if expected > SMALL_BODY { Some(self.reserve(slot, expected).await?) } else { None };
+            let held = if expected > SMALL_BODY { Some(self.reserve(permit, expected).await?) } else { None };
             let bytes = Limited::new(body, limit).collect().await.map_err(|error| {
                 if error.downcast_ref::<LengthLimitError>().is_some() {
                     return ApiError::too_large(&format!("limit is {limit}"));
                 }
                 ApiError::bad_request(format!("cannot read the request body: {error}"))
             })?;
-            Ok((bytes.to_bytes(), BodySlot { _permits: held }))
+            Ok((bytes.to_bytes(), BodyPermit { _permits: held }))
         };
         match tokio::time::timeout(self.limits.body_timeout, reading).await {
             Ok(read) => read,
@@ -160,13 +166,13 @@ impl InFlight {
 
     async fn reserve(
         &self,
-        slot: &Slot,
+        permit: &RequestPermit,
         bytes: usize,
-    ) -> Outcome<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+    ) -> ApiResult<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
         let most = self.limits.body_bytes_per_user.min(self.limits.body_bytes);
         let permits = u32::try_from(bytes.min(most)).unwrap_or(u32::MAX);
         let closed = |_| ApiError::internal("the server is shutting down");
-        let own = slot.user.bodies.clone().acquire_many_owned(permits).await.map_err(closed)?;
+        let own = permit.user.bodies.clone().acquire_many_owned(permits).await.map_err(closed)?;
         let all = self.bodies.clone().acquire_many_owned(permits).await.map_err(closed)?;
         Ok((own, all))
     }
@@ -193,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_user_waits_for_its_own_requests_and_not_for_those_of_others() {
+    async fn request_limits_are_per_user() {
         let flight = InFlight::new(limits());
         let held = [
             flight.request(&user("a")).await.expect("a slot"),
@@ -212,20 +218,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_bodies_of_one_user_are_read_one_after_the_other() {
+    async fn large_bodies_of_one_user_are_read_sequentially() {
         let flight = InFlight::new(limits());
-        let slot = flight.request(&user("a")).await.expect("a slot");
+        let permit = flight.request(&user("a")).await.expect("a slot");
         let large = || Full::new(Bytes::from(vec![b' '; 200 << 10]));
-        let first = flight.read_body(large(), 1 << 20, &slot).await.expect("read");
-        assert_eq!(flight.read_body(large(), 1 << 20, &slot).await.expect_err("no room").code, 408);
+        let first = flight.read_body(large(), 1 << 20, &permit).await.expect("read");
+        assert_eq!(flight.read_body(large(), 1 << 20, &permit).await.expect_err("no room").code, 408);
         flight
-            .read_body(Full::new(Bytes::from_static(b"{}")), 1 << 20, &slot)
+            .read_body(Full::new(Bytes::from_static(b"{}")), 1 << 20, &permit)
             .await
             .expect("small ones pass");
         let other = flight.request(&user("b")).await.expect("a slot");
         flight.read_body(large(), 1 << 20, &other).await.expect("another user has room");
         drop(first);
-        flight.read_body(large(), 1 << 20, &slot).await.expect("there is room again");
-        assert_eq!(flight.read_body(large(), 1000, &slot).await.expect_err("too large").code, 413);
+        flight.read_body(large(), 1 << 20, &permit).await.expect("there is room again");
+        assert_eq!(flight.read_body(large(), 1000, &permit).await.expect_err("too large").code, 413);
     }
 }

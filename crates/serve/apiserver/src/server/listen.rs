@@ -1,4 +1,4 @@
-//! The server on a socket.
+//! The server on a TCP socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::ApiServer;
 use super::connection_threads::ConnectionThreads;
-use super::dispatch::Peer;
+use super::dispatch::ConnectionInfo;
 use super::limits::Limits;
 use super::pki::Pki;
 use super::tls::{ServingCertificate, Tls};
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// Binds with TLS, or without on a loopback address when there are no certificates.
+    /// Binds with TLS; without certificates only a loopback address is allowed.
     pub async fn bind(address: SocketAddr, pki: Option<&Pki>) -> Result<Self, ListenError> {
         if pki.is_none() && !address.ip().is_loopback() {
             return Err(ListenError::PlainHttp(address));
@@ -56,13 +56,13 @@ impl Listener {
         Ok(Self { socket, tls })
     }
 
-    /// The certificate clients are shown, to be replaced when it is renewed; `None` without TLS.
+    /// The serving certificate, which can be replaced when it is renewed; `None` without TLS.
     #[must_use]
     pub fn certificate(&self) -> Option<ServingCertificate> {
         self.tls.as_ref().map(|tls| tls.certificate.clone())
     }
 
-    /// Where clients find it.
+    /// The URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -75,22 +75,22 @@ impl Listener {
         }
     }
 
-    /// Serves until the future is dropped; open connections end with it.
+    /// Serves until the future is dropped, which also ends open connections.
     pub async fn serve(self, server: ApiServer) {
         let threads = ConnectionThreads::start();
         let limits = server.inner.options.limits.clone();
         let connections = Arc::new(tokio::sync::Semaphore::new(limits.connections));
         loop {
             let Ok((stream, _)) = self.socket.accept().await else {
-                // Out of file descriptors, most likely: let some close.
+                // Most likely out of file descriptors: wait until some are closed.
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 continue;
             };
-            // Beyond the limit the newest is turned away: those that are served go on.
+            // Above the limit new connections are closed; open ones continue.
             let Ok(slot) = connections.clone().try_acquire_owned() else { continue };
             let _ = stream.set_nodelay(true);
             let (server, tls) = (server.clone(), self.tls.clone());
-            // The socket belongs to the event loop that accepted it: it is taken out of that one first.
+            // The socket is registered with the event loop that accepted it, and must be deregistered first.
             let Ok(stream) = stream.into_std() else { continue };
             threads.run(move || async move {
                 if let Ok(stream) = TcpStream::from_std(stream) {
@@ -105,18 +105,18 @@ impl Listener {
 async fn connection(stream: TcpStream, tls: Option<Tls>, server: ApiServer) {
     let stream = WriteDeadline::new(stream, server.inner.options.limits.write_timeout);
     match tls {
-        None => serve(stream, Peer::default(), server).await,
+        None => serve(stream, ConnectionInfo::default(), server).await,
         Some(tls) => {
             let handshake = tls.acceptor.accept(stream);
             let handshake = tokio::time::timeout(std::time::Duration::from_secs(10), handshake);
             let Ok(Ok(stream)) = handshake.await else { return };
             let user = tls.user(stream.get_ref().1.peer_certificates());
-            serve(stream, Peer { user }, server).await;
+            serve(stream, ConnectionInfo { user }, server).await;
         }
     }
 }
 
-async fn serve<S>(stream: S, peer: Peer, server: ApiServer)
+async fn serve<S>(stream: S, peer: ConnectionInfo, server: ApiServer)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -130,8 +130,8 @@ where
     });
     let mut builder = hyper_util::server::conn::auto::Builder::new(StreamExecutor { limit: write_timeout });
     builder.http1().timer(TokioTimer::new()).header_read_timeout(header_timeout).max_buf_size(64 << 10);
-    // The windows bound what a client can make us hold before it is read: small ones are enough on the networks this server is
-    // used on, and a body of the largest size still takes a few round trips only.
+    // The windows bound the bytes that a client can make the server buffer. Small ones are sufficient on
+    // local networks, and a body of the maximum size still takes only a few round trips.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -141,6 +141,6 @@ where
         .initial_connection_window_size(1 << 20)
         .max_send_buf_size(128 << 10)
         .keep_alive_interval(std::time::Duration::from_secs(60));
-    // A client that goes away or misbehaves ends its own connection only.
+    // An error ends only the connection of this client.
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }

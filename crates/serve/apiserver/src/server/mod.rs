@@ -1,14 +1,14 @@
-//! The server: one `handle` from request to response, over a socket or without one.
+//! The server: one `handle` from request to response, over a socket or in process.
 
 mod connection_threads;
 pub(crate) mod dispatch;
 pub(crate) mod headers;
 pub(crate) mod health;
+mod host_check;
 mod kubeconfig;
 pub(crate) mod limits;
 mod listen;
 mod options;
-mod origin;
 mod pki;
 mod private_files;
 mod renewal;
@@ -20,8 +20,8 @@ use std::sync::{Arc, RwLock};
 
 use jiff::Timestamp;
 
-pub use dispatch::Peer;
-pub(crate) use dispatch::{Call, Target};
+pub use dispatch::ConnectionInfo;
+pub(crate) use dispatch::{RequestContext, Target};
 pub use kubeconfig::kubeconfig;
 pub use limits::Limits;
 pub use listen::{ListenError, Listener};
@@ -38,7 +38,7 @@ use crate::auth::token::Signer;
 use crate::registry::Registry;
 use crate::store::Store;
 
-/// What all requests share.
+/// State shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Store,
@@ -47,10 +47,10 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Authorizer,
     pub(crate) webhooks: crate::admission::Webhooks,
     pub(crate) custom: crate::crd::Custom,
-    pub(crate) addresses: crate::allocate::Allocator,
+    pub(crate) addresses: crate::allocator::Allocator,
     pub(crate) in_flight: limits::InFlight,
     pub(crate) options: Options,
-    /// Ends the background work and open watches when the server goes away.
+    /// Ends background tasks and open watches when the server is dropped.
     pub(crate) ending: tokio::sync::watch::Sender<bool>,
 }
 
@@ -59,8 +59,8 @@ impl Inner {
         self.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Changes what is served. The lock is held all along: definitions are accepted side by side, and none may undo
-    /// what another has just added.
+    /// Changes the registry. The lock is held throughout: CRDs are accepted concurrently, and no change may
+    /// undo another.
     pub(crate) fn change_registry(&self, change: impl FnOnce(&mut Registry)) {
         let mut registry = self.registry.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         change(Arc::make_mut(&mut registry));
@@ -71,13 +71,13 @@ impl Inner {
     }
 }
 
-/// Seconds precision, as Kubernetes writes times.
+/// RFC 3339 with seconds precision, as Kubernetes writes times.
 pub(crate) fn rfc3339(now: Timestamp) -> String {
     let seconds = Timestamp::from_second(now.as_second()).unwrap_or(now);
     seconds.to_string()
 }
 
-/// An API server. Clones share it; the last one dropped ends its background work.
+/// An API server. Clones share it; dropping the last one ends its background tasks.
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     pub(crate) inner: Arc<Inner>,
@@ -108,7 +108,8 @@ pub enum StartError {
 }
 
 impl ApiServer {
-    /// A server on a store. Writes the objects every cluster has (namespaces, roles) where they are missing.
+    /// Starts a server on a store. Creates the objects that every cluster has (namespaces, roles) if they are
+    /// missing.
     pub async fn new(store: Store, options: Options) -> Result<Self, StartError> {
         if let Some((_, user)) = options.tokens.iter().find(|(token, _)| token.trim().is_empty()) {
             return Err(StartError::EmptyToken(user.name.clone()));
@@ -124,8 +125,8 @@ impl ApiServer {
             authorizer: Authorizer::new(&store),
             webhooks: crate::admission::Webhooks::new(&store),
             custom: crate::crd::Custom::default(),
-            addresses: crate::allocate::Allocator::new(&store),
-            registry: RwLock::new(Arc::new(Registry::new(crate::builtin_types::all()))),
+            addresses: crate::allocator::Allocator::new(&store),
+            registry: RwLock::new(Arc::new(Registry::new(crate::resource_type::ResourceType::builtin()))),
             store,
             in_flight: limits::InFlight::new(options.limits.clone()),
             options,
@@ -135,8 +136,8 @@ impl ApiServer {
         let fresh = inner.store.revision() <= 1;
         crate::auth::bootstrap::write(&inner).await.map_err(|e| StartError::Bootstrap(e.message))?;
         if fresh {
-            // What was written before anybody could ask is nobody's history.
-            inner.store.forget_the_past();
+            // Events from before the start are not visible to watches.
+            inner.store.discard_history();
         }
         let mut tasks = crate::controllers::start(&inner);
         if let Some(simulate) = inner.options.simulate.clone() {
@@ -145,7 +146,7 @@ impl ApiServer {
         Ok(Self { inner, _background: Arc::new(Background(tasks, ending)) })
     }
 
-    /// A server that keeps everything in memory, with default options: for tests.
+    /// A server with an in-memory store and default options, for tests.
     pub async fn in_memory() -> Result<Self, StartError> {
         Self::new(Store::in_memory(), Options::default()).await
     }
@@ -156,7 +157,7 @@ impl ApiServer {
         self.inner.store.revision()
     }
 
-    /// The store, for tests that look behind the API.
+    /// The store, for tests that bypass the API.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.inner.store

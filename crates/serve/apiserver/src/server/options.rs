@@ -1,4 +1,4 @@
-//! How a server is set up.
+//! Configuration of a server.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use super::limits::Limits;
 use crate::auth::User;
 
-/// How simulated workloads behave.
+/// Configuration of simulated workloads.
 #[derive(Debug, Clone)]
 pub struct SimulateOptions {
-    /// How long a pod takes to become ready.
+    /// Time until a pod becomes ready.
     pub ready_after: Duration,
-    /// Nodes that daemon sets run on; they are created.
+    /// Number of nodes to create, for daemon sets.
     pub nodes: u32,
 }
 
@@ -25,25 +25,26 @@ impl Default for SimulateOptions {
     }
 }
 
-/// How a server is set up.
+/// Configuration of a server.
 #[derive(Clone)]
 pub struct Options {
     /// Static bearer tokens.
     pub tokens: HashMap<String, User>,
-    /// Whether callers without credentials are let in as `system:anonymous` (and then mostly refused by RBAC).
+    /// Whether requests without credentials are accepted as `system:anonymous` (RBAC then rejects most of
+    /// them).
     pub anonymous: bool,
-    /// PKCS#8 of the key that signs service account tokens; made anew when absent.
+    /// PKCS#8 of the key that signs service account tokens; generated if absent.
     pub signing_key: Option<Vec<u8>>,
-    /// PEM of the CA, published as `kube-root-ca.crt` when given.
+    /// PEM of the CA, published as `kube-root-ca.crt` if present.
     pub ca_pem: Option<String>,
     pub simulate: Option<SimulateOptions>,
-    /// Largest request body; kube-apiserver's 3 MiB.
+    /// Maximum bytes of a request body; kube-apiserver's limit is 3 MiB.
     pub max_body: usize,
-    /// The clock of timestamps.
+    /// Clock for timestamps.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// How often idle watches get a bookmark.
+    /// Interval of bookmarks on idle watches.
     pub bookmark_every: Duration,
-    /// What one user and one connection may have under way.
+    /// Limits per user and connection.
     pub limits: Limits,
 }
 
@@ -65,7 +66,7 @@ impl Default for Options {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Tokens and keys stay out of logs.
+        // Tokens and keys must not appear in logs.
         f.debug_struct("Options")
             .field("tokens", &self.tokens.len())
             .field("anonymous", &self.anonymous)

@@ -1,7 +1,7 @@
-//! The CA, the serving certificate and the administrator's client certificate, kept in the data directory.
+//! The CA, the serving certificate and the administrator's client certificate, stored in the data directory.
 //!
-//! The CA lives for ten years, what it signs for one. Certificates are renewed when a third of their life is left, with the same
-//! keys: a kubeconfig that carries the old CA certificate trusts what the renewed one signs.
+//! The CA is valid for ten years, certificates it signs for one. They are renewed when a third of that is
+//! left, with the same keys: a kubeconfig with the old CA certificate trusts what the renewed one signs.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -17,10 +17,10 @@ use rcgen::{
 use super::private_files::{private_dir, replace_private};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-const LEAF_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+const CA_VALIDITY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const LEAF_VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A certificate and its key, PEM.
+/// A certificate and its key, both PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     pub certificate: String,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// Everything TLS needs.
+/// All certificates of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pki {
     pub ca: Identity,
@@ -82,14 +82,14 @@ fn params(
 }
 
 fn ca_params(now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
-    let mut ca = params("fluorite-ca", None, now, CA_LIFE)?;
+    let mut ca = params("fluorite-ca", None, now, CA_VALIDITY)?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     Ok(ca)
 }
 
 fn server_params(addresses: &[IpAddr], now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
-    let mut server = params("kube-apiserver", None, now, LEAF_LIFE)?;
+    let mut server = params("kube-apiserver", None, now, LEAF_VALIDITY)?;
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     for name in [
         "localhost",
@@ -113,7 +113,7 @@ fn server_params(addresses: &[IpAddr], now: Timestamp) -> Result<CertificatePara
 }
 
 fn admin_params(now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
-    let mut admin = params("fluorite-admin", Some("system:masters"), now, LEAF_LIFE)?;
+    let mut admin = params("fluorite-admin", Some("system:masters"), now, LEAF_VALIDITY)?;
     admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     Ok(admin)
 }
@@ -132,7 +132,7 @@ impl Identity {
         Ok(Self::new(&params.signed_by(key, &issuer)?, key))
     }
 
-    /// First and last second of the certificate's life; `None` for what is no certificate.
+    /// First and last second of the validity; `None` for an invalid certificate.
     fn validity(&self) -> Option<(i64, i64)> {
         let (_, pem) = x509_parser::pem::parse_x509_pem(self.certificate.as_bytes()).ok()?;
         let certificate = pem.parse_x509().ok()?;
@@ -140,7 +140,7 @@ impl Identity {
         Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
     }
 
-    /// Whether a certificate has a third of `life` left or less, or lives longer than we want any to live.
+    /// Whether a third of `life` or less is left, or the certificate is valid for longer than allowed.
     fn is_due(&self, now: Timestamp, life: Duration) -> bool {
         let seconds = |d: Duration| i64::try_from(d.as_secs()).unwrap_or(i64::MAX);
         self.validity().is_none_or(|(from, to)| {
@@ -150,7 +150,7 @@ impl Identity {
         })
     }
 
-    /// Reads `name.crt` and `name.key`; `None` when one of them is not there.
+    /// Reads `name.crt` and `name.key`; `None` if one of them is missing.
     fn read(dir: &Path, name: &str) -> Result<Option<Self>, PkiError> {
         let read = |suffix: &str| {
             let path = dir.join(format!("{name}.{suffix}"));
@@ -169,7 +169,7 @@ impl Identity {
     }
 
     fn write(&self, dir: &Path, name: &str) -> Result<(), PkiError> {
-        // The key first: a certificate without it would be read as damage.
+        // The key first: a certificate without a key would be reported as corrupt.
         for (suffix, text) in [("key", &self.key), ("crt", &self.certificate)] {
             let path = dir.join(format!("{name}.{suffix}"));
             if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
@@ -181,7 +181,7 @@ impl Identity {
 }
 
 impl Pki {
-    /// New certificates for a server that listens on `addresses`.
+    /// Generates certificates for a server that listens on `addresses`.
     pub fn generate(addresses: &[IpAddr]) -> Result<Self, PkiError> {
         Self::generate_at(addresses, Timestamp::now())
     }
@@ -198,24 +198,24 @@ impl Pki {
         Ok(Self { ca, server, admin })
     }
 
-    /// Renews the certificates that come to their end, with the keys they have. Returns whether there were any.
+    /// Renews the certificates that are due, with their existing keys. Returns whether there were any.
     pub fn renew(&mut self, addresses: &[IpAddr], now: Timestamp) -> Result<bool, PkiError> {
         let before = self.clone();
-        if self.ca.is_due(now, CA_LIFE) {
+        if self.ca.is_due(now, CA_VALIDITY) {
             self.ca = Identity::self_signed(ca_params(now)?, &KeyPair::from_pem(&self.ca.key)?)?;
         }
-        if self.server.is_due(now, LEAF_LIFE) {
+        if self.server.is_due(now, LEAF_VALIDITY) {
             let key = KeyPair::from_pem(&self.server.key)?;
             self.server = Identity::signed_by(&self.ca, server_params(addresses, now)?, &key)?;
         }
-        if self.admin.is_due(now, LEAF_LIFE) {
+        if self.admin.is_due(now, LEAF_VALIDITY) {
             let key = KeyPair::from_pem(&self.admin.key)?;
             self.admin = Identity::signed_by(&self.ca, admin_params(now)?, &key)?;
         }
         Ok(*self != before)
     }
 
-    /// The certificates of a directory, made when they are missing and renewed when they come to their end.
+    /// Loads the certificates from a directory; generates missing ones and renews those that are due.
     pub fn load_or_generate(dir: &Path, addresses: &[IpAddr]) -> Result<Self, PkiError> {
         Self::load_or_generate_at(dir, addresses, Timestamp::now())
     }
@@ -227,7 +227,7 @@ impl Pki {
             (Identity::read(dir, "ca")?, Identity::read(dir, "server")?, Identity::read(dir, "admin")?);
         let mut pki = match found {
             (Some(ca), Some(server), Some(admin)) => Self { ca, server, admin },
-            // Clients trust the CA: as long as it is there, the others can be made anew.
+            // Clients trust the CA: as long as it exists, the other certificates can be issued again.
             (Some(ca), _, _) => Self::issue(ca, addresses, now)?,
             (None, _, _) => Self::generate_at(addresses, now)?,
         };
@@ -236,7 +236,7 @@ impl Pki {
         Ok(pki)
     }
 
-    /// Writes what changed to a directory.
+    /// Writes changed files to a directory.
     pub fn write(&self, dir: &Path) -> Result<(), PkiError> {
         for (name, identity) in [("ca", &self.ca), ("server", &self.server), ("admin", &self.admin)] {
             identity.write(dir, name)?;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_do_not_outlive_a_year_nor_the_ca_ten() {
+    fn certificates_are_valid_for_one_year_and_the_ca_for_ten() {
         let now = at(1_800_000_000);
         let pki = Pki::generate_at(&[], now).expect("made");
         for (identity, life) in [(&pki.ca, 10 * YEAR), (&pki.server, YEAR), (&pki.admin, YEAR)] {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_renewed_before_their_end_by_the_same_ca_and_keys() {
+    fn certificates_are_renewed_with_the_same_ca_and_keys() {
         let dir = tempfile::tempdir().expect("a directory");
         let start = 1_800_000_000;
         let load = |second: i64| Pki::load_or_generate_at(dir.path(), &[], at(second)).expect("certificates");
@@ -281,7 +281,7 @@ mod tests {
                 && renewed.admin.certificate != first.admin.certificate
         );
         assert_eq!(load(start + YEAR * 7 / 10), renewed, "the renewed ones were kept");
-        // After years of standstill everything is still signed by the same key.
+        // Even after many years everything is signed by the same key.
         let late = load(start + 20 * YEAR);
         assert_eq!(late.ca.key, first.ca.key);
         let (_, end) = late.server.validity().expect("a certificate");
@@ -289,10 +289,10 @@ mod tests {
     }
 
     #[test]
-    fn certificates_without_an_end_are_replaced_and_trusted_by_old_clients() {
+    fn endless_certificates_are_replaced_and_trusted_by_old_clients() {
         let dir = tempfile::tempdir().expect("a directory");
         let now = at(1_800_000_000);
-        // As older versions of this program made them: from 1975 to 4096.
+        // As older versions of this program issued them: from 1975 to 4096.
         let endless = |mut params: CertificateParams| {
             params.not_before = rcgen::date_time_ymd(1975, 1, 1);
             params.not_after = rcgen::date_time_ymd(4096, 1, 1);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_part_is_made_anew_and_damage_is_told() {
+    fn missing_certificates_are_generated_and_corrupt_ones_reported() {
         let dir = tempfile::tempdir().expect("a directory");
         let load = || Pki::load_or_generate(dir.path(), &[]);
         let first = load().expect("made");

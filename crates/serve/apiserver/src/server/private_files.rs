@@ -1,4 +1,4 @@
-//! Files and directories that only their owner can read, whatever was there before.
+//! Files and directories that only their owner can read, also if they existed before.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -15,8 +15,8 @@ fn refused(path: &Path, why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {why}", path.display()))
 }
 
-/// Opens a file to be written that only its owner can read. One that exists must be a regular file of this user: a link may
-/// lead to a file that others read, and the owner of a file can always open it.
+/// Opens a file for writing that only its owner can read. An existing file must be a regular file of this
+/// user: a link could lead to a file that others read, and the owner of a file can always open it.
 fn open_private(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
     let mut options = OpenOptions::new();
@@ -47,7 +47,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Replaces a private file so that a reader finds the old or the new content, whole.
+/// Replaces a private file atomically.
 pub(super) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -56,8 +56,9 @@ pub(super) fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::rename(new, path)
 }
 
-/// Makes a directory that only its owner can enter, and takes the rights of others off what is in it already. Symbolic links
-/// in it are not followed. Fails for a directory of another user; one of root (a volume that was mounted for us) is used as it is.
+/// Creates a directory that only its owner can enter, and removes the permissions of others from its content.
+/// Symbolic links in it are not followed. Fails for a directory of another user; one owned by root (a mounted
+/// volume) is used as it is.
 pub fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let meta = std::fs::metadata(path)?;
@@ -93,7 +94,7 @@ fn tighten(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Files that this process makes from now on, whoever makes them, are for its own user.
+/// Sets the umask, so that all files this process creates from now on are private.
 pub fn create_private_files() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_existed_becomes_private() {
+    fn existing_file_becomes_private() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("kubeconfig");
         open_to_all(&path, "something longer than the secret");
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_written_through() {
+    fn symbolic_links_are_not_followed() {
         let dir = tempfile::tempdir().expect("a directory");
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         open_to_all(&target, "mine");
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_existed_becomes_private_with_all_in_it() {
+    fn existing_directory_becomes_private_with_its_content() {
         let dir = tempfile::tempdir().expect("a directory");
         let (root, outside) = (dir.path().join("state"), dir.path().join("outside"));
         std::fs::create_dir_all(root.join("store")).expect("made");

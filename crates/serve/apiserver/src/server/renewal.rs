@@ -1,4 +1,4 @@
-//! Renews certificates while the server runs.
+//! Renewal of certificates while the server runs.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use jiff::Timestamp;
 use super::pki::Pki;
 use super::tls::ServingCertificate;
 
-/// Certificates are due months before their end, so it is enough to look twice a day.
+/// Interval between checks. Certificates are due months before they expire.
 const INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
-/// Certificates that are looked after.
+/// Certificates to renew.
 #[derive(Debug)]
 pub struct Renewal {
     pub pki: Pki,
-    /// Where they are kept; `None` when they end with the process.
+    /// Directory of the certificates; `None` if they are not stored.
     pub dir: Option<PathBuf>,
-    /// What the server listens on.
+    /// Addresses the server listens on.
     pub addresses: Vec<IpAddr>,
-    /// What clients are shown.
+    /// The serving certificate to replace.
     pub certificate: ServingCertificate,
 }
 
 impl Renewal {
-    /// Runs until it is dropped. `report` gets the certificates after a renewal (to write them into a kubeconfig), or why it
-    /// failed; it is tried again at the next turn.
+    /// Runs until dropped. `report` gets the certificates after a renewal (to write them into a kubeconfig),
+    /// or the error; the next check tries again.
     pub async fn run(mut self, mut report: impl FnMut(Result<&Pki, String>) + Send) {
         loop {
             tokio::time::sleep(INTERVAL).await;
@@ -58,7 +58,7 @@ mod tests {
     use crate::server::Listener;
 
     #[tokio::test]
-    async fn a_renewed_certificate_is_kept_and_shown() {
+    async fn renewed_certificate_is_stored_and_served() {
         let dir = tempfile::tempdir().expect("a directory");
         let pki = Pki::load_or_generate(dir.path(), &[]).expect("certificates");
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), Some(&pki)).await.expect("a socket");

@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 
 use super::ApiServer;
-use super::dispatch::Peer;
+use super::dispatch::ConnectionInfo;
 use crate::auth::User;
 use crate::body::Body;
 
-/// A client's side of the server, without a socket: hand it to `kube::Client::new`.
+/// A client connection without a socket: pass it to `kube::Client::new`.
 #[derive(Debug, Clone)]
 pub struct InProcess {
     server: ApiServer,
@@ -42,6 +42,6 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (server, user) = (self.server.clone(), self.user.clone());
-        Box::pin(async move { Ok(server.handle(request, Peer { user: Some(user) }).await) })
+        Box::pin(async move { Ok(server.handle(request, ConnectionInfo { user: Some(user) }).await) })
     }
 }

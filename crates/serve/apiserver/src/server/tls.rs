@@ -1,4 +1,4 @@
-//! TLS: the certificate the server shows, and the users behind the certificates of clients.
+//! TLS: the serving certificate, and users from client certificates.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -24,7 +24,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The certificate that new connections are shown. Clones share it.
+/// The certificate for new connections. Clones share it.
 #[derive(Clone)]
 pub struct ServingCertificate(Arc<RwLock<Arc<CertifiedKey>>>);
 
@@ -45,7 +45,7 @@ impl ServingCertificate {
         Ok(Self(Arc::new(RwLock::new(certified_key(identity)?))))
     }
 
-    /// Shows another certificate from the next connection on.
+    /// Replaces the certificate for new connections.
     pub fn replace(&self, identity: &Identity) -> Result<(), ListenError> {
         let key = certified_key(identity)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
@@ -59,8 +59,8 @@ impl ResolvesServerCert for ServingCertificate {
     }
 }
 
-/// Asks clients for a certificate and lets every handshake pass in which they have the key of theirs. Who they are is decided
-/// after it ([`Tls::user`]), as kube-apiserver does: a client whose certificate has expired can still send a token.
+/// Requests a client certificate and accepts any whose key the client has. [`Tls::user`] decides later who
+/// the client is, as kube-apiserver does: a client with an expired certificate can still send a token.
 #[derive(Debug)]
 struct AnyCertificate(Arc<dyn ClientCertVerifier>);
 
@@ -109,7 +109,7 @@ impl ClientCertVerifier for AnyCertificate {
     }
 }
 
-/// How the server speaks TLS.
+/// TLS configuration of the server.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
@@ -123,8 +123,8 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), certificate, clients })
     }
 
-    /// The user that the certificate of a client proves; `None` without one, and for one that our CA did not sign or that is
-    /// not valid now.
+    /// The user of a client certificate; `None` without one, and for one that is not signed by our CA or not
+    /// valid now.
     pub(super) fn user(&self, chain: Option<&[CertificateDer<'_>]>) -> Option<User> {
         let (certificate, intermediates) = chain?.split_first()?;
         self.clients.verify_client_cert(certificate, intermediates, UnixTime::now()).ok()?;
@@ -160,7 +160,7 @@ impl Pki {
     }
 }
 
-/// Common name and organizations of a verified certificate are user and groups.
+/// User and groups from the common name and organizations of a verified certificate.
 fn certificate_user(certificate: &CertificateDer<'_>) -> Option<User> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let subject = parsed.subject();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_valid_certificate_of_our_ca_names_a_user() {
+    fn only_a_valid_certificate_of_our_ca_identifies_a_user() {
         let now = Timestamp::now();
         let past = Timestamp::from_second(now.as_second() - 2 * 365 * 24 * 3600).expect("in range");
         let old = Pki::generate_at(&[], past).expect("made");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_replaced_while_serving() {
+    fn certificate_is_replaced_while_serving() {
         let pki = Pki::generate(&[]).expect("made");
         let tls = Tls::new(&pki).expect("TLS");
         let shown = || tls.certificate.0.read().expect("a lock").cert[0].clone();

@@ -1,4 +1,5 @@
-//! Ends what a client does not read: a socket whose writes stand still, a stream of a shared connection whose window stays full.
+//! Write deadlines: closes a socket whose writes make no progress, and resets an HTTP/2 stream whose window
+//! stays full.
 
 use std::future::Future;
 use std::io;
@@ -13,11 +14,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Sleep;
 
-/// A socket on which a write that makes no progress for `limit` is an error.
+/// A socket on which a write without progress for `limit` is an error.
 pub(super) struct WriteDeadline<S> {
     socket: S,
     limit: Duration,
-    /// Runs while a write waits for the client.
+    /// The deadline of a pending write.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -83,7 +84,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
     }
 }
 
-/// Whether a piece of a response waits for the client. HTTP/2 asks the body for the next piece once the client has made room.
+/// Whether a frame of a response waits for the client. HTTP/2 polls the body for the next frame once the
+/// client has made room.
 #[derive(Debug, Default)]
 struct Progress {
     waiting: AtomicBool,
@@ -92,7 +94,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Resolves when a piece has waited for `limit`.
+    /// Resolves when a frame has waited for `limit`.
     async fn stalled(&self, limit: Duration) {
         loop {
             self.began.notified().await;
@@ -114,8 +116,8 @@ tokio::task_local! {
     static PROGRESS: Arc<Progress>;
 }
 
-/// Runs each stream of an HTTP/2 connection as a task, and drops the task, which resets the stream, when its client leaves a
-/// piece of the answer unread for too long. Other streams of the connection go on.
+/// Runs each stream of an HTTP/2 connection as a task. The task is dropped, which resets the stream, if its
+/// client leaves a frame unread for too long. Other streams of the connection continue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamExecutor {
     pub(super) limit: Duration,
@@ -139,14 +141,14 @@ where
     }
 }
 
-/// A response body that tells its stream when a piece is handed over and when the next one is asked for.
+/// A response body that records when a frame is handed over and when the next one is polled.
 pub(super) struct Observed<B> {
     body: B,
     progress: Option<Arc<Progress>>,
 }
 
 impl<B> Observed<B> {
-    /// To be called in the task of the stream.
+    /// Must be called in the task of the stream.
     pub(super) fn new(body: B) -> Self {
         Self { body, progress: PROGRESS.try_with(Arc::clone).ok() }
     }

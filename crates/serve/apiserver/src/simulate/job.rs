@@ -1,15 +1,15 @@
-//! Jobs: pods until enough of them succeeded, or too many failed.
+//! Jobs: pods are created until enough succeeded or too many failed.
 
 use serde_json::{Value, json};
 
-use super::world::{World, controlled_by, number, pod};
+use super::client::{Client, controlled_by, number, pod};
 use crate::object;
 use crate::verbs::create::generate_name;
 
 const TABLE: &str = "batch/jobs";
 
-pub(super) async fn run(world: &mut World<'_>) {
-    for job in world.list(TABLE, "") {
+pub(super) async fn run(client: &mut Client<'_>) {
+    for job in client.list(TABLE, "") {
         let finished = job
             .pointer("/status/conditions")
             .and_then(Value::as_array)
@@ -18,26 +18,26 @@ pub(super) async fn run(world: &mut World<'_>) {
             .any(|c| matches!(c["type"].as_str(), Some("Complete" | "Failed")) && c["status"] == "True");
         let suspended = job.pointer("/spec/suspend") == Some(&json!(true));
         if !object::is_deleting(&job) && !finished && !suspended {
-            step(world, &job).await;
+            reconcile(client, &job).await;
         }
     }
 }
 
-async fn step(world: &mut World<'_>, job: &Value) {
-    let pods = world.owned("/pods", job);
+async fn reconcile(client: &mut Client<'_>, job: &Value) {
+    let pods = client.owned("/pods", job);
     let in_phase = |phase: &str| {
         pods.iter().filter(|p| p.pointer("/status/phase") == Some(&json!(phase))).count() as i64
     };
     let (succeeded, failed) = (in_phase("Succeeded"), in_phase("Failed"));
     let active = pods.len() as i64 - succeeded - failed;
     let parallelism = number(job, "/spec/parallelism", 1);
-    let wanted = number(job, "/spec/completions", parallelism);
+    let desired = number(job, "/spec/completions", parallelism);
     let limit = number(job, "/spec/backoffLimit", 6);
-    let now = world.stamp();
+    let now = client.timestamp();
     let started = job.pointer("/status/startTime").cloned().unwrap_or_else(|| json!(now));
     let mut status = json!({"startTime": started, "uncountedTerminatedPods": {}, "terminating": 0});
     let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now, "reason": reason, "message": message});
-    if succeeded >= wanted {
+    if succeeded >= desired {
         let text = "Reached expected number of succeeded pods";
         status["completionTime"] = json!(now);
         status["conditions"] = json!([
@@ -51,12 +51,12 @@ async fn step(world: &mut World<'_>, job: &Value) {
             condition("Failed", "BackoffLimitExceeded", text)
         ]);
     } else {
-        for _ in active..parallelism.min(wanted - succeeded) {
+        for _ in active..parallelism.min(desired - succeeded) {
             let name = generate_name(&format!("{}-", object::name(job)));
             let owner = controlled_by(job, "batch/v1", "Job");
-            world.create("/pods", pod(&job["spec"]["template"], object::namespace(job), &name, owner)).await;
+            client.create("/pods", pod(&job["spec"]["template"], object::namespace(job), &name, owner)).await;
         }
-        status["active"] = json!(active.max(parallelism.min(wanted - succeeded)));
+        status["active"] = json!(active.max(parallelism.min(desired - succeeded)));
         status["ready"] = json!(0);
     }
     for (field, n) in [("succeeded", succeeded), ("failed", failed)] {
@@ -64,5 +64,5 @@ async fn step(world: &mut World<'_>, job: &Value) {
             status[field] = json!(n);
         }
     }
-    world.set_status(TABLE, job, status).await;
+    client.set_status(TABLE, job, status).await;
 }

@@ -1,30 +1,31 @@
-//! Workloads without containers: what a control plane and nodes would do to the objects, and nothing else.
+//! Simulated workloads: the status changes that the controllers and nodes of a cluster would make, without
+//! containers.
 //!
-//! Pods become ready after a while, or fail when an image or an annotation says so:
+//! Pods become ready after a delay. Images and annotations make them fail:
 //! - an image whose name ends in `broken`, or whose tag is `fail` or `broken`, cannot be pulled;
-//! - the annotation `fluorite.dev/simulate` on a workload's pod template or a pod: `fail` (the containers crash),
-//!   `pending` (never scheduled), `slow=5s` (ready after that time).
+//! - the annotation `fluorite.dev/simulate` on a workload's pod template or a pod: `fail` (the containers
+//!   crash), `pending` (never scheduled), `slow=5s` (ready after that time).
 
-mod accounts;
-mod cron;
-mod daemon;
+mod client;
+mod cron_job;
+mod daemon_set;
 mod deployment;
 mod job;
 mod network;
+mod persistent_volume_claims;
 mod pods;
-mod quota;
-mod replicas;
-mod stateful;
-mod volume;
-mod world;
+mod replica_set;
+mod resource_quota;
+mod service_accounts;
+mod stateful_set;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::server::{Inner, SimulateOptions};
-use world::World;
+use client::Client;
 
-/// The tables a change of which is worth a look.
+/// The tables whose changes trigger a run.
 const TABLES: [&str; 12] = [
     "apps/deployments",
     "apps/replicasets",
@@ -40,12 +41,15 @@ const TABLES: [&str; 12] = [
     "/resourcequotas",
 ];
 
-/// How long to wait for more changes before looking.
-const BURST: Duration = Duration::from_millis(20);
+/// How long to wait for more changes before a run.
+const QUIET_PERIOD: Duration = Duration::from_millis(20);
 
 /// Starts the simulation.
 pub(crate) fn start(inner: &Arc<Inner>, options: SimulateOptions) -> Vec<tokio::task::JoinHandle<()>> {
-    vec![tokio::spawn(run(Arc::downgrade(inner), options)), tokio::spawn(quota::run(Arc::downgrade(inner)))]
+    vec![
+        tokio::spawn(run(Arc::downgrade(inner), options)),
+        tokio::spawn(resource_quota::run(Arc::downgrade(inner))),
+    ]
 }
 
 async fn run(inner: Weak<Inner>, options: SimulateOptions) {
@@ -54,40 +58,40 @@ async fn run(inner: Weak<Inner>, options: SimulateOptions) {
     let mut ending = strong.ending.subscribe();
     drop(strong);
     let mut seen: Vec<u64> = Vec::new();
-    let mut due: Option<Duration> = None;
+    let mut requeue_after: Option<Duration> = None;
     loop {
         {
             let Some(inner) = inner.upgrade() else { return };
             changed.borrow_and_update();
             let now: Vec<u64> = TABLES.iter().map(|t| inner.store.last_change(t)).collect();
-            if now != seen || due.is_some() {
+            if now != seen || requeue_after.is_some() {
                 seen = now;
-                due = pass(&inner, &options).await;
+                requeue_after = reconcile_all(&inner, &options).await;
             }
         }
-        let wait = due.unwrap_or(Duration::from_secs(3600));
+        let wait = requeue_after.unwrap_or(Duration::from_secs(3600));
         tokio::select! {
             r = changed.changed() => if r.is_err() { return },
             _ = ending.changed() => return,
             () = tokio::time::sleep(wait) => {}
         }
-        tokio::time::sleep(BURST).await;
+        tokio::time::sleep(QUIET_PERIOD).await;
     }
 }
 
-/// One look at everything. Returns when the next one is due if nothing changes.
-async fn pass(inner: &Arc<Inner>, options: &SimulateOptions) -> Option<Duration> {
-    let mut world = World::new(inner, options);
-    accounts::run(&mut world).await;
-    pods::nodes(&mut world).await;
-    volume::run(&mut world).await;
-    deployment::run(&mut world).await;
-    replicas::run(&mut world).await;
-    stateful::run(&mut world).await;
-    daemon::run(&mut world).await;
-    cron::run(&mut world).await;
-    job::run(&mut world).await;
-    pods::run(&mut world).await;
-    network::run(&mut world).await;
-    world.due
+/// Runs every controller once. Returns when the next run is needed if nothing changes.
+async fn reconcile_all(inner: &Arc<Inner>, options: &SimulateOptions) -> Option<Duration> {
+    let mut client = Client::new(inner, options);
+    service_accounts::run(&mut client).await;
+    pods::create_nodes(&mut client).await;
+    persistent_volume_claims::run(&mut client).await;
+    deployment::run(&mut client).await;
+    replica_set::run(&mut client).await;
+    stateful_set::run(&mut client).await;
+    daemon_set::run(&mut client).await;
+    cron_job::run(&mut client).await;
+    job::run(&mut client).await;
+    pods::run(&mut client).await;
+    network::run(&mut client).await;
+    client.requeue_after
 }

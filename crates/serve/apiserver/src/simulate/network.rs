@@ -1,20 +1,20 @@
-//! Endpoints of services, and addresses of load balancers.
+//! Endpoints and EndpointSlices of services, and addresses of load balancers.
 
 use serde_json::{Value, json};
 
-use super::world::{World, is_ready};
+use super::client::{Client, is_ready};
 use crate::object;
 use crate::selector::LabelSelector;
 
-pub(super) async fn run(world: &mut World<'_>) {
-    for service in world.list("/services", "") {
+pub(super) async fn run(client: &mut Client<'_>) {
+    for service in client.list("/services", "") {
         if object::is_deleting(&service) {
             continue;
         }
         if service.pointer("/spec/type") == Some(&json!("LoadBalancer"))
             && service.pointer("/status/loadBalancer/ingress").is_none()
         {
-            world
+            client
                 .set_status(
                     "/services",
                     &service,
@@ -25,15 +25,15 @@ pub(super) async fn run(world: &mut World<'_>) {
         let selector =
             service.pointer("/spec/selector").filter(|s| s.as_object().is_some_and(|m| !m.is_empty()));
         if let Some(selector) = selector {
-            endpoints(world, &service, selector).await;
+            endpoints(client, &service, selector).await;
         }
     }
 }
 
-async fn endpoints(world: &World<'_>, service: &Value, selector: &Value) {
+async fn endpoints(client: &Client<'_>, service: &Value, selector: &Value) {
     let Some(selector) = LabelSelector::from_object(&json!({"matchLabels": selector})) else { return };
     let (namespace, name) = (object::namespace(service), object::name(service));
-    let mut pods = world.list("/pods", namespace);
+    let mut pods = client.list("/pods", namespace);
     pods.retain(|p| {
         selector.matches(p.pointer("/metadata/labels"))
             && p.pointer("/status/podIP").is_some()
@@ -69,8 +69,8 @@ async fn endpoints(world: &World<'_>, service: &Value, selector: &Value) {
     }
     let subsets = if pods.is_empty() { json!([]) } else { json!([subset]) };
     let meta = json!({"name": name, "namespace": namespace});
-    put(
-        world,
+    create_or_update(
+        client,
         "/endpoints",
         json!({"kind": "Endpoints", "apiVersion": "v1", "metadata": meta, "subsets": subsets}),
         "subsets",
@@ -86,9 +86,9 @@ async fn endpoints(world: &World<'_>, service: &Value, selector: &Value) {
         .collect();
     let meta = json!({
         "name": format!("{name}-sim"), "namespace": namespace, "labels": {"kubernetes.io/service-name": name,
-        "endpointslice.kubernetes.io/managed-by": "fluorite"}, "ownerReferences": super::world::controlled_by(service, "v1", "Service")
+        "endpointslice.kubernetes.io/managed-by": "fluorite"}, "ownerReferences": super::client::controlled_by(service, "v1", "Service")
     });
-    // A slice always names its ports, if only with nothing; clients rely on it.
+    // A port of a slice always has a name, if only an empty one; clients rely on it.
     let named = |port: &Value| {
         let mut port = port.clone();
         if port.get("name").is_none() {
@@ -99,15 +99,15 @@ async fn endpoints(world: &World<'_>, service: &Value, selector: &Value) {
     let ports: Vec<Value> = ports.iter().map(named).collect();
     let slice = json!({"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "metadata": meta, "addressType": "IPv4",
         "endpoints": members, "ports": ports});
-    put(world, "discovery.k8s.io/endpointslices", slice, "endpoints").await;
+    create_or_update(client, "discovery.k8s.io/endpointslices", slice, "endpoints").await;
 }
 
-/// Creates an object, or changes its one interesting field.
-async fn put(world: &World<'_>, table: &str, object: Value, field: &str) {
+/// Creates an object, or updates its field `field`.
+async fn create_or_update(client: &Client<'_>, table: &str, object: Value, field: &str) {
     let key = object::key(object::namespace(&object), object::name(&object));
-    match world.inner.store.latest(table, &key) {
-        None => world.create(table, object).await,
+    match client.inner.store.latest(table, &key) {
+        None => client.create(table, object).await,
         Some(entry) if entry.value().get(field) == object.get(field) => {}
-        Some(entry) => world.change(table, &entry.value(), |o| o[field] = object[field].clone()).await,
+        Some(entry) => client.change(table, &entry.value(), |o| o[field] = object[field].clone()).await,
     }
 }

@@ -1,22 +1,22 @@
-//! Nodes and pods.
+//! Nodes, and the phases of pods.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::client::Client;
 use crate::object;
 
 const TABLE: &str = "/pods";
 
-/// Makes the nodes there should be.
-pub(super) async fn nodes(world: &mut World<'_>) {
-    let existing = world.list("/nodes", "").len();
-    for i in existing..world.options.nodes as usize {
+/// Creates the simulated nodes.
+pub(super) async fn create_nodes(client: &mut Client<'_>) {
+    let existing = client.list("/nodes", "").len();
+    for i in existing..client.options.nodes as usize {
         let name = format!("sim-node-{i}");
         let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated",
-            "lastHeartbeatTime": world.stamp(), "lastTransitionTime": world.stamp()});
-        world
+            "lastHeartbeatTime": client.timestamp(), "lastTransitionTime": client.timestamp()});
+        client
             .create("/nodes", json!({
                 "kind": "Node", "apiVersion": "v1",
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
@@ -32,22 +32,22 @@ pub(super) async fn nodes(world: &mut World<'_>) {
     }
 }
 
-/// What is to become of a pod.
+/// What happens to a pod next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum PodTransition {
     Ready(Duration),
     CannotPull,
     Crashes,
     NeverScheduled,
 }
 
-fn fate(pod: &Value, usual: Duration) -> Fate {
+fn transition(pod: &Value, ready_after: Duration) -> PodTransition {
     match object::annotation(pod, "fluorite.dev/simulate") {
-        Some("fail" | "crash") => return Fate::Crashes,
-        Some("pending" | "never") => return Fate::NeverScheduled,
+        Some("fail" | "crash") => return PodTransition::Crashes,
+        Some("pending" | "never") => return PodTransition::NeverScheduled,
         Some(text) => {
             if let Some(wait) = text.strip_prefix("slow=").and_then(duration) {
-                return Fate::Ready(wait);
+                return PodTransition::Ready(wait);
             }
         }
         None => {}
@@ -57,7 +57,7 @@ fn fate(pod: &Value, usual: Duration) -> Fate {
         let tag = image.rsplit('/').next().and_then(|n| n.split_once(':')).map_or("", |(_, tag)| tag);
         matches!(tag, "fail" | "broken") || image.split(':').next().is_some_and(|n| n.ends_with("broken"))
     });
-    if broken { Fate::CannotPull } else { Fate::Ready(usual) }
+    if broken { PodTransition::CannotPull } else { PodTransition::Ready(ready_after) }
 }
 
 /// `500ms`, `5s`, `2m`.
@@ -72,50 +72,50 @@ fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-pub(super) async fn run(world: &mut World<'_>) {
-    let nodes: Vec<String> = world.list("/nodes", "").iter().map(|n| object::name(n).to_owned()).collect();
-    for (i, pod) in world.list(TABLE, "").into_iter().enumerate() {
+pub(super) async fn run(client: &mut Client<'_>) {
+    let nodes: Vec<String> = client.list("/nodes", "").iter().map(|n| object::name(n).to_owned()).collect();
+    for (i, pod) in client.list(TABLE, "").into_iter().enumerate() {
         if object::is_deleting(&pod) {
-            // Nothing runs that would need its grace.
-            world.change(TABLE, &pod, |p| object::set_meta(p, "deletionGracePeriodSeconds", 0)).await;
+            // No container runs: the grace period ends at once.
+            client.change(TABLE, &pod, |p| object::set_meta(p, "deletionGracePeriodSeconds", 0)).await;
             continue;
         }
         let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
         if matches!(phase, "Succeeded" | "Failed")
-            || super::world::is_ready(&pod) && phase == "Running" && !finishes(&pod)
+            || super::client::is_ready(&pod) && phase == "Running" && !runs_to_completion(&pod)
         {
             continue;
         }
-        step(world, &pod, nodes.get(i % nodes.len().max(1)).cloned()).await;
+        reconcile(client, &pod, nodes.get(i % nodes.len().max(1)).cloned()).await;
     }
 }
 
-/// Whether the pod's work ends by itself.
-fn finishes(pod: &Value) -> bool {
+/// Whether the containers of a pod end by themselves.
+fn runs_to_completion(pod: &Value) -> bool {
     object::owner_references(pod).iter().any(|r| r["kind"] == "Job")
 }
 
-async fn step(world: &mut World<'_>, pod: &Value, node: Option<String>) {
-    let fate = fate(pod, world.options.ready_after);
-    let now = world.stamp();
-    if fate == Fate::NeverScheduled || node.is_none() {
+async fn reconcile(client: &mut Client<'_>, pod: &Value, node: Option<String>) {
+    let transition = transition(pod, client.options.ready_after);
+    let now = client.timestamp();
+    if transition == PodTransition::NeverScheduled || node.is_none() {
         let status = json!({"phase": "Pending", "qosClass": "BestEffort", "conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0 nodes are available", "lastTransitionTime": now}]});
         if pod.pointer("/status/conditions/0/reason") != Some(&json!("Unschedulable")) {
-            world.set_status(TABLE, pod, status).await;
+            client.set_status(TABLE, pod, status).await;
         }
         return;
     }
-    let Some(born) = object::meta_str(pod, "creationTimestamp").parse::<jiff::Timestamp>().ok() else {
+    let Some(created) = object::meta_str(pod, "creationTimestamp").parse::<jiff::Timestamp>().ok() else {
         return;
     };
     let started: jiff::Timestamp =
-        object::annotation(pod, STARTED).and_then(|t| t.parse().ok()).unwrap_or(born);
+        object::annotation(pod, STARTED).and_then(|t| t.parse().ok()).unwrap_or(created);
     if object::annotation(pod, STARTED).is_none() {
-        // Creation times have whole seconds only: the finer time is kept beside them.
-        let (node, exact) = (node.unwrap_or_default(), world.now.to_string());
+        // Creation times have whole seconds only: the exact start time is kept in an annotation.
+        let (node, exact) = (node.unwrap_or_default(), client.now.to_string());
         let status = waiting(pod, "ContainerCreating", "", &now);
-        world
+        client
             .change(TABLE, pod, |p| {
                 if p.pointer("/spec/nodeName").is_none_or(|n| n == "") {
                     p["spec"]["nodeName"] = json!(node);
@@ -124,46 +124,48 @@ async fn step(world: &mut World<'_>, pod: &Value, node: Option<String>) {
                 p["status"] = status.clone();
             })
             .await;
-        world.look_again_in(world.options.ready_after);
+        client.requeue_after(client.options.ready_after);
         return;
     }
-    match fate {
-        Fate::CannotPull => {
+    match transition {
+        PodTransition::CannotPull => {
             let text = "Back-off pulling image: the image does not exist (simulated)";
-            set_once(world, pod, waiting(pod, "ImagePullBackOff", text, &now)).await;
+            set_once(client, pod, waiting(pod, "ImagePullBackOff", text, &now)).await;
         }
-        Fate::Crashes if finishes(pod) => set_once(world, pod, ended(pod, "Failed", 1, &now)).await,
-        Fate::Crashes => {
+        PodTransition::Crashes if runs_to_completion(pod) => {
+            set_once(client, pod, terminated(pod, "Failed", 1, &now)).await;
+        }
+        PodTransition::Crashes => {
             set_once(
-                world,
+                client,
                 pod,
                 waiting(pod, "CrashLoopBackOff", "back-off restarting failed container (simulated)", &now),
             )
             .await;
         }
-        Fate::Ready(after) => {
-            let passed = world.now.duration_since(started);
+        PodTransition::Ready(after) => {
+            let passed = client.now.duration_since(started);
             let left = after.saturating_sub(Duration::try_from(passed).unwrap_or_default());
             if !left.is_zero() {
-                world.look_again_in(left);
-            } else if finishes(pod) {
-                set_once(world, pod, ended(pod, "Succeeded", 0, &now)).await;
+                client.requeue_after(left);
+            } else if runs_to_completion(pod) {
+                set_once(client, pod, terminated(pod, "Succeeded", 0, &now)).await;
             } else {
-                set_once(world, pod, running(pod, &now)).await;
+                set_once(client, pod, running(pod, &now)).await;
             }
         }
-        Fate::NeverScheduled => {}
+        PodTransition::NeverScheduled => {}
     }
 }
 
 const STARTED: &str = "fluorite.dev/simulated-start";
 
-/// Sets a status unless the pod has one of the same kind already.
-async fn set_once(world: &World<'_>, pod: &Value, status: Value) {
+/// Sets a status unless the pod has the same phase and waiting reason already.
+async fn set_once(client: &Client<'_>, pod: &Value, status: Value) {
     let kind =
         |s: &Value| (s["phase"].clone(), s.pointer("/containerStatuses/0/state/waiting/reason").cloned());
     if pod.get("status").map(kind) != Some(kind(&status)) {
-        world.set_status(TABLE, pod, status).await;
+        client.set_status(TABLE, pod, status).await;
     }
 }
 
@@ -204,7 +206,7 @@ fn running(pod: &Value, now: &str) -> Value {
     status(pod, "Running", true, &json!({"running": {"startedAt": now}}), now)
 }
 
-fn ended(pod: &Value, phase: &str, code: i64, now: &str) -> Value {
+fn terminated(pod: &Value, phase: &str, code: i64, now: &str) -> Value {
     let reason = if code == 0 { "Completed" } else { "Error" };
     let state =
         json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now}});
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_and_annotations_decide() {
+    fn images_and_annotations_select_the_transition() {
         let pod = |image: &str, note: Option<&str>| {
             let mut pod = json!({"spec": {"containers": [{"name": "c", "image": image}]}, "metadata": {}});
             if let Some(note) = note {
@@ -225,10 +227,13 @@ mod tests {
             pod
         };
         let usual = Duration::from_millis(10);
-        assert_eq!(fate(&pod("nginx:1", None), usual), Fate::Ready(usual));
-        assert_eq!(fate(&pod("r.example:5000/a/nginx:fail", None), usual), Fate::CannotPull);
-        assert_eq!(fate(&pod("a/broken", None), usual), Fate::CannotPull);
-        assert_eq!(fate(&pod("nginx", Some("slow=5s")), usual), Fate::Ready(Duration::from_secs(5)));
-        assert_eq!(fate(&pod("nginx", Some("fail")), usual), Fate::Crashes);
+        assert_eq!(transition(&pod("nginx:1", None), usual), PodTransition::Ready(usual));
+        assert_eq!(transition(&pod("r.example:5000/a/nginx:fail", None), usual), PodTransition::CannotPull);
+        assert_eq!(transition(&pod("a/broken", None), usual), PodTransition::CannotPull);
+        assert_eq!(
+            transition(&pod("nginx", Some("slow=5s")), usual),
+            PodTransition::Ready(Duration::from_secs(5))
+        );
+        assert_eq!(transition(&pod("nginx", Some("fail")), usual), PodTransition::Crashes);
     }
 }

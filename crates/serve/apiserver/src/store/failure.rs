@@ -1,11 +1,11 @@
-//! Why a store takes no writes.
+//! Failure of a store that rejects writes.
 
 use std::fmt;
 use std::io::ErrorKind;
 
-use super::journal::Problem;
+use super::journal::FileError;
 
-/// An append or a sync that failed. The store takes writes again by itself once it can.
+/// A failed append or sync. The store resumes by itself once it can write again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     what: &'static str,
@@ -15,18 +15,18 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(super) fn new(problem: &Problem) -> Self {
-        let advice = match problem.source.kind() {
+    pub(super) fn new(file_error: &FileError) -> Self {
+        let advice = match file_error.source.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free space on its file system",
             ErrorKind::ReadOnlyFilesystem => "mount its file system for writing",
             ErrorKind::PermissionDenied => "let the server write there",
             _ => "check the disk and the log of the kernel",
         };
-        let (what, path) = (problem.what, problem.path.clone());
-        Self { what, path, cause: problem.source.to_string(), advice }
+        let (what, path) = (file_error.what, file_error.path.clone());
+        Self { what, path, cause: file_error.source.to_string(), advice }
     }
 
-    /// The cause without the path, for those who may only ask for the server's health.
+    /// The cause without the path, for clients that may only read the server's health.
     #[must_use]
     pub fn brief(&self) -> String {
         format!("cannot {} the write-ahead log: {}", self.what, self.cause)

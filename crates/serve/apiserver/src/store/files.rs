@@ -1,4 +1,4 @@
-//! The file layer: all file access of the store goes through these traits, so that tests can inject faults beneath it.
+//! The file layer: all file access of the store goes through these traits, beneath which tests inject faults.
 
 use std::fmt::Debug;
 use std::fs::OpenOptions;
@@ -10,11 +10,11 @@ use super::StoreError;
 
 /// The files of one store, by name in its directory.
 pub(crate) trait Files: Debug + Send + Sync {
-    /// For messages.
+    /// The full path, for messages.
     fn path(&self, name: &str) -> PathBuf;
     fn list(&self) -> io::Result<Vec<String>>;
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
-    /// A new and empty file, never one that existed before.
+    /// Creates an empty file; an existing file of that name is removed first.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -25,10 +25,10 @@ pub(crate) trait Files: Debug + Send + Sync {
 
 /// A file that is open for writing.
 pub(crate) trait File: Debug + Send {
-    /// May write less than it was given, as `pwrite` may.
+    /// Writes at an offset; may write less than it was given, as `pwrite` may.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
-    /// Makes what was written durable. After an error nothing is known about what was written since the last success, and a
-    /// later success says nothing about it: the kernel may have dropped the pages.
+    /// Makes the written bytes durable. After an error the state of everything written since the last success
+    /// is unknown, and a later success does not change that: the kernel may have dropped the pages.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -47,7 +47,8 @@ pub(super) fn write_all_at(file: &mut dyn File, mut bytes: &[u8], mut offset: u6
     Ok(())
 }
 
-/// Takes the permissions of others away. On a volume that belongs to somebody else its owner decides.
+/// Removes the permissions of group and others. A permission error is ignored: the volume may belong to
+/// another user.
 fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     match std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
@@ -64,7 +65,8 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory where it is missing. Its files are for the owner only: they hold Secrets.
+    /// Opens the directory, and creates it if it is missing. Only the owner may read its files: they hold
+    /// Secrets.
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let error = |what: &'static str, path: &Path| {
             let path = path.display().to_string();
@@ -73,7 +75,7 @@ impl Directory {
         if !dir.is_dir() {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(dir).map_err(error("create", dir))?;
-            // A directory whose own name is lost is lost with all that is in it.
+            // Until the parent is synced, a crash can lose the directory with everything in it.
             let parent = dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             std::fs::File::open(parent).and_then(|d| d.sync_all()).map_err(error("sync", parent))?;
         }

@@ -1,7 +1,8 @@
-//! The format of log and snapshot files: a header, then blocks of records. Everything is under a checksum.
+//! The format of log and snapshot files: a header, then blocks of records. Everything has a checksum.
 //!
-//! A block is what is written with one append. It names the file it belongs to and its place in it, and how much of the file was
-//! synced before it was written. That is what tells damage from a torn write: only what follows the last sync can be torn.
+//! A block is what one append writes. It names its file, its position in the file, and how much of the file
+//! was synced before it was written. This separates corruption from a torn write: only what follows the last
+//! sync can be torn.
 
 use std::sync::Arc;
 
@@ -12,13 +13,13 @@ use super::{Entry, Write};
 pub(super) const HEADER: usize = 64;
 const BLOCK_HEADER: usize = 40;
 const BLOCK_MAGIC: [u8; 4] = *b"FLb3";
-/// The last bytes of a block: not zero, so that a block whose end was not written is known.
+/// The last bytes of a block: not zero, so that a block whose end was not written is detected.
 const BLOCK_END: [u8; 4] = *b"bEnd";
-/// What a disk writes whole or not at all.
+/// Unit that a disk writes completely or not at all.
 const SECTOR: usize = 512;
 const DELETED: u8 = 1;
 
-/// Which store a file belongs to: random, made with the store.
+/// Random identity of a store, chosen when it is created; every file carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoreId(pub(super) [u8; 16]);
 
@@ -61,7 +62,7 @@ impl Header {
         out
     }
 
-    /// What every block of the file names.
+    /// Checksum of the header; every block of the file carries it.
     fn checksum(&self) -> u32 {
         crc32fast::hash(&self.encode()[..HEADER - 4])
     }
@@ -92,7 +93,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The place of the next block: each block names the one before it.
+/// Position of the next block: each block names the one before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chain {
     file: u32,
@@ -150,7 +151,7 @@ impl Block {
         self.records += 1;
     }
 
-    /// Closes the block for its place in a file of which the first `durable` bytes are synced.
+    /// Completes the block for its position in a file of which the first `durable` bytes are synced.
     pub(super) fn seal(&mut self, chain: &mut Chain, durable: u64) -> &[u8] {
         self.bytes.extend_from_slice(&BLOCK_END);
         let (head, payload) = self.bytes.split_at_mut(BLOCK_HEADER);
@@ -174,7 +175,7 @@ impl Block {
     }
 }
 
-/// The header of a block whose own checksum holds.
+/// The header of a block, after its own checksum was verified.
 struct BlockHeader {
     length: usize,
     file: u32,
@@ -210,8 +211,8 @@ impl BlockHeader {
     }
 }
 
-/// A whole block.
-pub(super) struct Found<'a> {
+/// A complete block.
+pub(super) struct ReadBlock<'a> {
     /// Where the next block begins.
     pub(super) end: usize,
     /// How much of the file was synced when this block was written.
@@ -220,8 +221,8 @@ pub(super) struct Found<'a> {
     rest: &'a [u8],
 }
 
-/// Reads the block at `at`, if there is a whole one that follows the last.
-pub(super) fn next<'a>(bytes: &'a [u8], at: usize, chain: &mut Chain) -> Option<Found<'a>> {
+/// Reads the block at `at`, if a complete one is there and it follows the last block of `chain`.
+pub(super) fn next<'a>(bytes: &'a [u8], at: usize, chain: &mut Chain) -> Option<ReadBlock<'a>> {
     let head = BlockHeader::read(bytes.get(at..)?)?;
     let start = at + BLOCK_HEADER;
     let payload = bytes.get(start..start.checked_add(head.length)?)?;
@@ -230,10 +231,10 @@ pub(super) fn next<'a>(bytes: &'a [u8], at: usize, chain: &mut Chain) -> Option<
         return None;
     }
     chain.advance(head.crc);
-    Some(Found { end: start + head.length, durable: head.durable, records: head.records, rest })
+    Some(ReadBlock { end: start + head.length, durable: head.durable, records: head.records, rest })
 }
 
-impl Found<'_> {
+impl ReadBlock<'_> {
     /// The records; an error if they do not fill the block.
     pub(super) fn records(&self) -> Result<Vec<Write>, String> {
         let mut rest = self.rest;
@@ -275,33 +276,33 @@ pub(super) fn fields(mut fields: &[u8]) -> Option<Write> {
     Some(Write { table, key, revision, delete, entry })
 }
 
-/// What follows the last whole block of a log.
+/// State of a log after its last complete block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     Empty,
-    /// A write that was not synced, and of which a part is missing.
+    /// An unsynced write of which a part is missing.
     Torn,
-    /// Something was there that is not as it was written.
-    Damaged(String),
+    /// Bytes that differ from what was written.
+    Corrupt(String),
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b == 0)
 }
 
-/// Tells a torn write from damage at `at`, where no whole block begins.
+/// Decides whether the bytes at `at`, where no complete block begins, are a torn write or corrupt.
 pub(super) fn tail(bytes: &[u8], at: usize, chain: &Chain) -> Tail {
     let rest = &bytes[at..];
     let Some(last) = rest.iter().rposition(|&b| b != 0) else { return Tail::Empty };
     if was_synced(rest, at, chain) {
-        return Tail::Damaged(format!(
+        return Tail::Corrupt(format!(
             "the block at byte {at} is damaged: a later one says that it was synced"
         ));
     }
     if is_torn(bytes, at, at + last, chain) {
         return Tail::Torn;
     }
-    Tail::Damaged(format!(
+    Tail::Corrupt(format!(
         "the block at byte {at} is damaged: all of it was written, and its checksum does not match"
     ))
 }
@@ -315,9 +316,10 @@ fn was_synced(rest: &[u8], at: usize, chain: &Chain) -> bool {
         .any(|head| head.file == chain.file && head.durable > at as u64)
 }
 
-/// Whether a part of the block at `at` was never written. The file was zeroed before, a block begins and ends with bytes that are
-/// not zero, and no sector of it is all zero: so a sector that is all zero was not written, and neither was the end of a block
-/// if it is zero. Bytes beyond the end of the file count as zero. `last` is the last byte in the file that is not.
+/// Whether a part of the block at `at` was never written. The file was zeroed before, a block begins and ends
+/// with bytes that are not zero, and none of its sectors is all zero. So a sector that is all zero was not
+/// written, and neither was the end of a block if it is zero. Bytes beyond the end of the file count as zero.
+/// `last` is the last byte in the file that is not zero.
 fn is_torn(bytes: &[u8], at: usize, last: usize, chain: &Chain) -> bool {
     let end = if let Some(head) = BlockHeader::read(&bytes[at..]).filter(|head| head.is_next(chain)) {
         let end = at.saturating_add(BLOCK_HEADER).saturating_add(head.length);
@@ -326,9 +328,10 @@ fn is_torn(bytes: &[u8], at: usize, last: usize, chain: &Chain) -> bool {
         }
         end
     } else {
-        // Its length is unknown: then the header itself must be torn.
+        // The length is unknown: then the header itself must be torn.
         let end = at + BLOCK_HEADER;
-        // A first byte of zero: not written, or a torn block that was being wiped.
+        // A first byte of zero: not written, or a torn block that a start was zeroing when it was
+        // interrupted.
         if last < end || end > bytes.len() || bytes[at] == 0 {
             return true;
         }

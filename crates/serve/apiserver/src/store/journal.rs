@@ -1,57 +1,60 @@
-//! The files of a store together: a manifest, a snapshot and the write-ahead log that follows it.
+//! All files of a store: a manifest, a snapshot, and the write-ahead log that follows it.
 //!
-//! A checkpoint begins a new generation: a snapshot of the state and an empty log, which count once the manifest names them.
-//! A log whose append or sync failed is never written to again: its durable part is closed, and a new file goes on after it.
+//! A checkpoint begins a new generation: a snapshot of the state and an empty log, which take effect when the
+//! manifest names them. A log whose append or sync failed is never written to again: its durable part is
+//! kept, and a new file continues after it.
 
 use std::io;
 use std::sync::Arc;
 
 use super::files::Files;
 use super::format::{Block, HEADER, Kind, StoreId};
-use super::manifest::{self, LogFile, Manifest, NotReplaced};
+use super::manifest::{self, LogFile, Manifest, ReplaceError};
 use super::wal::{self, Log};
 use super::{Item, State, StoreError, legacy, snapshot};
 
-/// Sizes; tests use small ones.
+/// Sizes in bytes; tests use small ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// A log is not compacted before it has this many bytes.
+    /// A log smaller than this is not compacted.
     pub(super) compact_at: u64,
-    /// How far a log is zeroed ahead of the writes.
-    pub(super) ahead: u64,
-    /// The room that must be there for a store to resume: more than one object takes, so that it does not fail again at once.
+    /// How far a log is zeroed ahead of its writes.
+    pub(super) preallocate: u64,
+    /// Free space that a store needs to resume: more than one object takes, so that it does not fail again at
+    /// once.
     pub(super) reserve: u64,
-    /// Bytes of one block; larger ones only add latency.
+    /// Size from which on a block is written; larger blocks only add latency.
     pub(super) block: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { compact_at: 32 << 20, ahead: 4 << 20, reserve: 2 << 20, block: 8 << 20 }
+        Self { compact_at: 32 << 20, preallocate: 4 << 20, reserve: 2 << 20, block: 8 << 20 }
     }
 }
 
-/// An operation on a file that failed.
+/// A failed file operation.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct FileError {
     pub(super) what: &'static str,
     pub(super) path: String,
     pub(super) source: io::Error,
 }
 
-impl From<Problem> for StoreError {
-    fn from(Problem { what, path, source }: Problem) -> Self {
+impl From<FileError> for StoreError {
+    fn from(FileError { what, path, source }: FileError) -> Self {
         Self::Io { what, path, source }
     }
 }
 
-/// Why there is no new generation.
+/// Why a checkpoint failed.
 #[derive(Debug)]
-pub(super) enum NoCheckpoint {
-    /// The log is as it was, and is written to as before.
-    Kept(Problem),
-    /// The manifest may or may not have been replaced: the log is closed until [`Journal::resume`] or another checkpoint.
-    Closed(Problem),
+pub(super) enum CheckpointError {
+    /// The log is unchanged and stays open.
+    LogUnchanged(FileError),
+    /// The manifest may or may not have been replaced. The log is closed until [`Journal::resume`] or another
+    /// checkpoint.
+    LogClosed(FileError),
 }
 
 #[derive(Debug)]
@@ -60,11 +63,11 @@ pub(super) struct Journal {
     manifest: Manifest,
     /// `None` after a failure.
     log: Option<Log>,
-    /// Bytes in the logs of this generation that are closed.
+    /// Bytes in the closed logs of this generation.
     closed: u64,
     next_generation: u64,
     next_segment: u64,
-    /// Files that a manifest which may be in force names, and the next one will not.
+    /// Files to remove once the next manifest is durable; the manifest on disk may still name them.
     stale: Vec<String>,
     sizes: Sizes,
 }
@@ -74,31 +77,36 @@ fn corrupt(files: &dyn Files, name: &str) -> impl FnOnce(String) -> StoreError +
     move |detail| StoreError::Corrupt { path, detail }
 }
 
-fn problem(files: &dyn Files, what: &'static str, name: &str) -> impl FnOnce(io::Error) -> Problem + use<> {
+fn file_error(
+    files: &dyn Files,
+    what: &'static str,
+    name: &str,
+) -> impl FnOnce(io::Error) -> FileError + use<> {
     let path = files.path(name).display().to_string();
-    move |source| Problem { what, path, source }
+    move |source| FileError { what, path, source }
 }
 
 fn read_named(files: &dyn Files, name: &str) -> Result<Vec<u8>, StoreError> {
     files.read(name).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => StoreError::Missing { path: files.path(name).display().to_string() },
-        _ => problem(files, "read", name)(source).into(),
+        _ => file_error(files, "read", name)(source).into(),
     })
 }
 
 impl Journal {
-    /// Reads the files into `state` and opens the log for writing; creates the store where there is none.
+    /// Reads the files into `state` and opens the log for writing. Creates the store if there is none.
     pub(super) fn open(files: Arc<dyn Files>, state: &mut State, sizes: Sizes) -> Result<Self, StoreError> {
-        let names = files.list().map_err(problem(&*files, "list", ""))?;
+        let names = files.list().map_err(file_error(&*files, "list", ""))?;
         let mut journal = if names.iter().any(|name| name == manifest::NAME) {
             Self::open_existing(files, state, sizes)?
         } else {
             refuse_without_manifest(&*files, &names)?;
             Self::create(files, &names, state, sizes)?
         };
-        // Only now is it sure what counts.
+        // Files that the manifest does not name are removed only after everything it names was read.
         let named = journal.manifest.names();
-        journal.stale = names.into_iter().filter(|name| is_ours(name) && !named.contains(name)).collect();
+        journal.stale =
+            names.into_iter().filter(|name| is_store_file(name) && !named.contains(name)).collect();
         journal.remove_stale();
         Ok(journal)
     }
@@ -139,17 +147,17 @@ impl Journal {
         let Some((name, bytes, contents)) = open else {
             return Err(corrupt(&*files, manifest::NAME)("it names no log".to_owned()));
         };
-        // The names may have been made by a process that ended before it synced them.
-        files.sync_dir().map_err(problem(&*files, "sync", ""))?;
-        let log = Log::open(&*files, &name, &bytes, &contents, sizes.ahead)
-            .map_err(problem(&*files, "write to", &name))?;
+        // The names may come from a process that ended before it synced the directory.
+        files.sync_dir().map_err(file_error(&*files, "sync", ""))?;
+        let log = Log::open(&*files, &name, &bytes, &contents, sizes.preallocate)
+            .map_err(file_error(&*files, "write to", &name))?;
         let next_segment = manifest.logs.iter().map(|log| log.segment + 1).max().unwrap_or(0);
         let next_generation = manifest.generation + 1;
         let (log, stale) = (Some(log), Vec::new());
         Ok(Self { files, manifest, log, closed, next_generation, next_segment, stale, sizes })
     }
 
-    /// The first generation: empty, or what an older version of the program left behind.
+    /// Creates the first generation: empty, or the state read from files of an older format.
     fn create(
         files: Arc<dyn Files>,
         names: &[String],
@@ -167,15 +175,15 @@ impl Journal {
         let (log, stale) = (None, Vec::new());
         let mut journal =
             Self { files, manifest, log, closed: 0, next_generation: 1, next_segment: 0, stale, sizes };
-        let all = old.then(|| state.everything());
+        let all = old.then(|| state.all_objects());
         journal.begin_generation(state.revision, all.as_deref()).map_err(|e| match e {
-            NoCheckpoint::Kept(problem) | NoCheckpoint::Closed(problem) => problem,
+            CheckpointError::LogUnchanged(file_error) | CheckpointError::LogClosed(file_error) => file_error,
         })?;
         Ok(journal)
     }
 
-    fn problem(&self, what: &'static str, name: &str) -> impl FnOnce(io::Error) -> Problem + use<> {
-        problem(&*self.files, what, name)
+    fn file_error(&self, what: &'static str, name: &str) -> impl FnOnce(io::Error) -> FileError + use<> {
+        file_error(&*self.files, what, name)
     }
 
     /// Bytes of log since the snapshot.
@@ -192,23 +200,23 @@ impl Journal {
     }
 
     /// Appends a block, and syncs it if asked to. After an error the log is closed.
-    pub(super) fn append(&mut self, block: &mut Block, sync: bool) -> Result<(), Problem> {
+    pub(super) fn append(&mut self, block: &mut Block, sync: bool) -> Result<(), FileError> {
         self.with_log("append to", |log| {
             log.append(block)?;
             if sync { log.sync() } else { Ok(()) }
         })
     }
 
-    pub(super) fn sync(&mut self) -> Result<(), Problem> {
+    pub(super) fn sync(&mut self) -> Result<(), FileError> {
         self.with_log("sync", Log::sync)
     }
 
-    /// Runs `act` on the open log, and closes it if that fails.
+    /// Runs `act` on the open log, and closes the log if that fails.
     fn with_log(
         &mut self,
         what: &'static str,
         act: impl FnOnce(&mut Log) -> io::Result<()>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), FileError> {
         let segment = self.manifest.logs.last().map_or(0, |log| log.segment);
         let name = self.manifest.log_name(segment);
         let done = match self.log.as_mut() {
@@ -217,11 +225,11 @@ impl Journal {
         };
         done.map_err(|error| {
             self.close_log();
-            self.problem(what, &name)(error)
+            self.file_error(what, &name)(error)
         })
     }
 
-    /// Closes the log where it is durable. The manifest learns of it when it is replaced.
+    /// Closes the log at its durable end. The manifest records this when it is replaced next.
     fn close_log(&mut self) {
         let Some(log) = self.log.take() else { return };
         let Some(file) = self.manifest.logs.last_mut() else { return };
@@ -236,8 +244,8 @@ impl Journal {
         }
     }
 
-    /// Goes on in a new file after a failure; nothing that was durable is written again.
-    pub(super) fn resume(&mut self) -> Result<(), Problem> {
+    /// Continues in a new file after a failure. Durable writes are not repeated.
+    pub(super) fn resume(&mut self) -> Result<(), FileError> {
         self.close_log();
         let mut next = self.manifest.clone();
         let segment = self.next_segment;
@@ -246,24 +254,28 @@ impl Journal {
         let name = next.log_name(segment);
         let log = self.create_log(&next, segment).map_err(|error| {
             self.discard(&name);
-            self.problem("create", &name)(error)
+            self.file_error("create", &name)(error)
         })?;
         match next.replace(&*self.files) {
             Ok(()) => self.take_effect(next, log),
-            Err(NotReplaced::Kept(error)) => {
+            Err(ReplaceError::Unchanged(error)) => {
                 self.discard(&name);
-                return Err(self.problem("write", manifest::TEMPORARY)(error));
+                return Err(self.file_error("write", manifest::TEMPORARY)(error));
             }
-            Err(NotReplaced::Unknown(error)) => {
+            Err(ReplaceError::Unknown(error)) => {
                 self.stale.push(name);
-                return Err(self.problem("replace", manifest::NAME)(error));
+                return Err(self.file_error("replace", manifest::NAME)(error));
             }
         }
         Ok(())
     }
 
-    /// Begins a generation with the state as of `revision`.
-    pub(super) fn checkpoint(&mut self, revision: u64, all: &[(Arc<str>, Item)]) -> Result<(), NoCheckpoint> {
+    /// Begins a new generation with the state as of `revision`.
+    pub(super) fn checkpoint(
+        &mut self,
+        revision: u64,
+        all: &[(Arc<str>, Item)],
+    ) -> Result<(), CheckpointError> {
         self.begin_generation(revision, Some(all))
     }
 
@@ -271,7 +283,7 @@ impl Journal {
         &mut self,
         revision: u64,
         all: Option<&[(Arc<str>, Item)]>,
-    ) -> Result<(), NoCheckpoint> {
+    ) -> Result<(), CheckpointError> {
         let generation = self.next_generation;
         self.next_generation += 1;
         let logs = vec![LogFile { segment: 0, end: None }];
@@ -284,18 +296,20 @@ impl Journal {
         };
         let log = written.and_then(|()| self.create_log(&next, 0)).map_err(|error| {
             next.names().iter().for_each(|name| self.discard(name));
-            NoCheckpoint::Kept(self.problem("write", &name)(error))
+            CheckpointError::LogUnchanged(self.file_error("write", &name)(error))
         })?;
         match next.replace(&*self.files) {
             Ok(()) => {}
-            Err(NotReplaced::Kept(error)) => {
+            Err(ReplaceError::Unchanged(error)) => {
                 next.names().iter().for_each(|name| self.discard(name));
-                return Err(NoCheckpoint::Kept(self.problem("write", manifest::TEMPORARY)(error)));
+                return Err(CheckpointError::LogUnchanged(self.file_error("write", manifest::TEMPORARY)(
+                    error,
+                )));
             }
-            Err(NotReplaced::Unknown(error)) => {
+            Err(ReplaceError::Unknown(error)) => {
                 self.stale.extend(next.names());
                 self.close_log();
-                return Err(NoCheckpoint::Closed(self.problem("replace", manifest::NAME)(error)));
+                return Err(CheckpointError::LogClosed(self.file_error("replace", manifest::NAME)(error)));
             }
         }
         self.stale.extend(self.manifest.names());
@@ -305,9 +319,9 @@ impl Journal {
     }
 
     fn create_log(&self, next: &Manifest, segment: u64) -> io::Result<Log> {
-        let Sizes { ahead, reserve, .. } = self.sizes;
+        let Sizes { preallocate, reserve, .. } = self.sizes;
         let (name, header) = (next.log_name(segment), next.header(Kind::Log, segment));
-        let log = Log::create(&*self.files, &name, &header, ahead, reserve)?;
+        let log = Log::create(&*self.files, &name, &header, preallocate, reserve)?;
         self.files.sync_dir()?;
         Ok(log)
     }
@@ -318,7 +332,7 @@ impl Journal {
         self.remove_stale();
     }
 
-    /// Removes a file that no manifest names; if that fails, it is tried again later.
+    /// Removes a file that no manifest names. A failed removal is repeated later.
     fn discard(&mut self, name: &str) {
         match self.files.remove(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => self.stale.push(name.to_owned()),
@@ -326,11 +340,12 @@ impl Journal {
         }
     }
 
-    /// What cannot be removed now is removed with the next checkpoint, or when the store is opened again.
+    /// Removes stale files. Those that cannot be removed now are removed with the next checkpoint or the next
+    /// start.
     fn remove_stale(&mut self) {
         let named = self.manifest.names();
         for name in std::mem::take(&mut self.stale) {
-            // A name can come back: that of a file which could not be removed before.
+            // A name can be in use again if its file could not be removed before.
             if !named.contains(&name) {
                 self.discard(&name);
             }
@@ -338,11 +353,12 @@ impl Journal {
     }
 }
 
-fn is_ours(name: &str) -> bool {
+fn is_store_file(name: &str) -> bool {
     name == manifest::TEMPORARY || name.starts_with("snapshot") || name.starts_with("wal-")
 }
 
-/// Without a manifest there may be an older version's files, or those of a store that was being created: they hold no writes.
+/// Fails if files of a store exist but its manifest is missing. Files of an older format, and those of a
+/// store that was just being created, hold no writes and are allowed.
 fn refuse_without_manifest(files: &dyn Files, names: &[String]) -> Result<(), StoreError> {
     let old = names.iter().any(|name| legacy::is_log(name));
     for name in names.iter().filter(|name| !legacy::is_legacy(name)) {

@@ -1,7 +1,8 @@
-//! Files of format 1 and 2, which had no manifest: `snapshot` and `wal-REVISION`. They are read once and replaced.
+//! Files of formats 1 and 2, which had no manifest: `snapshot` and `wal-REVISION`. They are read once and
+//! replaced.
 //!
-//! Their headers have no checksum. What ties them together is checked as far as it goes: a log is named after the revision of the
-//! snapshot it follows.
+//! Their headers have no checksum. Their consistency is checked as far as possible: a log is named after the
+//! revision of the snapshot that it follows.
 
 use std::io;
 
@@ -14,7 +15,7 @@ const SNAPSHOT_MAGIC: &[u8; 8] = b"FLSNAP\0\x01";
 const LOG_MAGIC: &[u8; 8] = b"FLWAL\0\0\x02";
 const LOG_MAGIC_1: &[u8; 8] = b"FLWAL\0\0\x01";
 const DELETED: u8 = 1;
-/// The first record of a batch that was synced before the next one was written.
+/// Flag of the first record of a batch that was synced before the next one was written.
 const BEGINS_BATCH: u8 = 2;
 
 pub(super) fn is_log(name: &str) -> bool {
@@ -29,7 +30,7 @@ pub(super) fn is_legacy(name: &str) -> bool {
     name == SNAPSHOT || name == "snapshot.tmp" || is_log(name)
 }
 
-/// Reads the files of an older version, if there are any.
+/// Reads the files of an older format, if there are any.
 pub(super) fn load(files: &dyn Files, names: &[String], state: &mut State) -> Result<bool, StoreError> {
     let path = |name: &str| files.path(name).display().to_string();
     let corrupt =
@@ -65,7 +66,7 @@ pub(super) fn load(files: &dyn Files, names: &[String], state: &mut State) -> Re
             last = Some(write);
         }
     }
-    // A crash between the two leaves the log before, which ends with the write that the snapshot ends with.
+    // A crash between the two leaves the previous log, which ends with the same write as the snapshot.
     let newest = logs.last().map_or(0, |(revision, _)| *revision);
     let ends_with = |write: Write| {
         let found = state.tables.get(&write.table).and_then(|table| table.entries.get(&write.key));
@@ -79,14 +80,14 @@ pub(super) fn load(files: &dyn Files, names: &[String], state: &mut State) -> Re
     Ok(!logs.is_empty())
 }
 
-fn number(bytes: &[u8]) -> u64 {
+fn u64_from(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
 fn read_snapshot(bytes: &[u8]) -> Result<(u64, Vec<Write>), String> {
     let rest = bytes.strip_prefix(SNAPSHOT_MAGIC.as_slice()).ok_or("unknown file header")?;
     let (head, mut rest) = rest.split_at_checked(16).ok_or("the header is cut off")?;
-    let (revision, count) = (number(&head[..8]), number(&head[8..]));
+    let (revision, count) = (u64_from(&head[..8]), u64_from(&head[8..]));
     let mut all = Vec::new();
     while let Some(write) = decode(&mut rest) {
         all.push(write);
@@ -102,7 +103,7 @@ fn read_snapshot(bytes: &[u8]) -> Result<(u64, Vec<Write>), String> {
 
 fn read_log(bytes: &[u8]) -> Result<Vec<Write>, String> {
     if bytes.len() < LOG_MAGIC.len() && LOG_MAGIC.starts_with(bytes) {
-        // The process ended while the file was being made.
+        // The process ended while it created the file.
         return Ok(Vec::new());
     }
     let known =
@@ -121,7 +122,7 @@ fn read_log(bytes: &[u8]) -> Result<Vec<Write>, String> {
     Ok(writes)
 }
 
-/// What comes before the names of a record, not yet held against the checksum.
+/// The part of a record before its names, before the checksum was verified.
 struct Frame<'a> {
     crc: u32,
     payload: &'a [u8],
@@ -149,12 +150,12 @@ fn decode(rest: &mut &[u8]) -> Option<Write> {
     Some(write)
 }
 
-/// Whether a batch that came after revision `last` begins somewhere in here.
+/// Whether a batch after revision `last` begins somewhere in `bytes`.
 fn has_later_batch(bytes: &[u8], last: u64) -> bool {
     (0..bytes.len()).any(|at| {
         Frame::take(&mut &bytes[at..]).is_some_and(|frame| {
             frame.payload[0] & !DELETED == BEGINS_BATCH
-                && number(&frame.payload[1..9]) > last
+                && u64_from(&frame.payload[1..9]) > last
                 && frame.is_whole()
         })
     })

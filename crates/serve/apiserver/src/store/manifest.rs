@@ -1,4 +1,5 @@
-//! The manifest: which files make up the store. It is replaced in one step, and is what a checkpoint takes effect with.
+//! The manifest: which files make up the store. It is replaced atomically, and a checkpoint takes effect with
+//! it.
 
 use std::fmt::Write as _;
 
@@ -15,28 +16,28 @@ const TITLE: &str = "fluorite store 3";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogFile {
     pub(super) segment: u64,
-    /// What follows this byte does not count; `None` for the log that is written to.
+    /// Bytes after this offset are ignored; `None` for the log that is being written.
     pub(super) end: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub(super) store: StoreId,
-    /// Counts the checkpoints.
+    /// Number of checkpoints so far.
     pub(super) generation: u64,
     /// The revision of the state that the generation begins with.
     pub(super) revision: u64,
-    /// Whether that state is in a snapshot; it is empty otherwise.
+    /// Whether that state is in a snapshot; otherwise it is empty.
     pub(super) snapshot: bool,
     pub(super) logs: Vec<LogFile>,
 }
 
-/// What a manifest was not replaced by.
+/// Why the manifest was not replaced.
 #[derive(Debug)]
-pub(super) enum NotReplaced {
-    /// The old one is in force.
-    Kept(std::io::Error),
-    /// Either may be there after a crash: nothing may be written that only one of them knows of.
+pub(super) enum ReplaceError {
+    /// The old manifest is in effect.
+    Unchanged(std::io::Error),
+    /// After a crash either manifest may be found: nothing may be written that only one of them names.
     Unknown(std::io::Error),
 }
 
@@ -105,16 +106,16 @@ impl Manifest {
         })
     }
 
-    /// Puts this manifest in the place of the one before. All files it names are durable by now.
-    pub(super) fn replace(&self, files: &dyn Files) -> Result<(), NotReplaced> {
+    /// Replaces the previous manifest with this one. All files that it names must be durable.
+    pub(super) fn replace(&self, files: &dyn Files) -> Result<(), ReplaceError> {
         let written = files.create(TEMPORARY).and_then(|mut file| {
             write_all_at(&mut *file, self.encode().as_bytes(), 0)?;
             file.sync()
         });
         if let Err(error) = written {
             let _ = files.remove(TEMPORARY);
-            return Err(NotReplaced::Kept(error));
+            return Err(ReplaceError::Unchanged(error));
         }
-        files.rename(TEMPORARY, NAME).and_then(|()| files.sync_dir()).map_err(NotReplaced::Unknown)
+        files.rename(TEMPORARY, NAME).and_then(|()| files.sync_dir()).map_err(ReplaceError::Unknown)
     }
 }

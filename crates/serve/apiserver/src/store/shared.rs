@@ -1,20 +1,20 @@
-//! What the handles of a store and its writer share.
+//! State shared by the handles of a store and its writer.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::durability::{self, Seen};
+use super::durability::{self, PendingRead};
 use super::failure::Failure;
 use super::state::{State, Write};
-use super::{Item, StoreError, recent};
+use super::{Item, StoreError, object_cache};
 
 /// Writes that have a revision but are not durable yet.
 #[derive(Debug, Default)]
 pub(super) struct Sequencer {
     pub(super) last: u64,
     pub(super) pending: HashMap<(Arc<str>, Arc<str>), Write>,
-    /// Why no writes are taken.
+    /// Why writes are rejected at present.
     pub(super) failed: Option<Arc<Failure>>,
     last_failure: Option<Arc<Failure>>,
     /// The newest durable revision at each failure of the store.
@@ -22,12 +22,15 @@ pub(super) struct Sequencer {
 }
 
 impl Sequencer {
-    /// Notes that the current request has seen this write.
-    pub(super) fn note(&self, write: &Write) {
-        durability::note(Seen { revision: write.revision, failures: self.failures.len() }, &self.failures);
+    /// Records that the current request has read this write.
+    pub(super) fn record_read(&self, write: &Write) {
+        durability::record_read(
+            PendingRead { revision: write.revision, failures: self.failures.len() },
+            &self.failures,
+        );
     }
 
-    /// What a request hears that has seen a write which is lost.
+    /// The error of a request that has read a lost write.
     pub(super) fn lost(&self) -> StoreError {
         self.last_failure.clone().map_or(StoreError::Closed, StoreError::Failed)
     }
@@ -37,8 +40,8 @@ impl Sequencer {
 pub(super) struct Shared {
     state: RwLock<State>,
     sequencer: Mutex<Sequencer>,
-    pub(super) recent: recent::Recent,
-    walked: AtomicU64,
+    pub(super) cache: object_cache::ObjectCache,
+    objects_visited: AtomicU64,
     resumed: tokio::sync::Notify,
 }
 
@@ -48,13 +51,13 @@ impl Shared {
         Self {
             state: RwLock::new(state),
             sequencer: Mutex::new(sequencer),
-            recent: recent::Recent::default(),
-            walked: AtomicU64::new(0),
+            cache: object_cache::ObjectCache::default(),
+            objects_visited: AtomicU64::new(0),
             resumed: tokio::sync::Notify::new(),
         }
     }
 
-    // A poisoned lock means a panic between two assignments of plain data; the data is still whole.
+    // A poisoned lock means a panic between two assignments of plain data; the data is still consistent.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +70,8 @@ impl Shared {
         self.sequencer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes durable writes visible, then forgets them as pending: never neither of the two.
+    /// Makes durable writes visible, then removes them from the pending ones; in this order, so that they are
+    /// always in one of the two.
     pub(super) fn publish(&self, writes: &[Write]) {
         {
             let mut state = self.write();
@@ -84,7 +88,7 @@ impl Shared {
         }
     }
 
-    /// Stops taking writes. Those that were not durable are lost.
+    /// Rejects writes from now on. Those that were not durable are lost.
     pub(super) fn fail(&self, failure: Arc<Failure>) {
         let mut sequencer = self.sequence();
         let durable = self.read().revision;
@@ -94,18 +98,18 @@ impl Shared {
         sequencer.failed = Some(failure);
     }
 
-    /// Another attempt failed, perhaps for another reason.
+    /// Replaces the reason after another failed attempt.
     pub(super) fn fail_again(&self, failure: Arc<Failure>) {
         self.sequence().failed = Some(failure);
     }
 
-    /// Takes writes again.
+    /// Accepts writes again.
     pub(super) fn resume(&self) {
         self.sequence().failed = None;
         self.resumed.notify_waiters();
     }
 
-    /// Waits until writes are taken.
+    /// Waits until writes are accepted.
     pub(super) async fn writable(&self) {
         loop {
             let resumed = self.resumed.notified();
@@ -120,11 +124,11 @@ impl Shared {
         self.sequence().failed.clone()
     }
 
-    /// Everything that is visible, for a snapshot.
-    pub(super) fn everything(&self) -> (u64, Vec<(Arc<str>, Item)>) {
+    /// All visible objects, for a snapshot.
+    pub(super) fn all_objects(&self) -> (u64, Vec<(Arc<str>, Item)>) {
         let state = self.read();
-        let all = state.everything();
-        self.walked.fetch_add(all.len() as u64, Ordering::Relaxed);
+        let all = state.all_objects();
+        self.objects_visited.fetch_add(all.len() as u64, Ordering::Relaxed);
         (state.revision, all)
     }
 
@@ -132,9 +136,9 @@ impl Shared {
         self.read().live
     }
 
-    /// How many objects checkpoints have gone through so far.
+    /// How many objects checkpoints have visited so far.
     #[cfg(test)]
-    pub(super) fn walked(&self) -> u64 {
-        self.walked.load(Ordering::Relaxed)
+    pub(super) fn objects_visited(&self) -> u64 {
+        self.objects_visited.load(Ordering::Relaxed)
     }
 }

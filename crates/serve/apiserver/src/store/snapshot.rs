@@ -1,4 +1,4 @@
-//! A snapshot: the whole state that a generation begins with.
+//! A snapshot: the whole state at the beginning of a generation.
 
 use std::io;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) fn write(
     file.sync()
 }
 
-/// The objects of a snapshot; an error says what is wrong with the file.
+/// Reads the objects of a snapshot; the error says what is wrong with the file.
 pub(super) fn read(bytes: &[u8], header: &Header) -> Result<Vec<Write>, String> {
     header.check(bytes)?;
     let (mut chain, mut at, mut all) = (Chain::new(header), HEADER, Vec::new());

@@ -1,39 +1,39 @@
-//! What readers see: the objects of every table and their recent history.
+//! The state visible to readers: the objects of every table and their recent history.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::history::{self, Event, EventKind};
+use super::watch_cache::{self, Event, EventKind};
 use super::{Entry, Item};
 
-/// About what a record takes beside its object and key.
-const RECORD: usize = 40;
+/// Approximate bytes of a record besides its object and key.
+const RECORD_OVERHEAD: usize = 40;
 
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(super) entries: BTreeMap<Arc<str>, Arc<Entry>>,
-    pub(super) log: history::Log,
+    pub(super) log: watch_cache::EventLog,
     pub(super) changed: watch::Sender<u64>,
 }
 
 impl Default for Table {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), log: history::Log::default(), changed: watch::channel(0).0 }
+        Self { entries: BTreeMap::new(), log: watch_cache::EventLog::default(), changed: watch::channel(0).0 }
     }
 }
 
-/// What readers see.
+/// The state visible to readers.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(super) revision: u64,
     pub(super) tables: HashMap<Arc<str>, Table>,
-    pub(super) kept: history::Budget,
+    pub(super) history_budget: watch_cache::Budget,
     pub(super) changed: watch::Sender<u64>,
-    /// Nothing before this revision is told, whatever the table.
+    /// History before this revision is discarded in all tables.
     pub(super) floor: u64,
-    /// Bytes of all objects, as a snapshot holds them.
+    /// Bytes of all objects as a snapshot stores them.
     pub(super) live: u64,
 }
 
@@ -43,7 +43,7 @@ impl State {
         Self {
             revision: 1,
             tables: HashMap::new(),
-            kept: history::Budget::default(),
+            history_budget: watch_cache::Budget::default(),
             changed: watch::channel(0).0,
             floor: 0,
             live: 0,
@@ -53,26 +53,26 @@ impl State {
     pub(super) fn table(&mut self, name: &str) -> &mut Table {
         if !self.tables.contains_key(name) {
             let mut table = Table::default();
-            table.log.forget(self.floor);
+            table.log.compact(self.floor);
             self.tables.insert(Arc::from(name), table);
         }
         self.tables.get_mut(name).expect("inserted just above")
     }
 
-    /// Begins with the objects of a snapshot.
+    /// Loads the objects of a snapshot.
     pub(super) fn load(&mut self, all: Vec<Write>, revision: u64) {
         for write in all {
-            self.live += (write.entry.bytes.len() + write.key.len() + RECORD) as u64;
+            self.live += (write.entry.bytes.len() + write.key.len() + RECORD_OVERHEAD) as u64;
             self.table(&write.table).entries.insert(write.key, write.entry);
         }
         self.revision = revision;
         for table in self.tables.values_mut() {
-            table.log.forget(revision);
+            table.log.compact(revision);
         }
     }
 
     /// All objects, for a snapshot.
-    pub(super) fn everything(&self) -> Vec<(Arc<str>, Item)> {
+    pub(super) fn all_objects(&self) -> Vec<(Arc<str>, Item)> {
         let tables = self.tables.iter();
         let all = tables.flat_map(|(name, table)| {
             table.entries.iter().map(|(k, e)| (name.clone(), (k.clone(), e.clone())))
@@ -89,7 +89,7 @@ impl State {
         } else {
             table.entries.insert(write.key.clone(), write.entry.clone())
         };
-        let weight = |entry: &Entry| (entry.bytes.len() + write.key.len() + RECORD) as u64;
+        let weight = |entry: &Entry| (entry.bytes.len() + write.key.len() + RECORD_OVERHEAD) as u64;
         let removed = previous.as_ref().map_or(0, |entry| weight(entry));
         let added = if write.delete { 0 } else { weight(&write.entry) };
         let kind = match (&previous, write.delete) {
@@ -109,7 +109,7 @@ impl State {
         let _ = table.changed.send_replace(write.revision);
         let _ = self.changed.send_replace(write.revision);
         self.live = self.live + added - removed;
-        for name in self.kept.add(write.table.clone(), size) {
+        for name in self.history_budget.add(write.table.clone(), size) {
             if let Some(table) = self.tables.get_mut(&name) {
                 table.log.drop_oldest();
             }

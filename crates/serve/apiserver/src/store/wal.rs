@@ -1,6 +1,7 @@
 //! One file of the write-ahead log, open for appending.
 //!
-//! The file is zeroed ahead of the writes: its length and extents stay as they are, so that a sync writes data only.
+//! The file is zeroed ahead of its writes: its length and extents do not change, so that a sync writes data
+//! only.
 
 use std::io;
 
@@ -12,27 +13,28 @@ use super::format::{self, Block, Chain, HEADER, Header, Tail};
 pub(super) struct Log {
     file: Box<dyn File>,
     chain: Chain,
-    /// Where the next block goes.
+    /// Offset of the next block.
     position: u64,
-    /// Up to where everything is synced.
+    /// End of the synced bytes.
     durable: u64,
-    /// Up to where the file is zeroed.
+    /// End of the zeroed bytes.
     zeroed: u64,
     /// How far the file is zeroed ahead.
-    ahead: u64,
+    preallocate: u64,
 }
 
-/// What a log holds.
+/// The decoded contents of a log.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub(super) writes: Vec<Write>,
     chain: Chain,
     position: usize,
-    /// What was surely synced when the last block was written.
+    /// End of the bytes known to be synced when the last block was written.
     durable: usize,
 }
 
-/// Reads the blocks of a log. One that is `closed` must be whole up to that byte, and what follows does not count.
+/// Reads the blocks of a log. A log that is `closed` must be complete up to that offset; what follows is
+/// ignored.
 pub(super) fn read(bytes: &[u8], header: &Header, closed: Option<u64>) -> Result<Contents, String> {
     header.check(bytes)?;
     let end = closed.map_or(bytes.len(), |end| usize::try_from(end).unwrap_or(usize::MAX));
@@ -47,7 +49,7 @@ pub(super) fn read(bytes: &[u8], header: &Header, closed: Option<u64>) -> Result
         position = block.end;
     }
     match format::tail(bytes, position, &chain) {
-        Tail::Damaged(what) => return Err(what),
+        Tail::Corrupt(what) => return Err(what),
         Tail::Torn if closed.is_some() => {
             return Err(format!(
                 "the block at byte {position} is damaged: the log was synced up to byte {end}"
@@ -62,19 +64,25 @@ pub(super) fn read(bytes: &[u8], header: &Header, closed: Option<u64>) -> Result
 }
 
 impl Log {
-    /// A new log, zeroed for `reserve` bytes and durable but for its name.
+    /// Creates a log, zeroed for `reserve` bytes. It is durable except for its name.
     pub(super) fn create(
         files: &dyn Files,
         name: &str,
         header: &Header,
-        ahead: u64,
+        preallocate: u64,
         reserve: u64,
     ) -> io::Result<Self> {
         let mut file = files.create(name)?;
         write_all_at(&mut *file, &header.encode(), 0)?;
         let position = HEADER as u64;
-        let mut log =
-            Self { file, chain: Chain::new(header), position, durable: position, zeroed: position, ahead };
+        let mut log = Self {
+            file,
+            chain: Chain::new(header),
+            position,
+            durable: position,
+            zeroed: position,
+            preallocate,
+        };
         log.zero(position + reserve)?;
         log.file.sync()?;
         Ok(log)
@@ -86,19 +94,19 @@ impl Log {
         name: &str,
         bytes: &[u8],
         contents: &Contents,
-        ahead: u64,
+        preallocate: u64,
     ) -> io::Result<Self> {
         let mut file = files.open(name)?;
         let Contents { chain, position, durable, .. } = *contents;
-        // What the last process did not sync is written again: if its own sync failed, the kernel holds these bytes as
-        // written although they are not on the disk, and another sync would not write them.
+        // Bytes that the last process did not sync are written again: if its own sync failed, the kernel may
+        // consider them written although they are not on the disk, and another sync would not write them.
         write_all_at(&mut *file, &bytes[durable..position], durable as u64)?;
-        // For the same reason what follows is zeroed even if it reads as zero: left-overs of a torn block on the disk must never
-        // line up with later ones.
+        // For the same reason the rest is zeroed even if it reads as zero: remains of a torn block on the
+        // disk must never line up with later blocks.
         write_all_at(&mut *file, &vec![0; bytes.len() - position], position as u64)?;
         file.sync()?;
         let position = position as u64;
-        Ok(Self { file, chain, position, durable: position, zeroed: bytes.len() as u64, ahead })
+        Ok(Self { file, chain, position, durable: position, zeroed: bytes.len() as u64, preallocate })
     }
 
     fn zero(&mut self, to: u64) -> io::Result<()> {
@@ -120,8 +128,8 @@ impl Log {
         let bytes = block.seal(&mut self.chain, self.durable);
         let end = self.position + bytes.len() as u64;
         if end > self.zeroed {
-            // On a disk that is almost full, as much as this block needs is enough.
-            let zeroed = self.zero(end.max(self.zeroed + self.ahead));
+            // On an almost full disk, room for this block is enough.
+            let zeroed = self.zero(end.max(self.zeroed + self.preallocate));
             if self.zeroed < end {
                 zeroed?;
             }
@@ -145,7 +153,7 @@ impl Log {
         self.durable == self.position
     }
 
-    /// Bytes of records.
+    /// Bytes of the file in use.
     pub(super) fn len(&self) -> u64 {
         self.position
     }

@@ -1,4 +1,4 @@
-//! The one thread that writes to the disk.
+//! The thread that writes to the disk.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,25 +9,26 @@ use tokio::sync::oneshot;
 
 use super::failure::Failure;
 use super::format::Block;
-use super::journal::{Journal, NoCheckpoint, Problem};
+use super::journal::{CheckpointError, FileError, Journal};
 use super::{Shared, StoreError, Sync, Write};
 
-/// How long writes that nobody waits for are gathered: waking this thread for each of them would cost more than they do.
-const GATHER: Duration = Duration::from_millis(5);
+/// How long writes of `--sync relaxed` are collected: waking this thread for each of them would cost more
+/// than the write.
+const BATCH_DELAY: Duration = Duration::from_millis(5);
 /// Sync interval of `--sync relaxed`, where no request waits for the sync.
-const RELAXED_SYNC: Duration = Duration::from_secs(1);
-/// How soon, and how rarely at most, a failed store tries to write again.
-const RESUME: Backoff = Backoff { first: Duration::from_millis(100), most: Duration::from_secs(2) };
-/// The same for a checkpoint; the log grows meanwhile, and nothing else is wrong.
-const CHECKPOINT: Backoff = Backoff { first: Duration::from_secs(1), most: Duration::from_secs(300) };
+const RELAXED_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Backoff between attempts to resume after a failure.
+const RESUME_BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), max: Duration::from_secs(2) };
+/// Backoff between failed checkpoints; meanwhile the log only grows.
+const CHECKPOINT_BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(300) };
 
 #[derive(Debug, Clone, Copy)]
 struct Backoff {
     first: Duration,
-    most: Duration,
+    max: Duration,
 }
 
-/// When something that failed is tried again.
+/// The next attempt of a failed operation.
 #[derive(Debug, Clone, Copy)]
 struct Retry {
     at: Instant,
@@ -36,22 +37,22 @@ struct Retry {
 
 impl Backoff {
     fn next(self, before: Option<Retry>, now: Instant) -> Retry {
-        let delay = before.map_or(self.first, |retry| (retry.delay * 2).min(self.most));
+        let delay = before.map_or(self.first, |retry| (retry.delay * 2).min(self.max));
         Retry { at: now + delay, delay }
     }
 }
 
-type Done = Result<(), Arc<Failure>>;
+pub(super) type WriteResult = Result<(), Arc<Failure>>;
 
 #[derive(Debug)]
 pub(super) enum Job {
-    Write(Write, Option<oneshot::Sender<Done>>),
-    /// Answered when all that was queued before is durable.
-    Barrier(oneshot::Sender<Done>),
+    Write(Write, Option<oneshot::Sender<WriteResult>>),
+    /// Acknowledged when everything queued before is durable.
+    Barrier(oneshot::Sender<WriteResult>),
     End,
 }
 
-/// The sending half, and the thread. Dropping it writes what is queued and ends the thread.
+/// The sending half and the thread. Dropping it writes what is queued and ends the thread.
 #[derive(Debug)]
 pub(super) struct Queue {
     jobs: mpsc::Sender<Job>,
@@ -59,18 +60,18 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn send(&self, write: Write) -> oneshot::Receiver<Done> {
+    pub(super) fn send(&self, write: Write) -> oneshot::Receiver<WriteResult> {
         let (ack, done) = oneshot::channel();
-        // A closed queue drops the sender, which the waiter sees.
+        // A closed queue drops the sender, and the receiver sees that.
         let _ = self.jobs.send(Job::Write(write, Some(ack)));
         done
     }
 
-    pub(super) fn send_unwaited(&self, write: Write) {
+    pub(super) fn send_without_ack(&self, write: Write) {
         let _ = self.jobs.send(Job::Write(write, None));
     }
 
-    pub(super) fn barrier(&self) -> oneshot::Receiver<Done> {
+    pub(super) fn barrier(&self) -> oneshot::Receiver<WriteResult> {
         let (ack, done) = oneshot::channel();
         let _ = self.jobs.send(Job::Barrier(ack));
         done
@@ -86,7 +87,7 @@ impl Drop for Queue {
     }
 }
 
-/// What the thread does, one turn at a time.
+/// The state of the writer thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     journal: Journal,
@@ -94,14 +95,14 @@ pub(super) struct Writer {
     sync: Sync,
     queue: mpsc::Receiver<Job>,
     writes: Vec<Write>,
-    acks: Vec<oneshot::Sender<Done>>,
+    acks: Vec<oneshot::Sender<WriteResult>>,
     block: Block,
-    /// The store failed; when to try again.
+    /// The store failed; the next attempt to resume.
     resume: Option<Retry>,
-    /// The last checkpoint failed; when to try again.
+    /// The last checkpoint failed; the next attempt.
     checkpoint: Option<Retry>,
     synced: Instant,
-    /// The queue was empty after the last turn.
+    /// The queue was empty after the last run.
     drained: bool,
     ended: bool,
 }
@@ -139,7 +140,7 @@ impl Writer {
 
     fn run(mut self) {
         while !self.ended {
-            let job = match self.wake_after(Instant::now()) {
+            let job = match self.idle_timeout(Instant::now()) {
                 None => self.queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(pause) => self.queue.recv_timeout(pause),
             };
@@ -149,27 +150,27 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             if self.sync == Sync::Relaxed && job.is_some() && self.drained {
-                std::thread::sleep(GATHER);
+                std::thread::sleep(BATCH_DELAY);
             }
-            self.turn(job, Instant::now());
+            self.run_once(job, Instant::now());
         }
     }
 
-    /// When there is something to do although nothing is queued.
-    fn wake_after(&self, now: Instant) -> Option<Duration> {
+    /// How long to wait for the queue; `None` if only a queued job needs work.
+    fn idle_timeout(&self, now: Instant) -> Option<Duration> {
         let at = match &self.resume {
             Some(retry) => retry.at,
             None if self.journal.is_synced() => return None,
-            None => self.synced + RELAXED_SYNC,
+            None => self.synced + RELAXED_SYNC_INTERVAL,
         };
         Some(at.saturating_duration_since(now))
     }
 
-    /// Writes what is queued, and does what is due.
-    pub(super) fn turn(&mut self, first: Option<Job>, now: Instant) {
-        self.gather(first);
+    /// Writes what is queued, then resumes, syncs or makes a checkpoint if that is due.
+    pub(super) fn run_once(&mut self, first: Option<Job>, now: Instant) {
+        self.collect_batch(first);
         if self.resume.is_some() {
-            self.answer(Err(self.reason()));
+            self.acknowledge(Err(self.failure()));
         } else if !self.acks.is_empty() || !self.writes.is_empty() {
             self.append(now);
         }
@@ -178,11 +179,11 @@ impl Writer {
         }
         if self.resume.is_none()
             && !self.journal.is_synced()
-            && (self.ended || now >= self.synced + RELAXED_SYNC)
+            && (self.ended || now >= self.synced + RELAXED_SYNC_INTERVAL)
         {
             match self.journal.sync() {
                 Ok(()) => self.synced = now,
-                Err(problem) => self.fail(&problem, now),
+                Err(file_error) => self.fail(&file_error, now),
             }
         }
         if self.resume.is_none() && self.is_checkpoint_due(now) {
@@ -190,7 +191,7 @@ impl Writer {
         }
     }
 
-    fn gather(&mut self, first: Option<Job>) {
+    fn collect_batch(&mut self, first: Option<Job>) {
         let mut next = first.or_else(|| self.queue.try_recv().ok());
         while let Some(job) = next {
             match job {
@@ -241,23 +242,23 @@ impl Writer {
                 if always {
                     self.shared.publish(&self.writes);
                 }
-                self.answer(Ok(()));
+                self.acknowledge(Ok(()));
             }
-            Err(problem) => self.fail(&problem, now),
+            Err(file_error) => self.fail(&file_error, now),
         }
     }
 
-    fn answer(&mut self, done: Done) {
+    fn acknowledge(&mut self, done: WriteResult) {
         for ack in self.acks.drain(..) {
             let _ = ack.send(done.clone());
         }
-        self.shared.recent.let_go();
+        self.shared.cache.evict();
         self.writes.clear();
         self.block.clear();
     }
 
-    fn reason(&self) -> Arc<Failure> {
-        let closed = || Problem {
+    fn failure(&self) -> Arc<Failure> {
+        let closed = || FileError {
             what: "write to",
             path: "the store".into(),
             source: std::io::Error::other("closed"),
@@ -265,14 +266,14 @@ impl Writer {
         self.shared.failure().unwrap_or_else(|| Arc::new(Failure::new(&closed())))
     }
 
-    /// Takes no more writes, and refuses those that are queued: they may build on the ones that failed.
-    fn fail(&mut self, problem: &Problem, now: Instant) {
-        let failure = Arc::new(Failure::new(problem));
+    /// Rejects further writes and those already queued: they may build on the failed ones.
+    fn fail(&mut self, file_error: &FileError, now: Instant) {
+        let failure = Arc::new(Failure::new(file_error));
         self.shared.fail(failure.clone());
-        self.resume = Some(RESUME.next(None, now));
+        self.resume = Some(RESUME_BACKOFF.next(None, now));
         loop {
-            self.answer(Err(failure.clone()));
-            self.gather(None);
+            self.acknowledge(Err(failure.clone()));
+            self.collect_batch(None);
             if self.acks.is_empty() && self.writes.is_empty() {
                 break;
             }
@@ -282,11 +283,13 @@ impl Writer {
     fn try_to_resume(&mut self, now: Instant) {
         let resumed = match self.sync {
             Sync::Always => self.journal.resume(),
-            // What readers see has gone ahead of the log: it is saved as a whole.
+            // Readers already see writes that the log lacks: save the whole state.
             Sync::Relaxed => {
-                let (revision, all) = self.shared.everything();
+                let (revision, all) = self.shared.all_objects();
                 self.journal.checkpoint(revision, &all).map_err(|e| match e {
-                    NoCheckpoint::Kept(problem) | NoCheckpoint::Closed(problem) => problem,
+                    CheckpointError::LogUnchanged(file_error) | CheckpointError::LogClosed(file_error) => {
+                        file_error
+                    }
                 })
             }
         };
@@ -295,15 +298,15 @@ impl Writer {
                 self.resume = None;
                 self.shared.resume();
             }
-            Err(problem) => {
-                self.resume = Some(RESUME.next(self.resume, now));
-                self.shared.fail_again(Arc::new(Failure::new(&problem)));
+            Err(file_error) => {
+                self.resume = Some(RESUME_BACKOFF.next(self.resume, now));
+                self.shared.fail_again(Arc::new(Failure::new(&file_error)));
             }
         }
     }
 
-    /// A checkpoint costs as much as the state is large. It is due when the log has grown by twice that since the last one, so
-    /// that each written byte pays for a part of it that does not grow with the state.
+    /// The cost of a checkpoint grows with the state. It is due when the log has grown by twice the state
+    /// since the last one, so that the cost per written byte does not depend on the size of the state.
     fn is_checkpoint_due(&self, now: Instant) -> bool {
         let log = self.journal.log_bytes();
         log > self.journal.sizes().compact_at
@@ -312,15 +315,17 @@ impl Writer {
     }
 
     fn try_checkpoint(&mut self, now: Instant) {
-        let (revision, all) = self.shared.everything();
+        let (revision, all) = self.shared.all_objects();
         match self.journal.checkpoint(revision, &all) {
             Ok(()) => self.checkpoint = None,
-            Err(NoCheckpoint::Kept(_)) => self.checkpoint = Some(CHECKPOINT.next(self.checkpoint, now)),
-            Err(NoCheckpoint::Closed(problem)) => {
-                self.checkpoint = Some(CHECKPOINT.next(self.checkpoint, now));
-                // Nobody has to hear of it if a new log can be begun at once.
+            Err(CheckpointError::LogUnchanged(_)) => {
+                self.checkpoint = Some(CHECKPOINT_BACKOFF.next(self.checkpoint, now));
+            }
+            Err(CheckpointError::LogClosed(file_error)) => {
+                self.checkpoint = Some(CHECKPOINT_BACKOFF.next(self.checkpoint, now));
+                // Writes continue without an error if a new log can be started at once.
                 if self.sync == Sync::Relaxed || self.journal.resume().is_err() {
-                    self.fail(&problem, now);
+                    self.fail(&file_error, now);
                 }
             }
         }

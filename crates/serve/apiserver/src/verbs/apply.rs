@@ -2,36 +2,36 @@
 
 use std::sync::Arc;
 
-use fl_schema::{DecodeError, Misfit};
+use fl_schema::{DecodeError, TypeMismatch};
 use serde_json::Value;
 
-use super::change::{self, Proposal, Style};
 use super::decode;
-use super::fields::Tracker;
+use super::guaranteed_update::{self, UpdateAttempt, UpdateKind};
 use super::identity::{check_namespace, refuse_other_namespace};
+use super::managed_fields::Tracker;
 use super::options::{FieldValidation, WriteOptions};
 use super::patch_type::restored;
 use super::pipeline::Tracking;
-use crate::answer::Answer;
 use crate::object;
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::response::ApiResponse;
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 
 pub(crate) async fn run(
     inner: &Arc<Inner>,
-    call: &Call,
+    ctx: &RequestContext,
     target: &Target,
     options: &WriteOptions,
-) -> Outcome<Answer> {
+) -> ApiResult<ApiResponse> {
     let rt = &target.rt;
-    let applied = crate::yaml::read(&call.body).map_err(|why| {
+    let applied = crate::yaml::read(&ctx.body).map_err(|why| {
         ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {why}"))
     })?;
-    let repeated = crate::yaml::repeated_keys(&call.body);
+    let repeated = crate::yaml::duplicate_keys(&ctx.body);
     if let (Some(repeated), FieldValidation::Strict) = (&repeated, options.validation) {
         let around = "error strict decoding YAML: error converting YAML to JSON";
-        return Err(ApiError::bad_request(format!("{around}: {}", repeated.refused)));
+        return Err(ApiError::bad_request(format!("{around}: {}", repeated.strict_error)));
     }
     if !applied.is_object() && !applied.is_null() {
         let what = decode::go_type(&applied);
@@ -50,42 +50,43 @@ pub(crate) async fn run(
         )));
     }
     refuse_other_namespace(&applied, target)?;
-    let answer = change::run(inner, call, target, options, Style::Patch, |old| {
+    let answer = guaranteed_update::run(inner, ctx, target, options, UpdateKind::Patch, |old| {
         if nameless && old.is_none() {
-            // An object that is there has its name already.
+            // An existing object has its name already.
             return Err(ApiError::nameless(&target.name));
         }
         let registry = inner.registry();
-        let now = call.now_text();
+        let now = ctx.now_text();
         let tracker = Tracker {
             registry: &registry,
             rt,
             options,
             subresource: &target.subresource,
             now: &now,
-            conversions: &call.conversions,
+            conversions: &ctx.conversions,
         };
         let mut object = tracker.apply(old, &applied)?;
         check_values(rt, &applied)?;
         if let (true, Some(schema)) = (rt.is_custom(), rt.strategy.schema()) {
-            // What a looser part of the schema let through is cut off where a stricter part begins.
+            // Prunes values that an unpruned part of the schema allowed into a pruned part.
             fl_schema::prune(&mut object, &schema);
             tidy_metadata(&mut object)?;
         }
         check_namespace(&mut object, target)?;
         let given = object::meta_str(&applied, "resourceVersion");
         let expected = (!given.is_empty()).then(|| given.to_owned());
-        Ok(Proposal { object, tracking: Tracking::Done, expected })
+        Ok(UpdateAttempt { object, tracking: Tracking::Done, expected })
     })
     .await?;
     if let (Some(repeated), FieldValidation::Warn) = (repeated, options.validation) {
-        repeated.told.into_iter().for_each(|told| call.warn(told));
+        repeated.warnings.into_iter().for_each(|warning| ctx.warn(warning));
     }
     Ok(answer)
 }
 
-/// Metadata goes through its type, which knows no empty labels; the rest of a custom resource stays as it is.
-fn tidy_metadata(object: &mut Value) -> Outcome<()> {
+/// Round-trips the metadata of a custom resource through its Go type, which drops empty labels. All other
+/// fields stay as they are.
+fn tidy_metadata(object: &mut Value) -> ApiResult<()> {
     let Some(metadata) = object.get_mut("metadata") else { return Ok(()) };
     let mut alone = serde_json::json!({"metadata": metadata.take()});
     let bare = fl_schema::Schema {
@@ -102,19 +103,21 @@ fn tidy_metadata(object: &mut Value) -> Outcome<()> {
             _ => true,
         });
     }
-    coerced.map(drop).map_err(ApiError::internal)
+    coerced.map(drop).map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// Whether a built-in type can hold what was applied. The merge knows texts and numbers; that a text is a quantity, a time or
-/// base64 shows when the outcome is turned into the type.
-fn check_values(rt: &ResourceType, applied: &Value) -> Outcome<()> {
+/// Checks that a built-in type can hold the applied values. The merge only distinguishes strings and numbers;
+/// whether a string is a valid quantity, time or base64 shows when the result is decoded into the type.
+fn check_values(rt: &ResourceType, applied: &Value) -> ApiResult<()> {
     let Some(schema) = rt.strategy.schema().filter(|_| !rt.is_custom()) else { return Ok(()) };
     let Err(error) = fl_schema::check_value(applied, fl_schema::Shape::Typed(&schema)) else { return Ok(()) };
     let mut why = restored(&error);
     match error {
-        // Upstream cuts what is too large and goes on.
-        DecodeError::Value { misfit: Misfit::Range, .. } => return Ok(()),
-        DecodeError::Value { misfit: Misfit::Base64, .. } => why.insert_str(0, "error decoding from json: "),
+        // Upstream truncates numbers that are out of range.
+        DecodeError::Value { mismatch: TypeMismatch::Range, .. } => return Ok(()),
+        DecodeError::Value { mismatch: TypeMismatch::Base64, .. } => {
+            why.insert_str(0, "error decoding from json: ");
+        }
         _ => {}
     }
     let gvk = format!("{}/{}, Kind={}", rt.group, rt.version, rt.kind);
@@ -128,7 +131,7 @@ fn check_values(rt: &ResourceType, applied: &Value) -> Outcome<()> {
     ))
 }
 
-fn check_type(rt: &ResourceType, applied: &Value) -> Outcome<()> {
+fn check_type(rt: &ResourceType, applied: &Value) -> ApiResult<()> {
     if object::kind(applied) == rt.kind && object::api_version(applied) == rt.api_version() {
         return Ok(());
     }

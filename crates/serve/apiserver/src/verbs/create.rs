@@ -1,26 +1,26 @@
-//! `create`.
+//! The `create` verb.
 
 use std::sync::Arc;
 
 use super::identity::check_namespace;
 use super::pipeline::Tracking;
 use super::{decode, metadata, options, persist};
-use crate::answer::{Answer, to_bytes};
 use crate::object;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::response::{ApiResponse, to_bytes};
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 use rand::RngExt as _;
 
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
+pub(crate) async fn run(inner: &Arc<Inner>, ctx: &RequestContext, target: &Target) -> ApiResult<ApiResponse> {
     let rt = &target.rt;
-    let options = options::read(call, "CreateOptions", false)?;
-    let mut object = decode::body(inner, call, rt, options.validation)?;
+    let options = options::read(ctx, "CreateOptions", false)?;
+    let mut object = decode::body(inner, ctx, rt, options.validation)?;
     check_namespace(&mut object, target)?;
-    metadata::merge_owners(call, &mut object);
+    metadata::merge_owners(ctx, &mut object);
     let shared = rt.strategy.shares_labels(&object);
     rt.strategy.default(&mut object);
     rt.strategy.normalize(&mut object);
-    // The server fills these in; what a client sends is of no interest.
+    // The server sets these fields; values from the client are ignored.
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object::remove_meta(&mut object, field);
     }
@@ -33,7 +33,7 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
         if generated {
             object::set_meta(&mut attempt, "name", generate_name(&prefix));
         }
-        match persist::create(inner, call, target, (attempt, shared), &options, Tracking::Update).await {
+        match persist::create(inner, ctx, target, (attempt, shared), &options, Tracking::Update).await {
             Err(mut error) if !prefix.is_empty() && error.reason == "AlreadyExists" => {
                 error.message += ", the server was not able to generate a unique name for the object";
                 if let Some(details) = &mut error.details {
@@ -42,13 +42,15 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Out
                 last = error;
             }
             Err(error) => return Err(error),
-            Ok(stored) => return Ok(Answer::Object { code: 201, rt: rt.clone(), bytes: to_bytes(&stored) }),
+            Ok(stored) => {
+                return Ok(ApiResponse::Object { code: 201, rt: rt.clone(), bytes: to_bytes(&stored) });
+            }
         }
     }
     Err(last)
 }
 
-/// A name from a prefix: five characters that do not form words.
+/// Appends five random characters to a prefix; none of them are vowels, so that they do not form words.
 pub(crate) fn generate_name(prefix: &str) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let stem: String = prefix.chars().take(58).collect();

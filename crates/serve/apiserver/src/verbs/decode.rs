@@ -1,32 +1,32 @@
-//! From request bodies to objects.
+//! Decoding of request bodies.
 
 use fl_schema::{DecodeError, Shape};
 use serde_json::Value;
 
 use super::options::FieldValidation;
 use crate::object;
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::server::{Inner, RequestContext};
+use crate::status::{ApiError, ApiResult};
 
 /// The media type without parameters.
-pub(crate) fn media_type(call: &Call) -> String {
-    call.headers.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+pub(crate) fn media_type(ctx: &RequestContext) -> String {
+    ctx.headers.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The body as JSON text; YAML is turned into it.
-pub(crate) fn json_text(call: &Call) -> Outcome<std::borrow::Cow<'_, [u8]>> {
-    let media = media_type(call);
+/// The body as JSON; YAML and protobuf are converted.
+pub(crate) fn json_text(ctx: &RequestContext) -> ApiResult<std::borrow::Cow<'_, [u8]>> {
+    let media = media_type(ctx);
     if media == "application/vnd.kubernetes.protobuf"
-        && let Some(text) = crate::wire::to_json(&call.body)
+        && let Some(text) = crate::protobuf::to_json(&ctx.body)
     {
         return Ok(std::borrow::Cow::Owned(text));
     }
     match media.as_str() {
-        "" | "application/json" => Ok(std::borrow::Cow::Borrowed(&call.body)),
-        "application/yaml" => yaml_to_json(&call.body).map(std::borrow::Cow::Owned),
-        // Typed Go clients send built-in types this way; the answer may still be JSON.
-        "application/vnd.kubernetes.protobuf" => fl_kubeschema::protobuf_to_json(&call.body)
+        "" | "application/json" => Ok(std::borrow::Cow::Borrowed(&ctx.body)),
+        "application/yaml" => yaml_to_json(&ctx.body).map(std::borrow::Cow::Owned),
+        // Typed Go clients send built-in types this way; the response may still be JSON.
+        "application/vnd.kubernetes.protobuf" => fl_kubeschema::protobuf_to_json(&ctx.body)
             .map(|value| std::borrow::Cow::Owned(value.to_string().into_bytes()))
             .map_err(|why| ApiError::bad_request(why.to_string())),
         _ => Err(ApiError::new(
@@ -37,56 +37,62 @@ pub(crate) fn json_text(call: &Call) -> Outcome<std::borrow::Cow<'_, [u8]>> {
     }
 }
 
-pub(crate) fn yaml_to_json(text: &[u8]) -> Outcome<Vec<u8>> {
+pub(crate) fn yaml_to_json(text: &[u8]) -> ApiResult<Vec<u8>> {
     crate::yaml::to_json(text)
         .map_err(|why| ApiError::bad_request(format!("error converting YAML to JSON: {why}")))
 }
 
-/// Decodes an object of a type, checks its kind, and says or refuses what strict decoding finds.
+/// Decodes an object of a type and checks its kind. Findings of strict decoding become warnings or errors,
+/// depending on `fieldValidation`.
 pub(crate) fn body(
     inner: &Inner,
-    call: &Call,
+    ctx: &RequestContext,
     rt: &ResourceType,
     validation: FieldValidation,
-) -> Outcome<Value> {
-    let text = match json_text(call) {
-        Err(error) if error.code == 400 && media_type(call) == "application/yaml" => {
+) -> ApiResult<Value> {
+    let text = match json_text(ctx) {
+        Err(error) if error.code == 400 && media_type(ctx) == "application/yaml" => {
             let why = error.message.trim_start_matches("error converting YAML to JSON: ");
-            return Err(unrecognized(rt, why, &call.body));
+            return Err(unrecognized(rt, why, &ctx.body));
         }
         other => other?,
     };
-    let repeated = (media_type(call) == "application/yaml").then(|| crate::yaml::repeated_keys(&call.body));
+    let repeated = (media_type(ctx) == "application/yaml").then(|| crate::yaml::duplicate_keys(&ctx.body));
     let repeated = repeated.flatten().map_or_else(Vec::new, |repeated| match validation {
-        FieldValidation::Strict => vec![repeated.refused],
-        _ => repeated.told,
+        FieldValidation::Strict => vec![repeated.strict_error],
+        _ => repeated.warnings,
     });
-    let kinds = Kinds { inner, rt, repeated };
-    // Go reads `null` into anything as nothing at all.
+    let decoding = DecodeContext { inner, rt, repeated };
+    // Go decodes `null` into any type as its empty value.
     if !rt.is_custom() && text.trim_ascii() == b"null" {
-        return typed(b"{}", call, &kinds, validation);
+        return typed(b"{}", ctx, &decoding, validation);
     }
-    typed(&text, call, &kinds, validation)
+    typed(&text, ctx, &decoding, validation)
 }
 
-/// What a body may be, for the words of a refusal.
-struct Kinds<'a> {
+/// The expected type of a body, for error messages.
+struct DecodeContext<'a> {
     inner: &'a Inner,
     rt: &'a ResourceType,
-    /// What is to be said about keys that YAML has twice.
+    /// Messages about duplicate keys in YAML.
     repeated: Vec<String>,
 }
 
-fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidation) -> Outcome<Value> {
-    let rt = kinds.rt;
+fn typed(
+    text: &[u8],
+    ctx: &RequestContext,
+    decoding: &DecodeContext<'_>,
+    validation: FieldValidation,
+) -> ApiResult<Value> {
+    let rt = decoding.rt;
     let refuse = |why: String| {
         ApiError::bad_request(format!(
             "{} in version {:?} cannot be handled as a {}: {why}",
             rt.kind, rt.version, rt.kind
         ))
     };
-    let unrecognized = |why: &str| unrecognized(rt, why, &call.body);
-    // The type decides how the rest is read, so it is looked at first.
+    let unrecognized = |why: &str| unrecognized(rt, why, &ctx.body);
+    // The type decides how the rest is decoded, so it is read first.
     if let Some(what) = not_an_object(text) {
         return Err(unrecognized(&not_a_type(what)));
     }
@@ -96,14 +102,14 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
         return Err(unrecognized(&format!("unexpected GroupVersion string: {api_version}")));
     }
     if rt.is_custom() && kind.is_empty() {
-        // A built-in type stands for itself; what a custom resource is must be said.
-        let shown = String::from_utf8_lossy(&call.body);
+        // The type of a built-in resource may be omitted; that of a custom resource may not.
+        let shown = String::from_utf8_lossy(&ctx.body);
         return Err(unrecognized(&format!("Object 'Kind' is missing in '{shown}'")));
     }
     if rt.is_custom() && kind == rt.kind {
-        report_unknown_version(call, rt, &api_version, validation, text)?;
+        report_unknown_version(ctx, rt, &api_version, validation, text)?;
     }
-    check_type(kinds, &kind, &api_version, text)?;
+    check_type(decoding, &kind, &api_version, text)?;
     let schema = rt.strategy.schema();
     let shape = match (&schema, rt.is_custom()) {
         (Some(schema), false) => Shape::Typed(schema),
@@ -114,26 +120,26 @@ fn typed(text: &[u8], call: &Call, kinds: &Kinds<'_>, validation: FieldValidatio
     if !value.is_object() {
         return Err(ApiError::bad_request(not_a_type(go_type(&value))));
     }
-    let mut strict = kinds.repeated.clone();
+    let mut strict = decoding.repeated.clone();
     strict.extend(decoded.strict.iter().map(ToString::to_string));
     if let (Some(schema), true) = (&schema, rt.is_custom()) {
-        let unknown = fl_schema::coerce(&mut value, schema).map_err(refuse)?;
+        let unknown = fl_schema::coerce(&mut value, schema).map_err(|error| refuse(error.to_string()))?;
         strict.extend(unknown.into_iter().map(|p| format!("unknown field {p:?}")));
     }
-    report(call, rt, validation, &strict, refuse)?;
+    report(ctx, rt, validation, &strict, refuse)?;
     stamp_type(&mut value, rt);
     rt.strategy.normalize(&mut value);
     Ok(value)
 }
 
-/// A version of a custom resource that is not there has no fields: all of them are unknown.
+/// A version of a custom resource that is not served has no fields: all of them are unknown.
 fn report_unknown_version(
-    call: &Call,
+    ctx: &RequestContext,
     rt: &ResourceType,
     api_version: &str,
     validation: FieldValidation,
     text: &[u8],
-) -> Outcome<()> {
+) -> ApiResult<()> {
     let (group, version) = object::split_api_version(api_version);
     if group != rt.group || version == rt.version {
         return Ok(());
@@ -147,13 +153,13 @@ fn report_unknown_version(
     let Ok(mut unknown) = fl_schema::coerce(&mut value, &bare) else { return Ok(()) };
     unknown.sort();
     let strict: Vec<String> = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
-    report(call, rt, validation, &strict, |why| {
+    report(ctx, rt, validation, &strict, |why| {
         let kind = &rt.kind;
         ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
     })
 }
 
-/// Go's name for a document that is whole but no object.
+/// Go's name for a valid JSON document that is not an object.
 fn not_an_object(text: &[u8]) -> Option<&'static str> {
     let first = text.iter().find(|b| !b.is_ascii_whitespace())?;
     if *first == b'{' {
@@ -162,14 +168,14 @@ fn not_an_object(text: &[u8]) -> Option<&'static str> {
     serde_json::from_slice::<Value>(text).ok().filter(|v| !v.is_object() && !v.is_null()).map(|v| go_type(&v))
 }
 
-/// Why a document that is no object has no type.
+/// Go's error message for a document that is not an object and has no type.
 pub(crate) fn not_a_type(what: &str) -> String {
     format!(
         "couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
     )
 }
 
-/// A body that does not even tell its type.
+/// The error for a body whose type cannot be read.
 fn unrecognized(rt: &ResourceType, why: &str, text: &[u8]) -> ApiError {
     ApiError::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {why} ({})",
@@ -180,26 +186,26 @@ fn unrecognized(rt: &ResourceType, why: &str, text: &[u8]) -> ApiError {
 
 /// The start of a body as upstream shows it.
 fn summary(text: &[u8]) -> String {
-    const SHOWN: usize = 30;
-    let start = &text[..text.len().min(SHOWN)];
+    const MAX_SHOWN_BYTES: usize = 30;
+    let start = &text[..text.len().min(MAX_SHOWN_BYTES)];
     let shown = match start.first() {
         None => return "<empty>".to_owned(),
         Some(b'{') => String::from_utf8_lossy(start).into_owned(),
         Some(_) => start.iter().map(|b| format!("{b:02x}")).collect(),
     };
-    if text.len() > SHOWN { format!("{shown} ...") } else { shown }
+    if text.len() > MAX_SHOWN_BYTES { format!("{shown} ...") } else { shown }
 }
 
-/// What Go says about a type that is no text.
+/// Go's error message for a `kind` or `apiVersion` that is not a string.
 fn type_error(text: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Raw {
+    struct RawTypeMeta {
         #[serde(default)]
         kind: Value,
         #[serde(default, rename = "apiVersion")]
         api_version: Value,
     }
-    let raw: Raw = serde_json::from_slice(text).ok()?;
+    let raw: RawTypeMeta = serde_json::from_slice(text).ok()?;
     for (name, value) in [("apiVersion", &raw.api_version), ("kind", &raw.kind)] {
         if !value.is_string() && !value.is_null() {
             let what = go_type(value);
@@ -211,20 +217,20 @@ fn type_error(text: &[u8]) -> Option<String> {
     None
 }
 
-/// Says or refuses strict findings.
+/// Reports findings of strict decoding as warnings or as an error.
 pub(crate) fn report(
-    call: &Call,
+    ctx: &RequestContext,
     _rt: &ResourceType,
     validation: FieldValidation,
     strict: &[String],
     refuse: impl FnOnce(String) -> ApiError,
-) -> Outcome<()> {
+) -> ApiResult<()> {
     if strict.is_empty() {
         return Ok(());
     }
     match validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => strict.iter().for_each(|s| call.warn(s.clone())),
+        FieldValidation::Warn => strict.iter().for_each(|s| ctx.warn(s.clone())),
         FieldValidation::Strict => {
             return Err(refuse(format!("strict decoding error: {}", strict.join(", "))));
         }
@@ -266,21 +272,21 @@ struct TypeMeta {
     api_version: Option<String>,
 }
 
-/// Kind and version as far as they are there.
+/// Reads `kind` and `apiVersion`, as far as they are present.
 fn peek_type(text: &[u8]) -> Result<(String, String), String> {
     if let Ok(meta) = serde_json::from_slice::<TypeMeta>(text) {
         return Ok((meta.kind.unwrap_or_default(), meta.api_version.unwrap_or_default()));
     }
-    // Either not JSON at all, or fields of a wrong type, or one of them twice.
+    // Not JSON, fields of a wrong type, or duplicate fields.
     if let Some(why) = type_error(text) {
         return Err(why);
     }
-    let value: Value = serde_json::from_slice(text).map_err(|_| fl_schema::go_syntax_error(text))?;
+    let value: Value = serde_json::from_slice(text).map_err(|_| fl_go::json_syntax_error(text))?;
     Ok((object::kind(&value).to_owned(), object::api_version(&value).to_owned()))
 }
 
-fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> Outcome<()> {
-    let rt = kinds.rt;
+fn check_type(decoding: &DecodeContext<'_>, kind: &str, api_version: &str, text: &[u8]) -> ApiResult<()> {
+    let rt = decoding.rt;
     let own = rt.api_version();
     let version_ok = api_version == own || api_version.is_empty() && !rt.is_custom();
     let kind_ok = kind.is_empty() || kind == rt.kind;
@@ -294,7 +300,7 @@ fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> 
     let (group, version) = object::split_api_version(shown_version);
     if rt.is_custom() {
         if version_ok {
-            // Anything can be read as a custom resource; its rules are what refuses another kind.
+            // Any object decodes as a custom resource; its validation rejects another kind.
             let named: Value = serde_json::from_slice(text).unwrap_or_default();
             let why = format!("must be {}", rt.kind);
             let error = fl_schema::FieldError::invalid("kind", &Value::from(shown_kind), why);
@@ -309,7 +315,7 @@ fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> 
             "the API version in the data ({api_version}) does not match the expected API version ({own})"
         )));
     }
-    let registered = kinds.inner.registry().by_kind(group, version, shown_kind).cloned();
+    let registered = decoding.inner.registry().by_kind(group, version, shown_kind).cloned();
     let why = match registered {
         Some(other) if other.group == rt.group && other.kind == rt.kind => {
             return Err(ApiError::bad_request(format!(
@@ -331,7 +337,7 @@ fn check_type(kinds: &Kinds<'_>, kind: &str, api_version: &str, text: &[u8]) -> 
     )))
 }
 
-/// Versions that are served no more and still known.
+/// Versions that are no longer served but are still registered upstream.
 fn is_former_version(rt: &ResourceType, group: &str, version: &str) -> bool {
     let old: &[&str] = match group {
         "extensions" => {
@@ -355,7 +361,7 @@ fn is_former_version(rt: &ResourceType, group: &str, version: &str) -> bool {
     old.contains(&version)
 }
 
-/// The package of upstream's internal types, as it shows in messages.
+/// The Go package of upstream's internal types, which appears in messages.
 pub(crate) fn internal_package(group: &str) -> &str {
     match group {
         "" => "core",

@@ -1,22 +1,22 @@
-//! `delete` and `deletecollection`.
+//! The `delete` and `deletecollection` verbs.
 
 use std::sync::Arc;
 
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use super::lifecycle::IMMORTAL;
 use super::options::check_dry_run;
 use super::read::{self, Selection};
 use crate::admission;
-use crate::answer::{Answer, deleted, to_bytes};
+use crate::admission::plugins::namespace_lifecycle::IMMORTAL_NAMESPACES;
 use crate::crd::convert;
 use crate::object;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
-use crate::store::{Change, Expect, StoreError};
+use crate::response::{ApiResponse, deleted, to_bytes};
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
+use crate::store::{Change, Precondition, StoreError};
 
-/// What a caller may say about a deletion.
+/// Kubernetes' `DeleteOptions`, from the query and the body.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) grace: Option<i64>,
@@ -27,12 +27,12 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    fn read(call: &Call) -> Outcome<Self> {
+    fn read(ctx: &RequestContext) -> ApiResult<Self> {
         let mut body = json!({});
-        if !call.body.is_empty() {
-            let text = super::decode::json_text(call)?;
+        if !ctx.body.is_empty() {
+            let text = super::decode::json_text(ctx)?;
             body = serde_json::from_slice(&text).map_err(|_| {
-                let why = fl_schema::go_syntax_error(&text);
+                let why = fl_go::json_syntax_error(&text);
                 ApiError::new(500, "", format!("couldn't get version/kind; json parse error: {why}"))
             })?;
             if !body.is_object() && !body.is_null() {
@@ -59,7 +59,7 @@ impl DeleteOptions {
             }
             check_types(&body)?;
         } else {
-            let query = &call.query;
+            let query = &ctx.query;
             if query.has("gracePeriodSeconds") {
                 let text = query.get("gracePeriodSeconds");
                 let seconds: i64 = text.parse().map_err(|_| {
@@ -80,7 +80,7 @@ impl DeleteOptions {
         Self::from_json(&body)
     }
 
-    pub(crate) fn from_json(body: &Value) -> Outcome<Self> {
+    pub(crate) fn from_json(body: &Value) -> ApiResult<Self> {
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let mut errors = Vec::new();
         let orphan = body.get("orphanDependents").and_then(Value::as_bool);
@@ -121,8 +121,8 @@ impl DeleteOptions {
     }
 }
 
-/// Refuses options that are not what their fields hold, in the words of Go's reader.
-fn check_types(body: &Value) -> Outcome<()> {
+/// Rejects options of a wrong type, with the error messages of Go's decoder.
+fn check_types(body: &Value) -> ApiResult<()> {
     let at = |pointer: &str| body.pointer(pointer).filter(|given| !given.is_null());
     let element = at("/dryRun").and_then(|l| l.as_array()?.iter().find(|word| !word.is_string()));
     for (given, owner, field, wanted) in [
@@ -159,43 +159,44 @@ fn check_types(body: &Value) -> Outcome<()> {
     Ok(())
 }
 
-pub(crate) async fn one(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
-    let options = DeleteOptions::read(call)?;
+pub(crate) async fn one(inner: &Arc<Inner>, ctx: &RequestContext, target: &Target) -> ApiResult<ApiResponse> {
+    let options = DeleteOptions::read(ctx)?;
     let rt = &target.rt;
-    if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL.contains(&target.name.as_str()) {
+    if rt.group.is_empty() && rt.plural == "namespaces" && IMMORTAL_NAMESPACES.contains(&target.name.as_str())
+    {
         return Err(ApiError::forbidden(rt, &target.name, "this namespace may not be deleted"));
     }
-    if let Some(why) = crate::plugins::undeletable(target) {
+    if let Some(why) = crate::admission::plugins::delete_error(target) {
         return Err(ApiError::forbidden(rt, &target.name, why));
     }
     if rt.strategy.default_propagation() == "Orphan" && options.propagation.is_none() && rt.group == "batch" {
-        call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
+        ctx.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
     }
-    match remove(inner, call, target, &options).await? {
+    match remove(inner, ctx, target, &options).await? {
         Removed::Gone(object) if rt.strategy.returns_deleted_object() => {
-            Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
+            Ok(ApiResponse::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
         }
-        Removed::Gone(object) => Ok(Answer::document(deleted(rt, &object))),
+        Removed::Gone(object) => Ok(ApiResponse::document(deleted(rt, &object))),
         Removed::Pending(object) => {
-            Ok(Answer::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
+            Ok(ApiResponse::Object { code: 200, rt: rt.clone(), bytes: to_bytes(&object) })
         }
     }
 }
 
 pub(crate) enum Removed {
-    /// The object is no more.
+    /// The object was deleted.
     Gone(Value),
-    /// The object is marked and waits for finalizers or grace.
+    /// The object has a `deletionTimestamp` and waits for finalizers or its grace period.
     Pending(Value),
 }
 
-/// Deletes one object, or marks it.
+/// Deletes one object, or sets its `deletionTimestamp`.
 pub(crate) async fn remove(
     inner: &Arc<Inner>,
-    call: &Call,
+    ctx: &RequestContext,
     target: &Target,
     options: &DeleteOptions,
-) -> Outcome<Removed> {
+) -> ApiResult<Removed> {
     let rt = &target.rt;
     let key = target.key();
     let mut asked = false;
@@ -207,8 +208,8 @@ pub(crate) async fn remove(
         let old = read::served_value(rt, &in_version);
         check_preconditions(target, &old, options)?;
         if !asked {
-            let write = admission::Write {
-                call,
+            let write = admission::AdmissionAttributes {
+                ctx,
                 target,
                 operation: "DELETE",
                 old: Some(&old),
@@ -218,7 +219,7 @@ pub(crate) async fn remove(
             asked = true;
         }
         let mut object = old.clone();
-        let gone = mark(target, call, &mut object, &old, options);
+        let gone = mark(target, ctx, &mut object, &old, options);
         if options.dry_run {
             return Ok(if gone { Removed::Gone(object) } else { Removed::Pending(object) });
         }
@@ -228,23 +229,24 @@ pub(crate) async fn remove(
         let stored = convert::to_storage(inner, rt, object.clone()).await?;
         let mut revision = entry.revision;
         if gone && rt.strategy.default_grace_seconds(&old).is_some() && object != old {
-            // What may be given grace is marked before it goes, even when it gets none: watchers see both.
+            // Objects with graceful deletion are updated before they are deleted, even when the grace period
+            // is zero: watchers see both events.
             let mark = Change::Put(stored.clone());
-            match inner.store.commit(target.table(), &key, Expect::Revision(revision), mark).await {
+            match inner.store.commit(target.table(), &key, Precondition::Revision(revision), mark).await {
                 Ok(marked) => revision = marked.revision,
                 Err(StoreError::Conflict) => continue,
                 Err(other) => return Err(other.into()),
             }
         }
         let change = if gone { Change::Delete(stored) } else { Change::Put(stored) };
-        match inner.store.commit(target.table(), &key, Expect::Revision(revision), change).await {
+        match inner.store.commit(target.table(), &key, Precondition::Revision(revision), change).await {
             Ok(entry) => {
                 object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
                 if gone {
-                    crate::plugins::after_delete(inner, target, &object).await;
+                    crate::admission::plugins::after_delete(inner, target, &object).await;
                     return Ok(Removed::Gone(object));
                 }
-                crate::plugins::after_write(inner, target, &object).await;
+                crate::admission::plugins::after_write(inner, target, &object).await;
                 return Ok(Removed::Pending(object));
             }
             Err(StoreError::Conflict) => {}
@@ -253,7 +255,7 @@ pub(crate) async fn remove(
     }
 }
 
-fn check_preconditions(target: &Target, old: &Value, options: &DeleteOptions) -> Outcome<()> {
+fn check_preconditions(target: &Target, old: &Value, options: &DeleteOptions) -> ApiResult<()> {
     let conflict = |why: String| {
         // Upstream names the kind here, not the resource.
         let message =
@@ -279,12 +281,18 @@ fn check_preconditions(target: &Target, old: &Value, options: &DeleteOptions) ->
     Ok(())
 }
 
-/// Marks the object as deleted; true when nothing holds it back.
-fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: &DeleteOptions) -> bool {
+/// Sets `deletionTimestamp`; true if the object can be deleted at once.
+fn mark(
+    target: &Target,
+    ctx: &RequestContext,
+    object: &mut Value,
+    old: &Value,
+    options: &DeleteOptions,
+) -> bool {
     let rt = &target.rt;
     let namespace = rt.group.is_empty() && rt.plural == "namespaces";
     let grace = match options.grace {
-        // What runs nowhere needs no time to stop; less than nothing is a second.
+        // A pod without a node needs no grace period. A negative value means one second.
         Some(_) if rt.strategy.default_grace_seconds(old) == Some(0) => 0,
         Some(seconds) if rt.strategy.default_grace_seconds(old).is_some() => {
             if seconds < 0 {
@@ -293,13 +301,13 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
                 seconds
             }
         }
-        // Most types know no grace: whatever is asked for is none.
+        // Most types have no graceful deletion: the requested grace period is ignored.
         Some(_) => 0,
         None => rt.strategy.default_grace_seconds(old).unwrap_or(0),
     };
     set_propagation_finalizers(object, options, rt.strategy.default_propagation());
     if target.table() == crate::crd::TABLE && !object::is_deleting(old) {
-        crate::crd::mark_deleted(object, &call.now_text());
+        crate::crd::mark_deleted(object, &ctx.now_text());
         return false;
     }
     let waits = !object::finalizers(object).is_empty() || namespace && has_namespace_finalizer(object);
@@ -307,7 +315,7 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     if already {
         let current =
             old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-        // Once it runs, grace may only be cut short, and only by who asks for it.
+        // A grace period that has begun can only be shortened, and only on request.
         let asked = options.grace.map(|seconds| if seconds < 0 { 1 } else { seconds });
         let left = match asked.filter(|asked| *asked < current) {
             Some(asked) => {
@@ -325,14 +333,14 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     }
     if !waits && grace == 0 {
         if rt.strategy.default_grace_seconds(old).is_some() {
-            object::set_meta(object, "deletionTimestamp", call.now_text());
+            object::set_meta(object, "deletionTimestamp", ctx.now_text());
             object::set_meta(object, "deletionGracePeriodSeconds", 0);
             let next = object::generation(object) + 1;
             object::set_meta(object, "generation", next);
         }
         return true;
     }
-    let at = call.now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(call.now);
+    let at = ctx.now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(ctx.now);
     object::set_meta(object, "deletionTimestamp", crate::server::rfc3339(at));
     if namespace {
         if let Some(map) = object.as_object_mut() {
@@ -349,7 +357,7 @@ fn mark(target: &Target, call: &Call, object: &mut Value, old: &Value, options: 
     false
 }
 
-/// Whether an object is a namespace whose content is still to go.
+/// Whether the object is a namespace whose content is not deleted yet.
 pub(super) fn is_held_namespace(target: &Target, object: &Value) -> bool {
     target.rt.group.is_empty() && target.rt.plural == "namespaces" && has_namespace_finalizer(object)
 }
@@ -358,7 +366,7 @@ fn has_namespace_finalizer(object: &Value) -> bool {
     object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|l| !l.is_empty())
 }
 
-/// Orphan and Foreground are finalizers the garbage collector works off.
+/// Propagation policies `Orphan` and `Foreground` are finalizers that the garbage collector removes.
 fn set_propagation_finalizers(object: &mut Value, options: &DeleteOptions, default: &str) {
     let has = |name: &str| object::finalizers(object).contains(&name);
     let policy = match options.propagation.as_deref() {
@@ -380,10 +388,14 @@ fn set_propagation_finalizers(object: &mut Value, options: &DeleteOptions, defau
     object::set_finalizers(object, &list);
 }
 
-pub(crate) async fn collection(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
-    let options = DeleteOptions::read(call)?;
+pub(crate) async fn collection(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    target: &Target,
+) -> ApiResult<ApiResponse> {
+    let options = DeleteOptions::read(ctx)?;
     let rt = &target.rt;
-    let selection = Selection::read(call, target)?;
+    let selection = Selection::read(ctx, target)?;
     let prefix = if rt.namespaced { format!("{}/", target.namespace) } else { String::new() };
     let (revision, items, _) = inner.store.list(target.table(), &prefix, None, 0);
     let mut shown = Vec::new();
@@ -398,12 +410,12 @@ pub(crate) async fn collection(inner: &Arc<Inner>, call: &Call, target: &Target)
             namespace: object::namespace(&object).to_owned(),
             ..target.clone()
         };
-        match remove(inner, call, &one, &options).await {
+        match remove(inner, ctx, &one, &options).await {
             Ok(_) => shown.push(to_bytes(&object)),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
         }
     }
     let meta = json!({"resourceVersion": revision.to_string()});
-    Ok(Answer::List { rt: rt.clone(), meta, items: shown, kind: None })
+    Ok(ApiResponse::List { rt: rt.clone(), meta, items: shown, kind: None })
 }

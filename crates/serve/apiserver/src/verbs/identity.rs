@@ -1,13 +1,13 @@
-//! Name and namespace of an object against those of its request.
+//! Name and namespace of an object compared with those of its request.
 
 use serde_json::Value;
 
 use crate::object;
 use crate::server::Target;
-use crate::status::{ApiError, Outcome};
+use crate::status::{ApiError, ApiResult};
 
-/// An object that is written by name carries that name.
-pub(crate) fn check_name(name: &str, target: &Target) -> Outcome<()> {
+/// Checks that the object has the name of the request.
+pub(crate) fn check_name(name: &str, target: &Target) -> ApiResult<()> {
     if name.is_empty() {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
@@ -24,7 +24,7 @@ pub(crate) fn check_name(name: &str, target: &Target) -> Outcome<()> {
 }
 
 /// Checks and completes the namespace of an object against the request's.
-pub(crate) fn check_namespace(object: &mut Value, target: &Target) -> Outcome<()> {
+pub(crate) fn check_namespace(object: &mut Value, target: &Target) -> ApiResult<()> {
     refuse_other_namespace(object, target)?;
     let own = object::namespace(object);
     if !target.rt.namespaced {
@@ -37,8 +37,8 @@ pub(crate) fn check_namespace(object: &mut Value, target: &Target) -> Outcome<()
     Ok(())
 }
 
-/// Refuses an object that names another namespace than the request.
-pub(crate) fn refuse_other_namespace(object: &Value, target: &Target) -> Outcome<()> {
+/// Rejects an object that names another namespace than the request.
+pub(crate) fn refuse_other_namespace(object: &Value, target: &Target) -> ApiResult<()> {
     let own = object::namespace(object);
     if target.rt.namespaced && !own.is_empty() && own != target.namespace {
         return Err(ApiError::bad_request(

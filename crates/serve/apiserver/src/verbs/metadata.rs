@@ -1,14 +1,14 @@
-//! The rules on metadata that hold for every type.
+//! Validation of metadata, the same for every type.
 
+use fl_builtin::name_validation;
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::names;
 use crate::object;
-use crate::resource::ResourceType;
+use crate::resource_type::ResourceType;
 
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const ANNOTATIONS_MAX: usize = 256 * 1024;
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 fn is_qualified_part(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -18,12 +18,12 @@ fn is_qualified_part(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
-/// What is wrong with `prefix/name`.
+/// Errors of a qualified name, `prefix/name`.
 pub(crate) fn qualified_name(text: &str) -> Vec<String> {
     fl_types::check_qualified_name(text).err().map(|e| e.messages().to_vec()).unwrap_or_default()
 }
 
-/// Errors about a map of labels.
+/// Errors of a map of labels.
 pub(crate) fn labels(map: &Value, path: &str) -> Vec<FieldError> {
     let mut out = Vec::new();
     for (key, value) in map.as_object().into_iter().flatten() {
@@ -49,8 +49,8 @@ fn annotations(map: &Value) -> Vec<FieldError> {
         out.extend(wrong.into_iter().map(|e| FieldError::invalid("metadata.annotations", &json!(key), e)));
         total += key.len() + value.as_str().map_or(0, str::len);
     }
-    if total > ANNOTATIONS_MAX {
-        out.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_MAX));
+    if total > MAX_ANNOTATION_BYTES {
+        out.push(FieldError::too_long("metadata.annotations", MAX_ANNOTATION_BYTES));
     }
     out
 }
@@ -117,7 +117,7 @@ fn owners(list: &[Value]) -> Vec<FieldError> {
     out
 }
 
-/// Whether an object is of a group that Kubernetes itself serves.
+/// Whether an object belongs to a group of Kubernetes itself.
 fn is_kubernetes_own(object: &Value) -> bool {
     let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
@@ -152,7 +152,7 @@ fn finalizers(object: &Value, kubernetes_own: bool) -> Vec<FieldError> {
     out
 }
 
-/// Rules on the metadata of a new object.
+/// Validates the metadata of a new object.
 pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let (name, prefix) = (object::name(object), object::meta_str(object, "generateName"));
@@ -173,7 +173,7 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
         if namespace.is_empty() {
             out.push(FieldError::required("metadata.namespace", ""));
         } else {
-            let wrong = names::dns1123_label(namespace, false);
+            let wrong = name_validation::dns1123_label(namespace, false);
             out.extend(
                 wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)),
             );
@@ -183,15 +183,15 @@ pub(crate) fn check_create(rt: &ResourceType, object: &Value) -> Vec<FieldError>
     out
 }
 
-/// Rules on the metadata of a resource inside another. Its names may be those of any kind.
+/// Validates the metadata of an embedded resource. Its name may be that of any kind.
 pub(crate) fn check_embedded(object: &Value) -> Vec<FieldError> {
     let mut out = Vec::new();
     let (name, namespace) = (object::name(object), object::namespace(object));
-    for wrong in names::path_segment(name, false) {
+    for wrong in name_validation::path_segment(name, false) {
         out.push(FieldError::invalid("metadata.name", &json!(name), wrong));
     }
     if !namespace.is_empty() {
-        let wrong = names::dns1123_label(namespace, false);
+        let wrong = name_validation::dns1123_label(namespace, false);
         out.extend(
             wrong.into_iter().map(|e| FieldError::invalid("metadata.namespace", &json!(namespace), e)),
         );
@@ -204,7 +204,7 @@ fn check_common(object: &Value) -> Vec<FieldError> {
     check_rest(object, check_entries(object), is_kubernetes_own(object))
 }
 
-/// What is the same for metadata of every kind.
+/// Rules that are the same for embedded resources.
 fn check_rest(object: &Value, entries: Vec<FieldError>, kubernetes_own: bool) -> Vec<FieldError> {
     let mut out = Vec::new();
     if object::generation(object) < 0 {
@@ -228,8 +228,8 @@ fn check_entries(object: &Value) -> Vec<FieldError> {
     out
 }
 
-/// Owners that stand twice in the list are kept once, and the author is told.
-pub(crate) fn merge_owners(call: &crate::server::Call, object: &mut Value) {
+/// Removes duplicate owner references, with a warning.
+pub(crate) fn merge_owners(ctx: &crate::server::RequestContext, object: &mut Value) {
     let list = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
     let Some(list) = list.filter(|list| list.len() > 1) else { return };
     let mut kept: Vec<Value> = Vec::new();
@@ -246,21 +246,23 @@ pub(crate) fn merge_owners(call: &crate::server::Call, object: &mut Value) {
     }
     *list = kept;
     if !repeated.is_empty() {
-        call.warn(format!(
+        ctx.warn(format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
             repeated.join(", ")
         ));
     }
 }
 
-/// Rules on the metadata of a changed object. Upstream runs the immutability checks twice, and reports them twice.
+/// Validates the metadata of a changed object. Upstream runs the immutability checks twice, and reports them
+/// twice.
 pub(crate) fn check_update(rt: &ResourceType, object: &Value, old: &Value) -> Vec<FieldError> {
     let twice = rt.strategy.checks_metadata_twice();
     let entries = check_entries(object);
     let common = check_rest(object, entries.clone(), is_kubernetes_own(object));
     let mut changes = check_added_finalizers(object, old);
     changes.extend(check_immutable(object, old));
-    // Upstream checks the whole of metadata in the store, what may change once more, and most types do both again.
+    // Upstream validates all metadata in the storage layer, then the immutable fields once more, and most
+    // types do both again.
     let mut out = common.clone();
     out.extend_from_slice(&entries);
     if twice {

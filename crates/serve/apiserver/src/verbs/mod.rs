@@ -1,21 +1,20 @@
-//! The verbs: what a request on a resource does.
+//! The verbs of requests on resources.
 
 pub(crate) mod apply;
-mod binding;
-pub(crate) mod change;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;
-mod empties;
-pub(crate) mod fields;
+mod empty_values;
+pub(crate) mod guaranteed_update;
 pub(crate) mod identity;
-pub(crate) mod lifecycle;
+pub(crate) mod managed_fields;
 pub(crate) mod metadata;
 pub(crate) mod options;
 pub(crate) mod patch;
 mod patch_type;
 mod persist;
 pub(crate) mod pipeline;
+mod pod_subresources;
 mod read;
 pub(crate) mod scale;
 mod verb;
@@ -25,21 +24,26 @@ pub(crate) use verb::Verb;
 
 use std::sync::Arc;
 
-use crate::answer::Answer;
-use crate::resource::ResourceType;
+use crate::resource_type::ResourceType;
+use crate::response::ApiResponse;
 use crate::reviews;
 use crate::server::Inner;
-use crate::server::{Call, Target};
-use crate::status::{ApiError, Outcome};
+use crate::server::{RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 
 /// Runs one verb.
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Verb) -> Outcome<Answer> {
+pub(crate) async fn run(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    target: &Target,
+    verb: Verb,
+) -> ApiResult<ApiResponse> {
     let rt = &target.rt;
     if !target.subresource.is_empty() {
-        return subresource(inner, call, target, verb).await;
+        return subresource(inner, ctx, target, verb).await;
     }
     let allowed = match verb {
-        // A collection takes POST, one object everything else.
+        // POST goes to a collection, all other verbs to an object.
         Verb::Create => {
             target.name.is_empty()
                 && (!rt.namespaced || !target.namespace.is_empty() || reviews::is_review(rt))
@@ -55,18 +59,18 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         return Err(ApiError::method_not_allowed());
     }
     match verb {
-        Verb::Get => read::get(inner, call, target).await,
-        Verb::List => read::list(inner, call, target).await,
-        Verb::Watch => watch::start(inner, call, target).await,
-        Verb::Create if reviews::is_review(rt) => reviews::create(inner, call, target),
+        Verb::Get => read::get(inner, ctx, target).await,
+        Verb::List => read::list(inner, ctx, target).await,
+        Verb::Watch => watch::start(inner, ctx, target).await,
+        Verb::Create if reviews::is_review(rt) => reviews::create(inner, ctx, target),
         Verb::Create if rt.group.is_empty() && rt.plural == "bindings" => {
-            binding::bind_named(inner, call, target).await
+            pod_subresources::bind_named(inner, ctx, target).await
         }
-        Verb::Create => create::run(inner, call, target).await,
-        Verb::Update => change::put(inner, call, target).await,
-        Verb::Patch => patch::run(inner, call, target).await,
-        Verb::Delete => delete::one(inner, call, target).await,
-        Verb::DeleteCollection => delete::collection(inner, call, target).await,
+        Verb::Create => create::run(inner, ctx, target).await,
+        Verb::Update => guaranteed_update::put(inner, ctx, target).await,
+        Verb::Patch => patch::run(inner, ctx, target).await,
+        Verb::Delete => delete::one(inner, ctx, target).await,
+        Verb::DeleteCollection => delete::collection(inner, ctx, target).await,
     }
 }
 
@@ -75,7 +79,12 @@ fn unlisted(rt: &ResourceType) -> bool {
     !rt.is_custom() && !rt.has_verb(Verb::List.as_str()) && !reviews::is_review(rt)
 }
 
-async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Verb) -> Outcome<Answer> {
+async fn subresource(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    target: &Target,
+    verb: Verb,
+) -> ApiResult<ApiResponse> {
     let Some(sub) = target.rt.subresource(&target.subresource) else {
         if target.rt.is_custom() {
             return Err(ApiError::not_found(&target.rt, &target.name));
@@ -90,25 +99,26 @@ async fn subresource(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Ver
         });
     }
     match (target.subresource.as_str(), verb) {
-        ("scale", _) => scale::run(inner, call, target, verb).await,
-        ("token", Verb::Create) => reviews::token_request(inner, call, target),
-        ("binding", Verb::Create) => binding::bind(inner, call, target).await,
-        ("eviction", Verb::Create) => binding::evict(inner, call, target).await,
-        ("log", Verb::Get) => binding::log(inner, call, target),
+        ("scale", _) => scale::run(inner, ctx, target, verb).await,
+        ("token", Verb::Create) => reviews::token_request(inner, ctx, target),
+        ("binding", Verb::Create) => pod_subresources::bind(inner, ctx, target).await,
+        ("eviction", Verb::Create) => pod_subresources::evict(inner, ctx, target).await,
+        ("log", Verb::Get) => pod_subresources::log(inner, ctx, target),
         ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Get) => {
-            read::get(inner, call, target).await
+            read::get(inner, ctx, target).await
         }
         ("status" | "finalize" | "approval" | "ephemeralcontainers" | "resize", Verb::Update) => {
-            change::put(inner, call, target).await
+            guaranteed_update::put(inner, ctx, target).await
         }
         ("status" | "approval" | "ephemeralcontainers" | "resize", Verb::Patch) => {
-            patch::run(inner, call, target).await
+            patch::run(inner, ctx, target).await
         }
         _ => Err(not_run(inner, target)),
     }
 }
 
-/// Why nothing can be done with what runs: it is not there, it is nowhere, or, at last, nothing runs here.
+/// The error of a subresource that needs a running container: the object is missing, it has no node, or this
+/// server does not run containers.
 fn not_run(inner: &Inner, target: &Target) -> ApiError {
     let (rt, name) = (&target.rt, &target.name);
     let Some(entry) = inner.store.latest(target.table(), &target.key()) else {

@@ -3,10 +3,10 @@
 use fl_schema::FieldError;
 use serde_json::json;
 
-use crate::server::Call;
-use crate::status::{ApiError, Outcome};
+use crate::server::RequestContext;
+use crate::status::{ApiError, ApiResult};
 
-/// What to do about unknown and duplicate fields.
+/// Handling of unknown and duplicate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -14,7 +14,7 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// The checked options of a write.
+/// The validated options of a write.
 #[derive(Debug, Clone)]
 pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
@@ -23,7 +23,7 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// Errors about `dryRun`.
+/// Validates `dryRun`.
 pub(crate) fn check_dry_run(values: &[String]) -> Vec<FieldError> {
     if values.iter().all(|v| v == "All") {
         return Vec::new();
@@ -46,21 +46,22 @@ fn check_manager(name: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Reads the options; `kind` is what a refusal calls them (`CreateOptions`), `apply` whether a manager is needed.
-pub(crate) fn read(call: &Call, kind: &str, apply: bool) -> Outcome<WriteOptions> {
+/// Reads the options. `kind` is their name in error messages (`CreateOptions`); `apply` requires a field
+/// manager.
+pub(crate) fn read(ctx: &RequestContext, kind: &str, apply: bool) -> ApiResult<WriteOptions> {
     let mut errors = Vec::new();
-    let name = call.query.get("fieldManager");
+    let name = ctx.query.get("fieldManager");
     if kind == "PatchOptions" {
         if apply && name.is_empty() {
             errors.push(FieldError::required("fieldManager", "is required for apply patch"));
         }
-        if !apply && call.query.has("force") {
+        if !apply && ctx.query.has("force") {
             errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
     }
     errors.extend(check_manager(name));
-    errors.extend(check_dry_run(call.query.all("dryRun")));
-    let validation = match call.query.get("fieldValidation") {
+    errors.extend(check_dry_run(ctx.query.all("dryRun")));
+    let validation = match ctx.query.get("fieldValidation") {
         "" | "Warn" => FieldValidation::Warn,
         "Strict" => FieldValidation::Strict,
         "Ignore" => FieldValidation::Ignore,
@@ -77,9 +78,9 @@ pub(crate) fn read(call: &Call, kind: &str, apply: bool) -> Outcome<WriteOptions
         return Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &errors));
     }
     Ok(WriteOptions {
-        dry_run: call.query.get("dryRun") == "All",
-        manager: call.manager(),
+        dry_run: ctx.query.get("dryRun") == "All",
+        manager: ctx.manager(),
         validation,
-        force: call.query.flag("force"),
+        force: ctx.query.flag("force"),
     })
 }

@@ -1,58 +1,58 @@
-//! `patch`: JSON patch, merge patch, strategic merge patch, and apply.
+//! The `patch` verb: JSON patch, merge patch, strategic merge patch, and apply.
 
 use std::sync::Arc;
 
 use fl_schema::FieldError;
 use serde_json::Value;
 
-use super::change::{self, Proposal, Style};
+use super::guaranteed_update::{self, UpdateAttempt, UpdateKind};
 use super::identity::{check_name, check_namespace};
 use super::options::{self, FieldValidation, WriteOptions};
 use super::patch_type::{self, PatchType, refuse, restored};
 use super::pipeline::Tracking;
 use super::{apply, decode};
-use crate::answer::Answer;
 use crate::object;
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::response::ApiResponse;
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
-    let patch_type = patch_type::patch_type(call, target)?;
-    let options = options::read(call, "PatchOptions", patch_type == PatchType::Apply)?;
+pub(crate) async fn run(inner: &Arc<Inner>, ctx: &RequestContext, target: &Target) -> ApiResult<ApiResponse> {
+    let patch_type = patch_type::patch_type(ctx, target)?;
+    let options = options::read(ctx, "PatchOptions", patch_type == PatchType::Apply)?;
     if patch_type == PatchType::Apply {
-        return apply::run(inner, call, target, &options).await;
+        return apply::run(inner, ctx, target, &options).await;
     }
     if inner.store.latest(target.table(), &target.key()).is_none() {
         return Err(ApiError::not_found(&target.rt, &target.name));
     }
-    let patch = read_patch(call, patch_type)?;
-    let repeated = repeated_fields(call, patch_type);
-    change::run(inner, call, target, &options, Style::Patch, |old| {
+    let patch = read_patch(ctx, patch_type)?;
+    let repeated = repeated_fields(ctx, patch_type);
+    guaranteed_update::run(inner, ctx, target, &options, UpdateKind::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(&target.rt, &target.name)) };
-        let patched = patched(inner, call, target, &options, patch_type, (&patch, &repeated), old)?;
+        let patched = patched(inner, ctx, target, &options, patch_type, (&patch, &repeated), old)?;
         let given = object::meta_str(&patched, "resourceVersion");
         let expected = (given != object::meta_str(old, "resourceVersion")).then(|| given.to_owned());
-        Ok(Proposal { object: patched, tracking: Tracking::Update, expected })
+        Ok(UpdateAttempt { object: patched, tracking: Tracking::Update, expected })
     })
     .await
 }
 
-/// Fields that stand twice in a patch, as strict readers complain about them.
-fn repeated_fields(call: &Call, patch_type: PatchType) -> Vec<String> {
+/// Error messages of strict decoding about duplicate fields in a patch.
+fn repeated_fields(ctx: &RequestContext, patch_type: PatchType) -> Vec<String> {
     if patch_type == PatchType::Json {
         return Vec::new();
     }
-    let read = fl_schema::decode(&call.body, fl_schema::Shape::Free);
+    let read = fl_schema::decode(&ctx.body, fl_schema::Shape::Free);
     read.map(|found| found.strict.iter().map(ToString::to_string).collect()).unwrap_or_default()
 }
 
 /// The patch document.
-pub(crate) fn read_patch(call: &Call, patch_type: PatchType) -> Outcome<Value> {
-    // Strategic patches are read by another reader, which says less.
+pub(crate) fn read_patch(ctx: &RequestContext, patch_type: PatchType) -> ApiResult<Value> {
+    // Strategic merge patches have another decoder upstream, whose messages have no prefix.
     let said = if patch_type == PatchType::Strategic { "" } else { "error decoding patch: " };
-    let patch: Value = serde_json::from_slice(&call.body)
-        .map_err(|_| ApiError::bad_request(format!("{said}{}", fl_schema::go_syntax_error(&call.body))))?;
+    let patch: Value = serde_json::from_slice(&ctx.body)
+        .map_err(|_| ApiError::bad_request(format!("{said}{}", fl_go::json_syntax_error(&ctx.body))))?;
     let wanted =
         if patch_type == PatchType::Json { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
     let fits = match patch_type {
@@ -89,23 +89,23 @@ pub(crate) fn read_patch(call: &Call, patch_type: PatchType) -> Outcome<Value> {
     Ok(patch)
 }
 
-/// The current object with the patch applied and decoded again.
+/// The current object with the patch applied, decoded into its type.
 fn patched(
     inner: &Inner,
-    call: &Call,
+    ctx: &RequestContext,
     target: &Target,
     options: &WriteOptions,
     patch_type: PatchType,
     (patch, repeated): (&Value, &[String]),
     old: &Value,
-) -> Outcome<Value> {
+) -> ApiResult<Value> {
     let rt = &target.rt;
     let merged = patch_type::merge(rt, patch_type, old, patch)?;
     let shown = patch_type::shown_patch(patch_type, patch, &merged);
     let invalid = |why: String| refuse(&shown, why);
     let mut object = decode_patched(
         inner,
-        call,
+        ctx,
         target,
         options.validation,
         (merged, repeated),
@@ -117,7 +117,7 @@ fn patched(
     Ok(object)
 }
 
-/// Why an object that a patch turned into another kind is refused.
+/// The error for a patch that changes the kind of an object.
 fn foreign_kind(
     inner: &Inner,
     rt: &ResourceType,
@@ -138,8 +138,8 @@ fn foreign_kind(
     })
 }
 
-/// A patch does not make a custom resource something else.
-fn check_custom_type(target: &Target, merged: &Value) -> Outcome<()> {
+/// Rejects a patch that changes the type of a custom resource.
+fn check_custom_type(target: &Target, merged: &Value) -> ApiResult<()> {
     let (kind, api_version) = (object::kind(merged), object::api_version(merged));
     let refuse = |field: &str, given: &str, own: &str| {
         let error = FieldError::invalid(field, &Value::from(given), format!("must be {own}"));
@@ -158,13 +158,13 @@ fn check_custom_type(target: &Target, merged: &Value) -> Outcome<()> {
 
 fn decode_patched(
     inner: &Inner,
-    call: &Call,
+    ctx: &RequestContext,
     target: &Target,
     validation: FieldValidation,
     (merged, repeated): (Value, &[String]),
     strategic: bool,
     invalid: &dyn Fn(String) -> ApiError,
-) -> Outcome<Value> {
+) -> ApiResult<Value> {
     let rt = &target.rt;
     let schema = rt.strategy.schema();
     let mut strict: Vec<String>;
@@ -181,14 +181,15 @@ fn decode_patched(
         object = merged;
         strict = Vec::new();
         if let Some(schema) = &schema {
-            let unknown = fl_schema::coerce(&mut object, schema).map_err(&invalid)?;
+            let unknown =
+                fl_schema::coerce(&mut object, schema).map_err(|error| invalid(error.to_string()))?;
             strict.extend(unknown.into_iter().map(|p| format!("unknown field {p:?}")));
         }
     } else {
         if object::api_version(&merged).is_empty() {
             return Err(ApiError::nameless(&target.name));
         }
-        // A strategic patch goes by the fields of the type alone.
+        // A strategic merge patch ignores fields outside the type.
         let or =
             |given: &str, own: String| if given.is_empty() || strategic { own } else { given.to_owned() };
         let kind = or(object::kind(&merged), rt.kind.clone());
@@ -210,7 +211,7 @@ fn decode_patched(
         object = decoded.value;
     }
     strict.splice(0..0, repeated.iter().cloned());
-    decode::report(call, rt, validation, &strict, invalid)?;
+    decode::report(ctx, rt, validation, &strict, invalid)?;
     decode::stamp_type(&mut object, rt);
     rt.strategy.normalize(&mut object);
     Ok(object)

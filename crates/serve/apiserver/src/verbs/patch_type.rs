@@ -1,15 +1,15 @@
-//! The types of a patch and how each is merged into an object.
+//! Patch types, and how each is applied to an object.
 
-use fl_schema::{DecodeError, FieldError, Misfit};
+use fl_schema::{DecodeError, FieldError, TypeMismatch};
 use fl_ssa::patch::PatchError;
 use serde_json::Value;
 
 use super::decode;
-use crate::resource::ResourceType;
-use crate::server::{Call, Target};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::server::{RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 
-/// The types of a patch, by their media types.
+/// Patch types by media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatchType {
     Json,
@@ -18,13 +18,13 @@ pub(crate) enum PatchType {
     Apply,
 }
 
-pub(crate) fn patch_type(call: &Call, target: &Target) -> Outcome<PatchType> {
+pub(crate) fn patch_type(ctx: &RequestContext, target: &Target) -> ApiResult<PatchType> {
     let custom = target.rt.is_custom();
     let unsupported = || {
         ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
             .with_details(serde_json::json!({}))
     };
-    match decode::media_type(call).as_str() {
+    match decode::media_type(ctx).as_str() {
         "application/json-patch+json" => Ok(PatchType::Json),
         "application/merge-patch+json" => Ok(PatchType::Merge),
         "application/strategic-merge-patch+json" if !custom => Ok(PatchType::Strategic),
@@ -39,7 +39,12 @@ pub(crate) fn patch_type(call: &Call, target: &Target) -> Outcome<PatchType> {
 }
 
 /// Applies a patch of any type but apply.
-pub(crate) fn merge(rt: &ResourceType, patch_type: PatchType, old: &Value, patch: &Value) -> Outcome<Value> {
+pub(crate) fn merge(
+    rt: &ResourceType,
+    patch_type: PatchType,
+    old: &Value,
+    patch: &Value,
+) -> ApiResult<Value> {
     let mut object = old.clone();
     let done = match (patch_type, rt.strategy.schema()) {
         (PatchType::Json, _) => fl_ssa::patch::json_patch(&mut object, patch),
@@ -51,8 +56,8 @@ pub(crate) fn merge(rt: &ResourceType, patch_type: PatchType, old: &Value, patch
     done.map_err(|e| match e {
         PatchError::BadRequest(message) => ApiError::bad_request(message),
         PatchError::TooLarge(message) => ApiError::too_large(&message),
-        // Upstream keeps the reason to itself.
-        PatchError::Unprocessable(_) => {
+        // Upstream does not return the reason.
+        PatchError::JsonPatch(_) | PatchError::ListOfLists => {
             let message = "the server rejected our request due to an error in our request";
             ApiError::new(422, "Invalid", message).with_details(serde_json::json!({}))
         }
@@ -64,13 +69,13 @@ pub(crate) fn merge(rt: &ResourceType, patch_type: PatchType, old: &Value, patch
     Ok(object)
 }
 
-/// The patch as a refusal shows it: the whole object, or the patch the way Go prints a map.
+/// The patch as error messages show it: the patched object, or the patch as Go prints a map.
 pub(crate) fn shown_patch(patch_type: PatchType, patch: &Value, merged: &Value) -> String {
-    let text = if patch_type == PatchType::Strategic { fl_golang::plain(patch) } else { merged.to_string() };
+    let text = if patch_type == PatchType::Strategic { fl_go::plain(patch) } else { merged.to_string() };
     Value::from(text).to_string()
 }
 
-/// What a patch makes of an object is not of its type.
+/// The error for a patched object that does not decode into its type.
 pub(crate) fn refuse(shown: &str, why: String) -> ApiError {
     let error = FieldError {
         kind: fl_schema::FieldErrorKind::Invalid,
@@ -81,13 +86,14 @@ pub(crate) fn refuse(shown: &str, why: String) -> ApiError {
     ApiError::invalid_kind("", "", "", &[error])
 }
 
-/// A strategic patch is turned into Go values without JSON in between: a value of a wrong type is told differently.
+/// Upstream decodes a strategic merge patch into Go values without JSON in between, with other messages for a
+/// value of a wrong type.
 pub(crate) fn restored(error: &DecodeError) -> String {
     let why = decode::decode_message(error);
-    let told = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
+    let message = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
         let (given, rest) = rest.split_once(" into Go ")?;
-        if matches!(error, DecodeError::Value { misfit: Misfit::IntOrString, .. }) {
-            // That type reads JSON itself, and does not know where it stands.
+        if matches!(error, DecodeError::Value { mismatch: TypeMismatch::IntOrString, .. }) {
+            // This type decodes JSON itself, without the path of the field.
             return Some(format!("json: cannot unmarshal {given} into Go value of type int32"));
         }
         let (_, wanted) = rest.rsplit_once(" of type ")?;
@@ -108,5 +114,5 @@ pub(crate) fn restored(error: &DecodeError) -> String {
             _ => format!("cannot restore struct from: {given}"),
         })
     });
-    told.unwrap_or(why)
+    message.unwrap_or(why)
 }

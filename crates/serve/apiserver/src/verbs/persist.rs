@@ -1,39 +1,39 @@
-//! Writing new objects, and what an object is once it was written.
+//! Creation of objects in the store.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::lifecycle;
 use super::options::WriteOptions;
 use super::pipeline::{Operation, Pipeline, Tracking};
+use crate::admission::plugins::namespace_lifecycle;
 use crate::crd::convert;
 use crate::object;
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
-use crate::store::{Change, Entry, Expect, StoreError};
+use crate::resource_type::ResourceType;
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
+use crate::store::{Change, Entry, Precondition, StoreError};
 
-/// Writes a new object that was decoded and defaulted. Returns it as it is served. Beside the object is told whether it takes
-/// its labels from its template.
+/// Writes a new object that was decoded and defaulted. Returns it as served. The flag next to the object says
+/// whether its labels come from its template.
 pub(crate) async fn create(
     inner: &Arc<Inner>,
-    call: &Call,
+    ctx: &RequestContext,
     target: &Target,
     (mut object, labels_of_template): (Value, bool),
     options: &WriteOptions,
     tracking: Tracking,
-) -> Outcome<Value> {
+) -> ApiResult<Value> {
     let rt = &target.rt;
     let name = object::name(&object).to_owned();
-    lifecycle::check_create(inner, target, &name)?;
+    namespace_lifecycle::check_create(inner, target, &name)?;
     if let Some(why) = rt.strategy.refuses_creation() {
         return Err(ApiError::forbidden(rt, &name, &why));
     }
 
     let target = Target { name: name.clone(), ..target.clone() };
     let operation = Operation::Create { labels_of_template };
-    let pipeline = Pipeline { inner, call, target: &target, options, operation, tracking };
+    let pipeline = Pipeline { inner, ctx, target: &target, options, operation, tracking };
     pipeline.run(&mut object).await?;
 
     let key = target.key();
@@ -47,15 +47,15 @@ pub(crate) async fn create(
         return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
     let stored = convert::to_storage(inner, rt, object.clone()).await?;
-    match inner.store.commit(target.table(), &key, Expect::Absent, Change::Put(stored)).await {
+    match inner.store.commit(target.table(), &key, Precondition::Absent, Change::Put(stored)).await {
         Ok(entry) => {
             let mut object = read_back(inner, rt, object, entry.clone()).await?;
             object::set_meta(&mut object, "resourceVersion", entry.revision.to_string());
-            crate::plugins::after_write(inner, &target, &object).await;
+            crate::admission::plugins::after_write(inner, &target, &object).await;
             Ok(object)
         }
         Err(StoreError::Conflict) => {
-            crate::plugins::forget(inner, &target, &object);
+            crate::admission::plugins::release(inner, &target, &object);
             Err(already_exists(inner, &target, &name))
         }
         Err(other) => Err(other.into()),
@@ -73,13 +73,13 @@ fn already_exists(inner: &Inner, target: &Target, name: &str) -> ApiError {
     ApiError::already_exists(&target.rt, name)
 }
 
-/// The object as it comes back from the store: a version that is not the storage version may have lost fields.
+/// The object as read back from the store: conversion to and from the storage version may drop fields.
 pub(crate) async fn read_back(
     inner: &Inner,
     rt: &ResourceType,
     object: Value,
     entry: Arc<Entry>,
-) -> Outcome<Value> {
+) -> ApiResult<Value> {
     if rt.is_custom() && rt.api_version() != rt.storage.api_version {
         let entry = convert::entry(inner, rt, entry).await?;
         return Ok(rt.strategy.read_from_storage(entry.value()));

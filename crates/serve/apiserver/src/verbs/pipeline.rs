@@ -1,35 +1,35 @@
-//! The steps between a decoded object and the store, in the one order that create, update, patch and apply share.
+//! The steps between decoding and storing an object, in one order for create, update, patch and apply.
 //!
-//! Field managers, mutating webhooks, the strategy of the kind with the built-in admission plugins, generation, validation, warnings,
-//! pod security, policies and validating webhooks, quotas.
+//! Managed fields, mutating webhooks, the strategy of the kind with the built-in admission plugins,
+//! generation, validation, warnings, pod security, policies and validating webhooks, quotas.
 
 use std::sync::Arc;
 
+use fl_builtin::{StrategyContext, copy_field};
 use serde_json::Value;
 
 use super::options::WriteOptions;
-use super::{empties, fields, metadata};
+use super::{empty_values, managed_fields, metadata};
 use crate::admission;
 use crate::object;
-use crate::resource::StrategyContext;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 
-/// How the fields of a written object get their managers.
+/// How the managed fields of a written object are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tracking {
-    /// The fields that changed belong to the caller.
+    /// The caller becomes the manager of the fields that changed.
     Update,
-    /// Apply wrote managedFields already.
+    /// Apply has already set `managedFields`.
     Done,
-    /// A change of the server itself: no manager comes to own anything.
+    /// A change of the server itself, without a field manager.
     Untracked,
 }
 
-/// What the object is for the store.
+/// Whether the object is created or updated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation<'a> {
-    /// A new object. Some kinds take their labels from their template when they have none.
+    /// A new object. Some kinds copy the labels of their template if they have none.
     Create {
         labels_of_template: bool,
     },
@@ -38,10 +38,10 @@ pub(crate) enum Operation<'a> {
     },
 }
 
-/// One pass of one object through the steps.
+/// One object and its request, for one run through the steps.
 pub(crate) struct Pipeline<'a> {
     pub(crate) inner: &'a Arc<Inner>,
-    pub(crate) call: &'a Call,
+    pub(crate) ctx: &'a RequestContext,
     pub(crate) target: &'a Target,
     pub(crate) options: &'a WriteOptions,
     pub(crate) operation: Operation<'a>,
@@ -49,13 +49,16 @@ pub(crate) struct Pipeline<'a> {
 }
 
 impl Pipeline<'_> {
-    /// Runs all steps. Afterwards the object can be written as it is.
-    pub(crate) async fn run(&self, object: &mut Value) -> Outcome<()> {
-        let now = self.call.now_text();
-        let context =
-            StrategyContext { resource: &self.target.rt, subresource: &self.target.subresource, now: &now };
-        let write = admission::Write {
-            call: self.call,
+    /// Runs all steps. Afterwards the object can be stored.
+    pub(crate) async fn run(&self, object: &mut Value) -> ApiResult<()> {
+        let now = self.ctx.now_text();
+        let context = StrategyContext {
+            has_status: self.target.rt.has_status(),
+            subresource: &self.target.subresource,
+            now: &now,
+        };
+        let attributes = admission::AdmissionAttributes {
+            ctx: self.ctx,
             target: self.target,
             operation: match self.operation {
                 Operation::Create { .. } => "CREATE",
@@ -65,16 +68,23 @@ impl Pipeline<'_> {
             dry_run: self.options.dry_run,
         };
         self.track_fields(object, &now).await?;
-        // What webhooks change belongs to no manager.
-        self.inner.webhooks.mutate(self.inner, write, object).await?;
-        self.prepare(context, object)?;
+        // Changes by webhooks have no field manager.
+        self.inner.webhooks.mutate(self.inner, attributes, object).await?;
+        self.prepare(context, attributes, object)?;
         self.validate(context, object)?;
         for warning in self.target.rt.strategy.warnings(context, object, self.old()) {
-            self.call.warn(warning);
+            self.ctx.warn(warning);
         }
-        crate::plugins::check_security(self.inner, self.call, self.target, object, self.old())?;
-        self.inner.webhooks.validate(self.inner, write, Some(object)).await?;
-        crate::plugins::charge_quotas(self.inner, self.target, object, self.old(), self.options.dry_run).await
+        crate::admission::plugins::check_security(self.inner, attributes, object)?;
+        self.inner.webhooks.validate(self.inner, attributes, Some(object)).await?;
+        crate::admission::plugins::charge_quotas(
+            self.inner,
+            self.target,
+            object,
+            self.old(),
+            self.options.dry_run,
+        )
+        .await
     }
 
     fn old(&self) -> Option<&Value> {
@@ -84,7 +94,7 @@ impl Pipeline<'_> {
         }
     }
 
-    async fn track_fields(&self, object: &mut Value, now: &str) -> Outcome<()> {
+    async fn track_fields(&self, object: &mut Value, now: &str) -> ApiResult<()> {
         let rt = &self.target.rt;
         if self.tracking != Tracking::Update {
             match self.operation {
@@ -94,16 +104,18 @@ impl Pipeline<'_> {
             return Ok(());
         }
         let registry = self.inner.registry();
-        let tracker = fields::Tracker {
+        let tracker = managed_fields::Tracker {
             registry: &registry,
             rt,
             options: self.options,
             subresource: &self.target.subresource,
             now,
-            conversions: &self.call.conversions,
+            conversions: &self.ctx.conversions,
         };
         match self.operation {
-            Operation::Create { .. } => tracker.track(self.inner, &fields::zero(rt), object).await?,
+            Operation::Create { .. } => {
+                tracker.track(self.inner, &managed_fields::empty_object(rt), object).await?;
+            }
             Operation::Update { old } => {
                 rt.strategy.default(object);
                 tracker.track(self.inner, old, object).await?;
@@ -113,12 +125,17 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// What the strategy of the kind, the built-in admission plugins and the server decide.
-    fn prepare(&self, context: StrategyContext<'_>, object: &mut Value) -> Outcome<()> {
+    /// Applies the strategy of the kind, the built-in admission plugins, and the server's own metadata.
+    fn prepare(
+        &self,
+        context: StrategyContext<'_>,
+        attributes: admission::AdmissionAttributes<'_>,
+        object: &mut Value,
+    ) -> ApiResult<()> {
         let (rt, target) = (&self.target.rt, self.target);
         match self.operation {
             Operation::Create { labels_of_template } => {
-                // Some kinds make names and labels of the UID.
+                // Some kinds derive names and labels from the UID.
                 object::set_meta(object, "uid", uuid::Uuid::new_v4().to_string());
                 object::set_meta(object, "creationTimestamp", context.now);
                 rt.strategy.prepare_for_create(context, object);
@@ -129,7 +146,7 @@ impl Pipeline<'_> {
                 if rt.strategy.has_generation() {
                     object::set_meta(object, "generation", 1);
                 }
-                crate::plugins::prepare_create(self.inner, self.call, target, object)?;
+                crate::admission::plugins::prepare_create(self.inner, attributes, object)?;
                 rt.strategy.normalize(object);
             }
             Operation::Update { old } => {
@@ -146,7 +163,7 @@ impl Pipeline<'_> {
                     }
                     _ => {}
                 }
-                crate::plugins::prepare_update(self.inner, self.call, target, object, old)?;
+                crate::admission::plugins::prepare_update(self.inner, attributes, object, old)?;
                 let moves = rt.strategy.moves_generation() && !self.is_own_change();
                 let status = target.subresource == "status";
                 let noted = rt.strategy.metadata_moves_generation().filter(|_| !status);
@@ -156,13 +173,14 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// Scheduling and eviction are the server's own changes: no rules of the kind, no new generation.
+    /// Scheduling and eviction are changes of the server itself: the kind is not validated and the generation
+    /// stays.
     fn is_own_change(&self) -> bool {
         matches!(self.target.subresource.as_str(), "binding" | "eviction")
     }
 
-    /// The rules, after everything that may still change what they look at.
-    fn validate(&self, context: StrategyContext<'_>, object: &Value) -> Outcome<()> {
+    /// Validates the object, after everything that may change it.
+    fn validate(&self, context: StrategyContext<'_>, object: &Value) -> ApiResult<()> {
         let rt = &self.target.rt;
         let mut errors = match self.operation {
             Operation::Create { .. } => metadata::check_create(rt, object),
@@ -176,15 +194,15 @@ impl Pipeline<'_> {
             }
             Operation::Update { old } => rt.strategy.validate_update(context, object, old),
         });
-        errors.extend(crate::plugins::validate(self.inner, self.target, object, self.old()));
+        errors.extend(crate::admission::plugins::validate(self.inner, self.target, object, self.old()));
         if errors.is_empty() {
             return Ok(());
         }
-        Err(ApiError::invalid(rt, &self.target.name, &empties::restore(self.call, rt, errors)))
+        Err(ApiError::invalid(rt, &self.target.name, &empty_values::restore(self.ctx, rt, errors)))
     }
 }
 
-/// Takes one field of the spec from a change and all else from what is there.
+/// Takes one field of the spec from the update and everything else from the old object.
 fn keep_all_but(object: &mut Value, old: &Value, field: &str) {
     let (given, managed) =
         (object["spec"].get(field).cloned(), object.pointer("/metadata/managedFields").cloned());
@@ -200,7 +218,7 @@ fn keep_all_but(object: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// Takes the resources of containers from a change and all else from what is there.
+/// Takes the resources of containers from the update and everything else from the old object.
 fn keep_all_but_resources(object: &mut Value, old: &Value) {
     let (mut given, managed) =
         (object["spec"].take(), object.pointer("/metadata/managedFields").cloned().unwrap_or_default());
@@ -211,14 +229,14 @@ fn keep_all_but_resources(object: &mut Value, old: &Value) {
             spec[list].as_array().into_iter().flatten().map(|c| c["name"].clone()).collect()
         };
         if named(&given) != named(&object["spec"]) {
-            // The rules say that this cannot be.
+            // Validation rejects this.
             object["spec"][list] = given[list].take();
             continue;
         }
         let now = object["spec"][list].as_array_mut().into_iter().flatten();
         for (container, given) in now.zip(given[list].as_array_mut().into_iter().flatten()) {
             for field in ["resources", "resizePolicy"] {
-                crate::resource::copy_field(container, given, field);
+                copy_field(container, given, field);
             }
         }
     }
@@ -230,7 +248,8 @@ fn body(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
     object.as_object().into_iter().flatten().filter(move |(key, _)| own(key))
 }
 
-/// A change outside metadata and status is a new generation; for some types one of annotations or labels is, too.
+/// Increments the generation after a change outside metadata and status; for some types also after a change
+/// of annotations or labels.
 fn set_generation(kept: bool, noted: Option<&str>, object: &mut Value, old: &Value) {
     if !kept {
         return;

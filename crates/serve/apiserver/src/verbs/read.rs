@@ -1,4 +1,4 @@
-//! `get` and `list`.
+//! The `get` and `list` verbs.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use bytes::Bytes;
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, to_bytes};
 use crate::crd::convert;
 use crate::object;
-use crate::resource::ResourceType;
+use crate::resource_type::ResourceType;
+use crate::response::{ApiResponse, to_bytes};
 use crate::selector::{FieldSelector, LabelSelector};
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 use crate::store::{Entry, Item, StoreError};
 
-/// The served bytes of a stored object that is in a version without a converter, or came from it ([`convert::entry`]).
+/// The served bytes of a stored object; one of a converted type must come from [`convert::entry`].
 pub(crate) fn served(rt: &ResourceType, entry: &Entry) -> Bytes {
     if rt.strategy.stored_as_served() {
         return entry.bytes.clone();
@@ -29,12 +29,12 @@ pub(crate) fn served_value(rt: &ResourceType, entry: &Entry) -> Value {
     if rt.strategy.stored_as_served() { entry.value() } else { rt.strategy.read_from_storage(entry.value()) }
 }
 
-/// [`served_value`] of what the next write finds.
+/// [`served_value`] of the state that the next write will find.
 pub(crate) fn current_value(inner: &Inner, rt: &ResourceType, entry: &Entry) -> Arc<Value> {
     if rt.strategy.stored_as_served() { inner.store.value(entry) } else { Arc::new(served_value(rt, entry)) }
 }
 
-/// Which objects of a collection are meant.
+/// Selection of objects of a collection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
@@ -42,9 +42,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn read(call: &Call, target: &Target) -> Outcome<Self> {
-        let labels = LabelSelector::parse(call.query.get("labelSelector"))?;
-        let mut fields = FieldSelector::parse(call.query.get("fieldSelector"))?;
+    pub(crate) fn read(ctx: &RequestContext, target: &Target) -> ApiResult<Self> {
+        let labels = LabelSelector::parse(ctx.query.get("labelSelector"))?;
+        let mut fields = FieldSelector::parse(ctx.query.get("fieldSelector"))?;
         let rt = &target.rt;
         let known = rt.strategy.selectable_labels();
         for (label, _, _) in &fields.terms {
@@ -99,8 +99,8 @@ fn unknown_field(rt: &ResourceType, label: &str) -> String {
     }
 }
 
-pub(crate) async fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
-    let given = call.query.get("resourceVersion");
+pub(crate) async fn get(inner: &Inner, ctx: &RequestContext, target: &Target) -> ApiResult<ApiResponse> {
+    let given = ctx.query.get("resourceVersion");
     let wanted = revision_of(given).map_err(|why| ApiError::new(500, "", why))?;
     let newest = inner.store.revision();
     if wanted > newest {
@@ -111,10 +111,10 @@ pub(crate) async fn get(inner: &Inner, call: &Call, target: &Target) -> Outcome<
         .get(target.table(), &target.key())
         .ok_or_else(|| ApiError::not_found(&target.rt, &target.name))?;
     let entry = convert::entry(inner, &target.rt, entry).await?;
-    Ok(Answer::Object { code: 200, rt: target.rt.clone(), bytes: served(&target.rt, &entry) })
+    Ok(ApiResponse::Object { code: 200, rt: target.rt.clone(), bytes: served(&target.rt, &entry) })
 }
 
-/// A resourceVersion; empty is 0.
+/// Parses a `resourceVersion`; empty is 0.
 pub(crate) fn revision_of(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -125,7 +125,7 @@ pub(crate) fn revision_of(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Where a paged list goes on.
+/// The `continue` token of a paged list.
 #[derive(Debug)]
 struct Continue {
     revision: u64,
@@ -137,11 +137,11 @@ fn encode_continue(revision: u64, start: &str) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-fn decode_continue(text: &str) -> Outcome<Continue> {
+fn decode_continue(text: &str) -> ApiResult<Continue> {
     let bad = |why: String| {
         ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
     };
-    // Go does not mind left-over bits at the end.
+    // Go ignores trailing bits.
     let lenient = base64::engine::general_purpose::NO_PAD.with_decode_allow_trailing_bits(true);
     let engine = base64::engine::GeneralPurpose::new(&base64::alphabet::URL_SAFE, lenient);
     let bytes = engine.decode(text).map_err(|_| bad("illegal base64 data at input byte 0".to_owned()))?;
@@ -174,7 +174,7 @@ fn decode_continue(text: &str) -> Outcome<Continue> {
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// The checked paging and revision parameters of a list.
+/// The validated paging and revision parameters of a list.
 #[derive(Debug)]
 struct Page {
     limit: usize,
@@ -183,21 +183,21 @@ struct Page {
     exact: bool,
 }
 
-/// A whole number among the parameters, zero when it is not given.
-pub(super) fn integer(call: &Call, key: &str) -> Outcome<i64> {
-    let text = call.query.get(key);
+/// An integer parameter, zero if absent.
+pub(super) fn integer(ctx: &RequestContext, key: &str) -> ApiResult<i64> {
+    let text = ctx.query.get(key);
     if text.is_empty() {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        ApiError::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", fl_golang::quote(text)))
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {}: invalid syntax", fl_go::quote(text)))
     })
 }
 
-fn page(call: &Call) -> Outcome<Page> {
-    let query = &call.query;
+fn page(ctx: &RequestContext) -> ApiResult<Page> {
+    let query = &ctx.query;
     let mut errors = Vec::new();
-    let limit = usize::try_from(integer(call, "limit")?).unwrap_or(0);
+    let limit = usize::try_from(integer(ctx, "limit")?).unwrap_or(0);
     if query.has("sendInitialEvents") {
         errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
@@ -239,18 +239,18 @@ fn page(call: &Call) -> Outcome<Page> {
     }
     let revision = revision_of(version)
         .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
-    integer(call, "timeoutSeconds")?;
-    // Whatever the server has at hand is answered whole: a cache does not cut pages.
+    integer(ctx, "timeoutSeconds")?;
+    // Version 0 is answered from the cache upstream, which ignores `limit`.
     let limit = if version == "0" { 0 } else { limit };
-    // A page of an old view is an exact read, as upstream has it.
+    // A page of an older revision is an exact read, as upstream.
     let exact = matching == "Exact" || (matching.is_empty() && limit > 0 && revision > 0);
     Ok(Page { limit, from, revision, exact })
 }
 
-pub(crate) async fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome<Answer> {
+pub(crate) async fn list(inner: &Inner, ctx: &RequestContext, target: &Target) -> ApiResult<ApiResponse> {
     let rt = &target.rt;
-    let selection = Selection::read(call, target)?;
-    let page = page(call)?;
+    let selection = Selection::read(ctx, target)?;
+    let page = page(ctx)?;
     let newest = inner.store.revision();
     if page.revision > newest {
         return Err(ApiError::too_large_revision(page.revision, newest).after_timeout());
@@ -288,7 +288,7 @@ pub(crate) async fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome
     let mut rest = all;
     rest.drain(..start);
     if rt.conversion.is_some() {
-        // Without a selection no more than the page and a look ahead is converted.
+        // Without a selector, only the page and one more object are converted.
         let needed = if selection.is_empty() && page.limit > 0 { page.limit } else { rest.len() };
         let wanted = rest.iter().take(needed).map(|(_, entry)| entry.clone()).collect();
         for (slot, entry) in rest.iter_mut().zip(convert::entries(inner, rt, wanted).await?) {
@@ -296,10 +296,10 @@ pub(crate) async fn list(inner: &Inner, call: &Call, target: &Target) -> Outcome
         }
     }
     let (items, meta) = cut(rt, &rest, &selection, page.limit, revision);
-    Ok(Answer::List { rt: rt.clone(), meta, items, kind: None })
+    Ok(ApiResponse::List { rt: rt.clone(), meta, items, kind: None })
 }
 
-/// Takes the selected objects up to the limit, and says where to go on.
+/// Takes the selected objects up to the limit, and sets `continue`.
 fn cut(
     rt: &Arc<ResourceType>,
     all: &[Item],
@@ -325,7 +325,7 @@ fn cut(
         items.push(served(rt, entry));
         last = Some(key);
     }
-    // Upstream does not look ahead past the page when it filters: more may follow whenever objects were left.
+    // With a selector, upstream does not look past the page: there may be more whenever objects are left.
     (items, meta)
 }
 

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
+use fl_builtin::ScalePaths;
 use fl_schema::FieldError;
 use serde_json::{Value, json};
 
-use super::change::{self, Proposal, Style};
+use super::guaranteed_update::{self, UpdateAttempt, UpdateKind};
 use super::identity::check_name;
 use super::patch_type::{self, PatchType};
 use super::pipeline::Tracking;
 use super::{Verb, decode, options, patch, read};
-use crate::answer::Answer;
 use crate::crd::convert;
 use crate::object;
-use crate::resource::ScalePaths;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::response::ApiResponse;
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 
-/// Follows a path such as `.spec.replicas`.
+/// The value at a path such as `.spec.replicas`.
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').filter(|p| !p.is_empty()).try_fold(object, |v, p| v.get(p))
 }
@@ -35,7 +35,7 @@ fn set(object: &mut Value, path: &str, value: Value) {
     here[*last] = value;
 }
 
-/// A selector object as the text `Scale` carries.
+/// A selector object as the string in `Scale`.
 fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
@@ -68,7 +68,7 @@ fn selector_text(selector: &Value) -> String {
     parts.join(",")
 }
 
-/// The scale of an object.
+/// The `Scale` of an object.
 pub(crate) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     let mut meta = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
@@ -92,7 +92,12 @@ pub(crate) fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status})
 }
 
-pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: Verb) -> Outcome<Answer> {
+pub(crate) async fn run(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    target: &Target,
+    verb: Verb,
+) -> ApiResult<ApiResponse> {
     let rt = &target.rt;
     let Some(paths) = rt.strategy.scale_paths() else { return Err(ApiError::no_such_resource()) };
     if verb == Verb::Get {
@@ -108,14 +113,14 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
                 paths.spec
             )));
         }
-        return Ok(Answer::document(scale_of(&object, &paths)));
+        return Ok(ApiResponse::document(scale_of(&object, &paths)));
     }
-    let form = if verb == Verb::Patch { Some(patch_type::patch_type(call, target)?) } else { None };
+    let form = if verb == Verb::Patch { Some(patch_type::patch_type(ctx, target)?) } else { None };
     let kind = if verb == Verb::Patch { "PatchOptions" } else { "UpdateOptions" };
-    let options = options::read(call, kind, form == Some(PatchType::Apply))?;
+    let options = options::read(ctx, kind, form == Some(PatchType::Apply))?;
     let document = match form {
         None => {
-            let text = decode::json_text(call)?;
+            let text = decode::json_text(ctx)?;
             let scale: Value =
                 serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?;
             if object::kind(&scale) != "Scale" {
@@ -129,22 +134,23 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
             scale
         }
         Some(PatchType::Apply) => {
-            let text = decode::yaml_to_json(&call.body)?;
+            let text = decode::yaml_to_json(&ctx.body)?;
             serde_json::from_slice(&text).map_err(|e| ApiError::bad_request(e.to_string()))?
         }
-        Some(form) => patch::read_patch(call, form)?,
+        Some(form) => patch::read_patch(ctx, form)?,
     };
     let main = Target { subresource: "scale".to_owned(), ..target.clone() };
-    let answered = change::run(inner, call, &main, &options, Style::Patch, |old| {
+    let answered = guaranteed_update::run(inner, ctx, &main, &options, UpdateKind::Patch, |old| {
         let Some(old) = old else { return Err(ApiError::not_found(rt, &target.name)) };
         if rt.is_custom() && form == Some(PatchType::Apply) {
-            // Upstream knows no other version of a custom resource's scale than the resource's own.
+            // Upstream cannot convert the scale of a custom resource to another version than the resource's
+            // own.
             let why = "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid group/version: autoscaling/v1";
             return Err(ApiError::new(500, "", why));
         }
         let current = scale_of(old, &paths);
         let registry = inner.registry();
-        let now = call.now_text();
+        let now = ctx.now_text();
         let mut current = current;
         let managed =
             old.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -170,11 +176,11 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
             reset: &none,
             versions: &fl_ssa::OneVersion,
         };
-        let typed = |scale: Value, refuse: &dyn Fn(String) -> ApiError| -> Outcome<Value> {
+        let typed = |scale: Value, refuse: &dyn Fn(String) -> ApiError| -> ApiResult<Value> {
             let decoded = fl_schema::decode_value(scale, fl_schema::Shape::Typed(&schema))
                 .map_err(|error| refuse(decode::decode_message(&error)))?;
             let strict: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
-            decode::report(call, rt, options.validation, &strict, refuse)?;
+            decode::report(ctx, rt, options.validation, &strict, refuse)?;
             Ok(decoded.value)
         };
         let mut scale = match form {
@@ -182,9 +188,9 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
                 ApiError::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {why}"))
             })?,
             Some(PatchType::Apply) => fl_ssa::apply(request, &current, &document, options.force)
-                .map_err(|e| super::fields::refused(&e))?,
+                .map_err(|e| super::managed_fields::apply_error(&e))?,
             Some(form) => {
-                // No list of a scale is merged by keys.
+                // `Scale` has no lists with merge keys.
                 let merged = if form == PatchType::Strategic { PatchType::Merge } else { form };
                 let merged = patch_type::merge(rt, merged, &current, &document)?;
                 let shown = patch_type::shown_patch(form, &document, &merged);
@@ -206,7 +212,7 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         let written =
             scale.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut merged = fl_ssa::scale_to_parent(&managed, &written, &rt.api_version(), &path_in);
-        // Upstream forgets when a scale was written.
+        // Upstream drops the time of a write to `scale`.
         for entry in &mut merged {
             if entry["subresource"] == "scale"
                 && let Some(entry) = entry.as_object_mut()
@@ -218,13 +224,13 @@ pub(crate) async fn run(inner: &Arc<Inner>, call: &Call, target: &Target, verb: 
         let given = object::meta_str(&scale, "resourceVersion");
         let expected = (!given.is_empty() && given != object::meta_str(old, "resourceVersion"))
             .then(|| given.to_owned());
-        Ok(Proposal { object, tracking: Tracking::Done, expected })
+        Ok(UpdateAttempt { object, tracking: Tracking::Done, expected })
     })
     .await?;
     match answered {
-        Answer::Object { code, bytes, .. } => {
+        ApiResponse::Object { code, bytes, .. } => {
             let object: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-            Ok(Answer::Document { code, value: scale_of(&object, &paths) })
+            Ok(ApiResponse::Document { code, value: scale_of(&object, &paths) })
         }
         other => Ok(other),
     }

@@ -1,6 +1,6 @@
 //! The verbs of requests on resources.
 
-/// What a request does with a resource, as discovery and RBAC name it.
+/// A verb as discovery and RBAC name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Verb {
     Get,
@@ -27,7 +27,7 @@ impl Verb {
         }
     }
 
-    /// Whether the verb is about a collection.
+    /// Whether the verb applies to a collection.
     pub(crate) const fn is_collection(self) -> bool {
         matches!(self, Self::List | Self::Watch | Self::DeleteCollection)
     }

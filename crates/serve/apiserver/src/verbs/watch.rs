@@ -1,8 +1,9 @@
-//! `watch`: a stream of events.
+//! The `watch` verb: a stream of events.
 //!
-//! A watch holds a revision and a receiver that says when its table changed; events are read from the shared history when
-//! there are some. Ten thousand idle watches cost ten thousand small futures. Events are written out when the client has read
-//! those before, so that a client that does not read holds references to objects and no copies of them.
+//! A watch holds a revision and a receiver that reports changes of its table; events are read from the shared
+//! history. Ten thousand idle watches cost ten thousand small futures. Events are encoded when the client has
+//! read the previous ones, so that a client that does not read holds references to objects and not copies of
+//! them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,27 +17,27 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::read::{self, Selection};
-use crate::answer::{self, Answer};
-use crate::body::{PIECE, Parts};
+use crate::body::{ByteQueue, MAX_FRAME_BYTES};
 use crate::crd::convert;
 use crate::negotiate::{Accept, Form, View};
-use crate::resource::ResourceType;
-use crate::server::{Call, Inner, Target};
-use crate::status::{ApiError, Outcome};
+use crate::resource_type::ResourceType;
+use crate::response::{self, ApiResponse};
+use crate::server::{Inner, RequestContext, Target};
+use crate::status::{ApiError, ApiResult};
 use crate::store::{Entry, Event, EventKind, StoreError};
 
-/// Events read from the history in one go, and how many bytes of objects they may refer to.
-const BATCH: usize = 100;
+/// Maximum number of events in one read of the history, and maximum bytes of their objects.
+const BATCH_EVENTS: usize = 100;
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Initial objects that are looked at before other tasks have their turn.
-const SCANNED_AT_ONCE: usize = 64;
+/// Initial objects processed before the task yields.
+const MAX_OBJECTS_PER_POLL: usize = 64;
 
-/// Longest life of a watch nobody bounded.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// Duration of a watch without `timeoutSeconds`.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);
 
-fn check_options(call: &Call) -> Outcome<()> {
-    let query = &call.query;
+fn check_options(ctx: &RequestContext) -> ApiResult<()> {
+    let query = &ctx.query;
     let mut errors = Vec::new();
     let matching = query.get("resourceVersionMatch");
     if query.has("sendInitialEvents") {
@@ -88,35 +89,39 @@ struct Stream {
     until: Instant,
     last_bookmark_sent: bool,
     first_table: bool,
-    /// The objects to begin with, as far as they are not written out, and whether a bookmark follows them.
+    /// Initial objects that are not encoded yet, and whether a bookmark follows them.
     initial: std::collections::VecDeque<Arc<Entry>>,
     mark_initial_end: bool,
-    /// Events up to `revision` that are not written out.
+    /// Events up to `revision` that are not encoded yet.
     events: std::collections::VecDeque<Arc<Event>>,
-    ready: Parts,
+    ready: ByteQueue,
     ended: bool,
 }
 
-pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> Outcome<Answer> {
-    if call.accept.form == Form::Yaml {
+pub(crate) async fn start(
+    inner: &Arc<Inner>,
+    ctx: &RequestContext,
+    target: &Target,
+) -> ApiResult<ApiResponse> {
+    if ctx.accept.form == Form::Yaml {
         let message = "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
         return Err(ApiError::new(406, "NotAcceptable", message));
     }
-    check_options(call)?;
-    let selection = Selection::read(call, target)?;
-    let given = call.query.get("resourceVersion");
+    check_options(ctx)?;
+    let selection = Selection::read(ctx, target)?;
+    let given = ctx.query.get("resourceVersion");
     let Ok(wanted) = (if given.is_empty() { Ok(0) } else { given.parse::<u64>() }) else {
         let why = read::revision_of(given).err().unwrap_or_default();
         return Err(ApiError::new(500, "", why));
     };
-    // A watch is not cut into pages, but the number is read all the same.
-    read::integer(call, "limit")?;
-    let seconds = match u64::try_from(read::integer(call, "timeoutSeconds")?) {
-        Ok(seconds) if seconds > 0 => seconds.min(LONGEST.as_secs() * 24),
-        _ => LONGEST.as_secs(),
+    // `limit` has no effect on a watch, but it is validated.
+    read::integer(ctx, "limit")?;
+    let seconds = match u64::try_from(read::integer(ctx, "timeoutSeconds")?) {
+        Ok(seconds) if seconds > 0 => seconds.min(DEFAULT_TIMEOUT.as_secs() * 24),
+        _ => DEFAULT_TIMEOUT.as_secs(),
     };
     let newest = inner.store.revision();
-    let initial = call.query.flag("sendInitialEvents");
+    let initial = ctx.query.flag("sendInitialEvents");
     if wanted > newest {
         return Err(ApiError::too_large_revision(wanted, newest));
     }
@@ -125,12 +130,12 @@ pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> O
         rt: target.rt.clone(),
         namespace: target.namespace.clone(),
         selection,
-        accept: call.accept.clone(),
-        include: call.query.get("includeObject").to_owned(),
+        accept: ctx.accept.clone(),
+        include: ctx.query.get("includeObject").to_owned(),
         changed: inner.store.subscribe(target.table()),
         ending: inner.ending.subscribe(),
         revision: wanted,
-        bookmarks: call.query.flag("allowWatchBookmarks"),
+        bookmarks: ctx.query.flag("allowWatchBookmarks"),
         next_bookmark: now + inner.options.bookmark_every,
         until: now + Duration::from_secs(seconds),
         last_bookmark_sent: false,
@@ -138,11 +143,11 @@ pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> O
         initial: std::collections::VecDeque::new(),
         mark_initial_end: false,
         events: std::collections::VecDeque::new(),
-        ready: Parts::default(),
+        ready: ByteQueue::default(),
         ended: false,
         inner: inner.clone(),
     };
-    if initial || (wanted == 0 && !call.query.has("sendInitialEvents")) {
+    if initial || (wanted == 0 && !ctx.query.has("sendInitialEvents")) {
         stream.begin_with_everything(target, initial).await?;
     } else if wanted == 0 {
         stream.revision = newest;
@@ -151,9 +156,9 @@ pub(crate) async fn start(inner: &Arc<Inner>, call: &Call, target: &Target) -> O
     }
     let body = futures::stream::unfold(stream, |mut s| async move { s.next().await.map(|chunk| (chunk, s)) })
         .map(|chunk| Ok::<_, Infallible>(http_body::Frame::data(chunk)));
-    let mut response = answer::respond(200, "application/json", Bytes::new());
+    let mut response = response::respond(200, "application/json", Bytes::new());
     *response.body_mut() = StreamBody::new(body).boxed_unsync();
-    Ok(Answer::Raw(response))
+    Ok(ApiResponse::Raw(response))
 }
 
 fn gone(error: &StoreError) -> ApiError {
@@ -166,7 +171,7 @@ fn gone(error: &StoreError) -> ApiError {
 }
 
 impl Stream {
-    async fn begin_with_everything(&mut self, target: &Target, mark_end: bool) -> Outcome<()> {
+    async fn begin_with_everything(&mut self, target: &Target, mark_end: bool) -> ApiResult<()> {
         let prefix = self.prefix();
         let (revision, items, _) = self.inner.store.list(target.table(), &prefix, None, 0);
         self.revision = revision;
@@ -176,17 +181,17 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes out initial objects and events until there is a piece to send or nothing left.
+    /// Encodes initial objects and events until a frame is full or nothing is left.
     async fn fill(&mut self) {
         let mut scanned = 0;
-        while self.ready.len() < PIECE {
+        while self.ready.len() < MAX_FRAME_BYTES {
             if let Some(entry) = self.initial.pop_front() {
                 let bytes = read::served(&self.rt, &entry);
                 if self.selection.is_empty() || self.selection.matches(&self.rt, &parse(&bytes)) {
                     self.push("ADDED", &bytes);
                 }
                 scanned += 1;
-                if scanned % SCANNED_AT_ONCE == 0 {
+                if scanned % MAX_OBJECTS_PER_POLL == 0 {
                     tokio::task::yield_now().await;
                 }
             } else if std::mem::take(&mut self.mark_initial_end) {
@@ -246,7 +251,7 @@ impl Stream {
         }
         let now = self.inner.now().as_second();
         let shown =
-            answer::view_of(&self.rt, &parse(bytes), &self.accept, &self.include, now, self.first_table);
+            response::view_of(&self.rt, &parse(bytes), &self.accept, &self.include, now, self.first_table);
         self.first_table = false;
         self.push_value(kind, &shown);
     }
@@ -261,9 +266,9 @@ impl Stream {
         self.ended = true;
     }
 
-    /// Reads the events since the last ones that were read, at most a batch.
+    /// Reads the next batch of events.
     fn read_events(&mut self) {
-        match self.inner.store.events(&self.rt.storage.prefix, self.revision, BATCH) {
+        match self.inner.store.events(&self.rt.storage.prefix, self.revision, BATCH_EVENTS) {
             Ok((seen, events)) => {
                 self.revision = seen;
                 let mut bytes = 0;
@@ -280,8 +285,8 @@ impl Stream {
         }
     }
 
-    /// An event in the version that is watched.
-    async fn converted(&self, event: &Event) -> Outcome<Event> {
+    /// The event in the watched version.
+    async fn converted(&self, event: &Event) -> ApiResult<Event> {
         let mut event = event.clone();
         if event.key.starts_with(&self.prefix()) {
             event.object = convert::entry(&self.inner, &self.rt, event.object).await?;
@@ -304,7 +309,7 @@ impl Stream {
                 EventKind::Deleted => "DELETED",
             }
         } else {
-            // An object that begins or ceases to be selected looks like one that came or went.
+            // An object that starts or stops matching the selector is reported as added or deleted.
             let now = event.kind != EventKind::Deleted && self.selection.matches(&self.rt, &parse(&bytes));
             let before = event
                 .previous
@@ -322,31 +327,31 @@ impl Stream {
         self.push(kind, &bytes);
     }
 
-    /// The last state that was selected, with the revision of the change that ended it.
+    /// Sends the last state that matched the selector, with the revision of the change that ended it.
     fn show_departure(&mut self, event: &Event) {
         let Some(previous) = &event.previous else { return };
         let mut object = read::served_value(&self.rt, previous);
         crate::object::set_meta(&mut object, "resourceVersion", event.revision.to_string());
-        let bytes = answer::to_bytes(&object);
+        let bytes = response::to_bytes(&object);
         self.push("DELETED", &bytes);
     }
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.fill().await;
-            if let Some(piece) = self.ready.next_piece() {
+            if let Some(piece) = self.ready.next_frame() {
                 return Some(piece);
             }
             if self.ended {
                 return None;
             }
-            // Marked as seen before reading: a change in between wakes us again.
+            // Marked as seen before reading, so that a change in between is not missed.
             self.changed.borrow_and_update();
             self.read_events();
             if !self.events.is_empty() || self.ended {
                 continue;
             }
-            // One more bookmark shortly before the end, so that the client can go on from there.
+            // Sends one more bookmark shortly before the end, from which the client can continue.
             let last = self.until - Duration::from_secs(2);
             let due = if self.last_bookmark_sent { self.next_bookmark } else { self.next_bookmark.min(last) };
             let wake = if self.bookmarks { self.until.min(due) } else { self.until };
@@ -365,7 +370,7 @@ impl Stream {
                     if self.bookmarks && now >= due {
                         self.read_events();
                         if !self.events.is_empty() || self.ended {
-                            // The bookmark stands for these events, so it follows them.
+                            // The bookmark covers these events, so it follows them.
                             continue;
                         }
                         let object = self.bookmark_object();

@@ -1,7 +1,7 @@
 //! A client of a server in the same process, with all rights.
 
 use bytes::Bytes;
-use fl_apiserver::{ApiServer, Peer, User};
+use fl_apiserver::{ApiServer, ConnectionInfo, User};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 
@@ -20,7 +20,7 @@ pub(crate) async fn send(
         .header("user-agent", "test/1")
         .body(Full::new(Bytes::from(body)))
         .expect("a request");
-    let response = server.handle(request, Peer { user: Some(User::superuser("test")) }).await;
+    let response = server.handle(request, ConnectionInfo { user: Some(User::superuser("test")) }).await;
     let (parts, body) = response.into_parts();
     Response::from_parts(parts, body.collect().await.expect("a body").to_bytes())
 }

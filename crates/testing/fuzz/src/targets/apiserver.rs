@@ -1,4 +1,4 @@
-//! What callers of the API server write into URLs.
+//! URLs of requests to the API server.
 
 use super::Target;
 
@@ -10,7 +10,7 @@ fn api_paths(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let (path, query) = text.split_once('?').unwrap_or((&text, ""));
     let _ = fl_apiserver::Query::parse(query);
-    if let fl_apiserver::Route::Resource(found) = fl_apiserver::route(path) {
+    if let fl_apiserver::RequestPath::Resource(found) = fl_apiserver::parse_path(path) {
         let encoded = path.to_ascii_lowercase().matches("%2f").count();
         let segments = path.split('/').count() + encoded;
         assert!(found.rest.len() < segments, "{path}");

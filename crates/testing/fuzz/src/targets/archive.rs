@@ -1,17 +1,17 @@
-//! Archives of others: headers, extensions, names, and what they make together.
+//! Untrusted archives: headers, extensions, names, and their combinations.
 
-use fl_archive::{EntryKind, Listing, ReadError, ReadLimits, read_tar, read_tar_gz};
+use fl_archive::{EntryKind, ReadError, ReadLimits, TreeBuilder, read_tar, read_tar_gz};
 
 use super::Target;
 
 pub(crate) const TARGETS: &[Target] = &[("archive-tar", plain), ("archive-tar-gz", packed)];
 
 const LIMITS: ReadLimits =
-    ReadLimits { entries: 1000, bytes: 1 << 20, header_bytes: 4096, before_growth: 1 << 20 };
+    ReadLimits { entries: 1000, bytes: 1 << 20, header_bytes: 4096, ratio_checked_after: 1 << 20 };
 
 /// Reads a whole archive and holds what every reader of it relies on.
-fn check(read: impl FnOnce(&mut Listing<usize>) -> Result<(), ReadError>) {
-    let mut listing = Listing::new(&LIMITS);
+fn check(read: impl FnOnce(&mut TreeBuilder<usize>) -> Result<(), ReadError>) {
+    let mut listing = TreeBuilder::new(&LIMITS);
     if read(&mut listing).is_err() {
         return;
     }
@@ -29,7 +29,7 @@ fn check(read: impl FnOnce(&mut Listing<usize>) -> Result<(), ReadError>) {
 }
 
 fn add(
-    listing: &mut Listing<usize>,
+    listing: &mut TreeBuilder<usize>,
     entry: &fl_archive::Entry,
     content: &mut dyn std::io::Read,
 ) -> Result<(), ReadError> {

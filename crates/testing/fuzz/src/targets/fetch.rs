@@ -1,10 +1,10 @@
-//! What servers and users tell the fetchers: addresses, references, known hosts, registry answers, indexes, signatures.
+//! Input of the fetchers: URLs, references, known hosts, registry responses, indexes, signatures.
 
 use std::io::Cursor;
 
-use fl_gitfetch::{Address, KnownHosts};
+use fl_bucket_index::{Changes, Dialect, Index, IndexError, Key, Page, Refusal, S3Credentials};
+use fl_git_client::{Address, KnownHosts};
 use fl_helm::RepositoryIndex;
-use fl_objects::{Changes, Dialect, Index, IndexError, Key, Page, Refusal, S3Credentials};
 use fl_oci::{Index as ImageIndex, Keychain, Manifest, Reference, parse_challenges};
 use fl_verify::cosign::SimpleSignature;
 use fl_verify::keyless::{self, Identities, TrustRoot};

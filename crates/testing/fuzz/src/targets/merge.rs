@@ -1,4 +1,4 @@
-//! Schemas, merges, patches and rules: what clients send an API server.
+//! Schemas, merges, patches and CEL rules that clients send to an API server.
 
 use fl_schema::{Node, Schema, Shape};
 use fl_ssa::{OneVersion, Request, Set};

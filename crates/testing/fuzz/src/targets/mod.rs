@@ -1,4 +1,4 @@
-//! The targets: one file per engine, one function per parser of outside bytes.
+//! The targets: one file per engine, one function per parser of untrusted bytes.
 //!
 //! A new target is a row in its engine's file (a new engine adds a row here) and seeds in `fuzz/seeds/<name>/`.
 

@@ -1,4 +1,4 @@
-//! Encrypted files, and the keys and messages that open them.
+//! SOPS files, keys and encrypted messages.
 
 use fl_sops::{AgeIdentities, Document, Format, KeyService, Mac, MasterKey, PgpKeys};
 use fl_types::Secret;
@@ -19,9 +19,9 @@ fn file(input: &[u8]) {
 
 fn key(input: &[u8]) {
     let _ = PgpKeys::default().import(input);
-    let _ = fl_sops::service::AwsCredentials::from_yaml(input);
-    let _ = fl_sops::service::AzureCredentials::from_yaml(input);
-    let _ = fl_sops::service::GcpCredentials::from_json(input);
+    let _ = fl_sops::kms::AwsCredentials::from_yaml(input);
+    let _ = fl_sops::kms::AzureCredentials::from_yaml(input);
+    let _ = fl_sops::kms::GcpCredentials::from_json(input);
 }
 
 fn message(input: &[u8]) {

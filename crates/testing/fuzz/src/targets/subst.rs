@@ -1,4 +1,4 @@
-//! The substitution language.
+//! Variable substitution.
 
 use super::Target;
 
@@ -6,7 +6,7 @@ pub(crate) const TARGETS: &[Target] = &[("subst-expand", subst_expand)];
 
 /// Any text expands or is refused; what a refusing run accepts, a lenient one accepts too, with the same result.
 fn subst_expand(input: &[u8]) {
-    use fl_subst::{Missing, expand_bytes};
+    use fl_envsubst::{Missing, expand_bytes};
     let text = String::from_utf8_lossy(input);
     let lookup = |name: &str| (name.len() == 1).then(|| format!("v/{name}.{name}"));
     let lenient = expand_bytes(&text, Missing::Empty, lookup);

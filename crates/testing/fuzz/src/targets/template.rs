@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use fl_gotemplate::{Functions, Limits, List, Map, MissingKey, TemplateSet, Value};
-use fl_sprig::{Host, Mode, Outside};
+use fl_sprig::{Host, HostContext, Mode};
 
 use super::Target;
 
@@ -13,7 +13,7 @@ pub(crate) const TARGETS: &[Target] = &[("template-parse", template_parse), ("te
 /// A world without a clock; its randomness repeats.
 struct Still(std::cell::Cell<u64>);
 
-impl Outside for Still {
+impl Host for Still {
     fn now(&self) -> (i64, u32) {
         (1_700_000_000, 5)
     }
@@ -73,7 +73,7 @@ fn template_run(input: &[u8]) {
         ("n", Value::int64(-3)),
         ("s", Value::str(b"h\xffllo \xc3\xa9".to_vec())),
     ]);
-    let host = Host::new(Rc::new(Still(std::cell::Cell::new(7))), Mode::Render);
+    let host = HostContext::new(Rc::new(Still(std::cell::Cell::new(7))), Mode::Render);
     let mut out = Vec::new();
     let _ = set.execute("fuzz", data.into(), &limits, Some(Rc::new(host)), &mut out);
     assert!(out.len() <= 2 << 20, "more output than the budget allows");

@@ -1,4 +1,4 @@
-//! Value types of the Kubernetes world.
+//! Value types of Kubernetes.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;

@@ -1,14 +1,17 @@
-//! The smallest consumer of artifacts: it writes down which revision it saw.
+//! The smallest consumer of artifacts: it records which revisions it saw.
 
 use std::sync::{Arc, Mutex};
 
 use fl_api::condition::types;
 use fl_api::kustomize::Kustomization;
-use fl_runtime::{Conditions, Edge, End, Names, Outcome, Pass, Reconciled, Reconciler, Resolver, Runtime};
+use fl_runtime::{
+    Completed, ConditionPolicy, Conditions, Context, Edge, Names, ObservedGeneration, Phase, ReconcileError,
+    ReconcileResult, Reconciled, Reconciler, Resolver, Runtime,
+};
 use fl_types::ObjectReference;
 use tokio::time::Instant;
 
-/// When it saw which revision.
+/// The revisions it saw, and when.
 pub(crate) type Seen = Arc<Mutex<Vec<(Instant, String)>>>;
 
 pub(crate) struct Consumer {
@@ -47,27 +50,33 @@ impl Reconciler for Consumer {
         vec![Resolver::edge(&reference(object), object.namespace())]
     }
 
-    async fn reconcile(&self, pass: &mut Pass<Kustomization>) -> Outcome {
-        let namespace = pass.object.namespace().to_owned();
-        let interval = pass.object.interval().unwrap_or_default();
-        match self.resolver.resolve(&reference(&pass.object), &namespace).await {
+    fn policy(&self, _object: &Kustomization) -> ConditionPolicy {
+        ConditionPolicy::Ready {
+            progressing_with_retry: false,
+            observed_generation: ObservedGeneration::WhenSettled,
+        }
+    }
+
+    async fn reconcile(&self, cx: &mut Context<Kustomization>) -> ReconcileResult {
+        let namespace = cx.object.namespace().to_owned();
+        match self.resolver.resolve(&reference(&cx.object), &namespace).await {
             Ok(source) => {
                 let revision = source.artifact.map(|a| a.revision).unwrap_or_default();
                 self.seen.lock().unwrap().push((Instant::now(), revision.clone()));
-                pass.object.mark_true(types::READY, "Succeeded", "seen");
-                pass.object.status.get_or_insert_default().last_applied_revision = Some(revision);
+                cx.object.mark_true(types::READY, "Succeeded", "seen");
+                cx.object.status.get_or_insert_default().last_applied_revision = Some(revision);
             }
-            Err(error) => pass.object.mark_false(types::READY, "ArtifactFailed", &error.to_string()),
+            Err(error) => cx.object.mark_false(types::READY, "ArtifactFailed", &error.to_string()),
         }
-        Outcome::interval(interval)
+        Ok(Completed::Done)
     }
 
-    async fn delete(&self, _pass: &mut Pass<Kustomization>) -> Result<(), Outcome> {
+    async fn delete(&self, _cx: &mut Context<Kustomization>) -> Result<(), ReconcileError> {
         Ok(())
     }
 
-    fn finish(&self, pass: &mut Pass<Kustomization>, _end: End, _outcome: &mut Outcome) {
-        let generation = pass.object.generation();
-        *pass.object.status_head().observed_generation = Some(generation);
+    fn finish(&self, cx: &mut Context<Kustomization>, _phase: Phase, _result: &ReconcileResult) {
+        let generation = cx.object.generation();
+        *cx.object.status_head().observed_generation = Some(generation);
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fl_runtime::Kind;
-use fl_sim::{Action, NAMESPACE, Rule, When, condition};
+use fl_sim::{Action, FaultSchedule, NAMESPACE, Rule, condition};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::lab::{release, world};
+use crate::fixture::{release, test_cluster};
 
 /// Names, and what all of them depend on.
 const GRAPH: &[(&str, &str)] = &[
@@ -47,19 +47,19 @@ async fn a_platform_is_installed_in_order_and_as_parallel_as_it_allows() {
     assert_eq!(edges.len(), 35);
     assert_eq!(edges.values().map(Vec::len).sum::<usize>(), 44);
 
-    let world = world(3).await;
+    let test_cluster = test_cluster(3).await;
     let writes = |method: &http::Method, path: &str| method != "GET" && path.contains("-cfg");
-    world.faults.add(Rule::new(writes, When::Always, Action::Delay(WORK)));
+    test_cluster.faults.add(Rule::new(writes, FaultSchedule::Always, Action::Delay(WORK)));
     let start = Instant::now();
     for (name, needs) in &edges {
         let depends: Vec<_> = needs.iter().map(|need| json!({"name": need})).collect();
-        world.apply(release(name, json!({"dependsOn": depends}))).await;
+        test_cluster.apply(release(name, json!({"dependsOn": depends}))).await;
     }
     let kind = Kind::of::<fl_api::helm::HelmRelease>();
     let mut ready: BTreeMap<String, Duration> = BTreeMap::new();
     while ready.len() < edges.len() {
         assert!(start.elapsed() < Duration::from_secs(600), "only {:?} became ready", ready.keys());
-        for object in world.user.list(&kind, Some(NAMESPACE), "").await.unwrap() {
+        for object in test_cluster.user.list(&kind, Some(NAMESPACE), "").await.unwrap() {
             let name = object["metadata"]["name"].as_str().unwrap();
             if condition(&object, "Ready")["status"] == "True" && !ready.contains_key(name) {
                 ready.insert(name.to_owned(), start.elapsed());

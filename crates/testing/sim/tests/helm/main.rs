@@ -1,12 +1,13 @@
-//! Helm in a simulated world: sources under trouble, releases killed at every request (K01, K08), woken by events, and the graph
-//! of a whole platform.
+//! Helm in a simulation: sources with failures, releases killed at every request (K01, K08), triggers, API servers that do not
+//! answer (N09), and the dependency graph of a whole platform.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod crash;
-mod ends;
+mod fixture;
 mod graph;
-mod lab;
-mod own;
+mod self_managed;
+mod silent_servers;
 mod sources;
-mod wake;
+mod triggers;
+mod uninstall;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fl_runtime::{ArtifactFetcher, Options, Resolver};
-use fl_sim::{World, condition};
+use fl_sim::{TestCluster, condition};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -74,12 +74,12 @@ impl Web {
     }
 }
 
-async fn world(limits: HelmLimits) -> World {
-    World::with(1, Options::default(), move |world: &World| {
-        let artifacts = ArtifactFetcher::new(Some(world.store.clone()), 0, None).unwrap();
-        let resolver = Resolver::new(&world.runtime);
-        world.runtime.add(HelmRepositories::new(world.store.clone(), limits), 2);
-        world.runtime.add(HelmCharts::new(world.store.clone(), resolver, artifacts, limits), 2);
+async fn test_cluster(limits: HelmLimits) -> TestCluster {
+    TestCluster::with(1, Options::default(), move |test_cluster: &TestCluster| {
+        let artifacts = ArtifactFetcher::new(Some(test_cluster.store.clone()), 0, None).unwrap();
+        let resolver = Resolver::new(&test_cluster.runtime);
+        test_cluster.runtime.add(HelmRepositories::new(test_cluster.store.clone(), limits), 2);
+        test_cluster.runtime.add(HelmCharts::new(test_cluster.store.clone(), resolver, artifacts, limits), 2);
     })
     .await
 }
@@ -106,8 +106,10 @@ fn entry(name: &str, url: &str) -> Value {
     json!([{"apiVersion": "v2", "name": name, "version": "1.0.0", "urls": [url]}])
 }
 
-async fn chart(world: &World, name: &str, source: Value) {
-    world.source("HelmChart", name, json!({"chart": name, "interval": "1h", "sourceRef": source})).await;
+async fn chart(test_cluster: &TestCluster, name: &str, source: Value) {
+    test_cluster
+        .source("HelmChart", name, json!({"chart": name, "interval": "1h", "sourceRef": source}))
+        .await;
 }
 
 /// D08: a login goes to the repository's own host, not to where its index or a redirect points.
@@ -124,23 +126,23 @@ async fn a_login_is_not_carried_away() {
     home.put("/sent.tgz", format!("-> {}/sent.tgz", away.address));
     away.put("/far.tgz", packed("far"));
     away.put("/sent.tgz", packed("sent"));
-    let world = world(HelmLimits::default()).await;
-    world
+    let test_cluster = test_cluster(HelmLimits::default()).await;
+    test_cluster
         .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
             "stringData": {"username": "u", "password": "canary"}}))
         .await;
     let spec = json!({"url": home.address, "interval": "1h", "secretRef": {"name": "login"}});
-    world.source("HelmRepository", "charts", spec).await;
-    world.ready("HelmRepository", "charts").await;
+    test_cluster.source("HelmRepository", "charts", spec).await;
+    test_cluster.ready("HelmRepository", "charts").await;
     for name in ["near", "far", "sent"] {
-        chart(&world, name, json!({"kind": "HelmRepository", "name": "charts"})).await;
-        world.ready("HelmChart", name).await;
+        chart(&test_cluster, name, json!({"kind": "HelmRepository", "name": "charts"})).await;
+        test_cluster.ready("HelmChart", name).await;
     }
     assert!(home.seen("/index.yaml").into_iter().all(|login| login), "the index is asked for with the login");
     assert_eq!(home.seen("/near.tgz"), [true]);
     assert_eq!(away.seen("/far.tgz"), [false]);
     assert_eq!(away.seen("/sent.tgz"), [false]);
-    assert!(!world.events().await.iter().any(|event| event.contains("canary")));
+    assert!(!test_cluster.events().await.iter().any(|event| event.contains("canary")));
 }
 
 /// D07: entries that make no sense are passed over, the others serve; an index above the limit is refused.
@@ -156,19 +158,19 @@ async fn bad_entries_are_passed_over_and_large_indexes_refused() {
     web.put("/index.yaml", index);
     web.put("/good.tgz", packed("good"));
     let limits = HelmLimits { index: 4096, ..HelmLimits::default() };
-    let world = world(limits).await;
-    world.source("HelmRepository", "charts", json!({"url": web.address, "interval": "1h"})).await;
-    world.ready("HelmRepository", "charts").await;
-    chart(&world, "good", json!({"kind": "HelmRepository", "name": "charts"})).await;
-    world.ready("HelmChart", "good").await;
-    chart(&world, "odd", json!({"kind": "HelmRepository", "name": "charts"})).await;
-    let odd = world.failed("HelmChart", "odd").await;
+    let test_cluster = test_cluster(limits).await;
+    test_cluster.source("HelmRepository", "charts", json!({"url": web.address, "interval": "1h"})).await;
+    test_cluster.ready("HelmRepository", "charts").await;
+    chart(&test_cluster, "good", json!({"kind": "HelmRepository", "name": "charts"})).await;
+    test_cluster.ready("HelmChart", "good").await;
+    chart(&test_cluster, "odd", json!({"kind": "HelmRepository", "name": "charts"})).await;
+    let odd = test_cluster.failed("HelmChart", "odd").await;
     assert_eq!(condition(&odd, "Ready")["reason"], "InvalidChartReference");
 
     web.put("/large/index.yaml", format!("apiVersion: v1\nentries: {{}}\n# {}", "x".repeat(5000)));
     let large = json!({"url": format!("{}/large", web.address), "interval": "1h"});
-    world.source("HelmRepository", "large", large).await;
-    let large = world.failed("HelmRepository", "large").await;
+    test_cluster.source("HelmRepository", "large", large).await;
+    let large = test_cluster.failed("HelmRepository", "large").await;
     assert_eq!(condition(&large, "FetchFailed")["status"], "True", "{}", large["status"]);
     assert!(large["status"]["artifact"].is_null());
 }
@@ -181,22 +183,26 @@ async fn dependencies_stay_inside_the_source() {
     let there = outside.path().display().to_string();
     let up = "../".repeat(20);
     let places = [format!("file://{there}"), format!("file://{up}{there}"), format!("file://..{there}")];
-    let world = world(HelmLimits::default()).await;
+    let test_cluster = test_cluster(HelmLimits::default()).await;
     for (at, place) in places.iter().enumerate() {
         let url = format!("https://git.example/app-{at}");
         let meta = format!(
             "apiVersion: v2\nname: app\nversion: 1.0.0\ndependencies:\n- name: dep\n  version: 1.0.0\n  repository: {place}\n"
         );
-        world.git.push(&url, "main", [("app/Chart.yaml", meta.as_str()), ("app/values.yaml", "a: 1\n")]);
+        test_cluster.git.push(
+            &url,
+            "main",
+            [("app/Chart.yaml", meta.as_str()), ("app/values.yaml", "a: 1\n")],
+        );
         let name = format!("app-{at}");
-        world
+        test_cluster
             .source("GitRepository", &name, json!({"url": url, "interval": "1h", "ref": {"branch": "main"}}))
             .await;
-        world.ready("GitRepository", &name).await;
+        test_cluster.ready("GitRepository", &name).await;
         let spec =
             json!({"chart": "app", "interval": "1h", "sourceRef": {"kind": "GitRepository", "name": name}});
-        world.source("HelmChart", &name, spec).await;
-        let failed = world.failed("HelmChart", &name).await;
+        test_cluster.source("HelmChart", &name, spec).await;
+        let failed = test_cluster.failed("HelmChart", &name).await;
         let ready = condition(&failed, "Ready");
         assert_eq!(ready["reason"], "DependencyBuildError", "{ready}");
         assert!(ready["message"].as_str().unwrap().contains("no chart found at"), "{ready}");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fl_runtime::{ArtifactFetcher, Kind, Options, Resolver, Write};
-use fl_sim::{World, condition};
+use fl_sim::{TestCluster, condition};
 use fl_source::helm::{HelmCharts, HelmLimits, HelmRepositories};
 use serde_json::{Value, json};
 use server::{
@@ -22,20 +22,21 @@ use sha2::{Digest, Sha256};
 const A: &str = "tenant-a";
 const B: &str = "tenant-b";
 
-async fn world() -> World {
-    let world = World::on_network(1, Options::default(), |world: &World| {
-        let artifacts = ArtifactFetcher::new(Some(world.store.clone()), 0, None).expect("a client");
-        let (resolver, limits) = (Resolver::new(&world.runtime), HelmLimits::default());
-        world.runtime.add(HelmRepositories::new(world.store.clone(), limits), 2);
-        world.runtime.add(HelmCharts::new(world.store.clone(), resolver, artifacts, limits), 2);
+async fn test_cluster() -> TestCluster {
+    let test_cluster = TestCluster::on_network(1, Options::default(), |test_cluster: &TestCluster| {
+        let artifacts = ArtifactFetcher::new(Some(test_cluster.store.clone()), 0, None).expect("a client");
+        let (resolver, limits) = (Resolver::new(&test_cluster.runtime), HelmLimits::default());
+        test_cluster.runtime.add(HelmRepositories::new(test_cluster.store.clone(), limits), 2);
+        test_cluster.runtime.add(HelmCharts::new(test_cluster.store.clone(), resolver, artifacts, limits), 2);
     })
     .await;
     for tenant in [A, B] {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": tenant}});
-        let created = world.user.create(&Kind::namespace(), None, &namespace, &Write::by("test")).await;
+        let created =
+            test_cluster.user.create(&Kind::namespace(), None, &namespace, &Write::by("test")).await;
         created.expect("a namespace");
     }
-    world
+    test_cluster
 }
 
 fn kind(name: &str) -> Kind {
@@ -50,14 +51,14 @@ fn kind(name: &str) -> Kind {
 }
 
 /// Applies a source and waits until its Ready condition is decided.
-async fn reconciled(world: &World, name: &str, tenant: &str, spec: Value) -> Value {
+async fn reconciled(test_cluster: &TestCluster, name: &str, tenant: &str, spec: Value) -> Value {
     let kind = kind(name);
     let object = json!({"apiVersion": kind.api_version(), "kind": name,
         "metadata": {"name": "app", "namespace": tenant}, "spec": spec});
-    world.apply(object).await;
+    test_cluster.apply(object).await;
     let start = Instant::now();
     loop {
-        let object = world.user.get(&kind, Some(tenant), "app").await.expect("the object");
+        let object = test_cluster.user.get(&kind, Some(tenant), "app").await.expect("the object");
         if matches!(condition(&object, "Ready")["status"].as_str(), Some("True" | "False")) {
             return object;
         }
@@ -66,7 +67,7 @@ async fn reconciled(world: &World, name: &str, tenant: &str, spec: Value) -> Val
     }
 }
 
-async fn secret(world: &World, tenant: &str, name: &str, data: &[(&str, &str)]) {
+async fn secret(test_cluster: &TestCluster, tenant: &str, name: &str, data: &[(&str, &str)]) {
     let data: Value = data
         .iter()
         .map(|(k, v)| ((*k).to_owned(), STANDARD.encode(v).into()))
@@ -74,13 +75,16 @@ async fn secret(world: &World, tenant: &str, name: &str, data: &[(&str, &str)]) 
         .into();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {"name": name, "namespace": tenant}, "data": data});
-    world.apply(secret).await;
+    test_cluster.apply(secret).await;
 }
 
 /// The proxy that only tenant A uses.
-async fn proxy_of_a(world: &World, respond: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Server {
+async fn proxy_of_a(
+    test_cluster: &TestCluster,
+    respond: impl Fn(&Request) -> Response + Send + Sync + 'static,
+) -> Server {
     let proxy = Server::start(respond);
-    secret(world, A, "proxy", &[("address", &format!("http://{}", proxy.host))]).await;
+    secret(test_cluster, A, "proxy", &[("address", &format!("http://{}", proxy.host))]).await;
     proxy
 }
 
@@ -101,24 +105,24 @@ fn git_spec(host: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn git_repository_is_not_redirected_by_another_tenants_proxy() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let ((good, good_commit), (evil, evil_commit)) = (repository("a: good\n"), repository("a: evil\n"));
     let honest = Server::start(move |request| git_backend(good.path(), request));
     let evil_path = evil.path().to_owned();
     let hostile = Server::start(move |request| git_backend(&evil_path, request));
     let (honest_host, hostile_host) = (honest.host.clone(), hostile.host.clone());
-    let proxy = proxy_of_a(&world, move |request| match request.target.strip_prefix("http://") {
+    let proxy = proxy_of_a(&test_cluster, move |request| match request.target.strip_prefix("http://") {
         Some(rest) if rest.starts_with(&honest_host) => {
             redirect(&format!("http://{hostile_host}{}", request.path()))
         }
         _ => git_backend(evil.path(), request),
     })
     .await;
-    let a = reconciled(&world, "GitRepository", A, with_proxy(git_spec(&honest.host))).await;
+    let a = reconciled(&test_cluster, "GitRepository", A, with_proxy(git_spec(&honest.host))).await;
     assert_ready(&a);
     assert_eq!(a["status"]["artifact"]["revision"], format!("main@sha1:{evil_commit}"));
     assert!(proxy.requests() > 0);
-    let b = reconciled(&world, "GitRepository", B, git_spec(&honest.host)).await;
+    let b = reconciled(&test_cluster, "GitRepository", B, git_spec(&honest.host)).await;
     assert_ready(&b);
     assert_eq!(b["status"]["artifact"]["revision"], format!("main@sha1:{good_commit}"));
     assert_eq!(hostile.requests(), 0, "tenant B was led to the server of tenant A");
@@ -126,13 +130,13 @@ async fn git_repository_is_not_redirected_by_another_tenants_proxy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn git_repository_is_not_throttled_by_another_tenants_proxy() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let (folder, commit) = repository("a: 1\n");
     let honest = Server::start(move |request| git_backend(folder.path(), request));
-    let _proxy = proxy_of_a(&world, |_| too_many_requests()).await;
-    let a = reconciled(&world, "GitRepository", A, with_proxy(git_spec(&honest.host))).await;
+    let _proxy = proxy_of_a(&test_cluster, |_| too_many_requests()).await;
+    let a = reconciled(&test_cluster, "GitRepository", A, with_proxy(git_spec(&honest.host))).await;
     assert_eq!(condition(&a, "Ready")["status"], "False");
-    let b = reconciled(&world, "GitRepository", B, git_spec(&honest.host)).await;
+    let b = reconciled(&test_cluster, "GitRepository", B, git_spec(&honest.host)).await;
     assert_ready(&b);
     assert_eq!(b["status"]["artifact"]["revision"], format!("main@sha1:{commit}"));
 }
@@ -183,33 +187,33 @@ fn oci_spec(host: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oci_repository_is_not_throttled_by_another_tenants_proxy() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let honest = Server::start(registry());
-    let _proxy = proxy_of_a(&world, |_| too_many_requests()).await;
+    let _proxy = proxy_of_a(&test_cluster, |_| too_many_requests()).await;
     let mut spec = oci_spec(&honest.host);
     spec["insecure"] = true.into();
-    let a = reconciled(&world, "OCIRepository", A, with_proxy(spec.clone())).await;
+    let a = reconciled(&test_cluster, "OCIRepository", A, with_proxy(spec.clone())).await;
     assert_eq!(condition(&a, "Ready")["status"], "False");
-    assert_ready(&reconciled(&world, "OCIRepository", B, spec).await);
+    assert_ready(&reconciled(&test_cluster, "OCIRepository", B, spec).await);
 }
 
 /// Registries of this machine may be without TLS, which is found out by asking. The proxy of tenant A claims that this one is.
 #[tokio::test(flavor = "multi_thread")]
 async fn oci_repository_is_not_downgraded_to_plain_http_by_another_tenants_proxy() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let (tls, ca) = certificate();
     let honest = Server::start_tls(tls, registry());
     let served = registry();
-    let _proxy = proxy_of_a(&world, move |request| match request.method.as_str() {
+    let _proxy = proxy_of_a(&test_cluster, move |request| match request.method.as_str() {
         "CONNECT" => response("403 Forbidden", "", b""),
         _ => served(request),
     })
     .await;
-    secret(&world, B, "ca", &[("ca.crt", &ca)]).await;
-    assert_ready(&reconciled(&world, "OCIRepository", A, with_proxy(oci_spec(&honest.host))).await);
+    secret(&test_cluster, B, "ca", &[("ca.crt", &ca)]).await;
+    assert_ready(&reconciled(&test_cluster, "OCIRepository", A, with_proxy(oci_spec(&honest.host))).await);
     let mut spec = oci_spec(&honest.host);
     spec["certSecretRef"] = json!({"name": "ca"});
-    assert_ready(&reconciled(&world, "OCIRepository", B, spec).await);
+    assert_ready(&reconciled(&test_cluster, "OCIRepository", B, spec).await);
 }
 
 fn bucket(request: &Request) -> Response {
@@ -229,13 +233,13 @@ fn bucket(request: &Request) -> Response {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bucket_is_not_throttled_by_another_tenants_proxy() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let honest = Server::start(bucket);
-    let _proxy = proxy_of_a(&world, |_| too_many_requests()).await;
+    let _proxy = proxy_of_a(&test_cluster, |_| too_many_requests()).await;
     let spec = json!({"endpoint": honest.host, "bucketName": "apps", "insecure": true, "region": "one", "interval": "1h"});
-    let a = reconciled(&world, "Bucket", A, with_proxy(spec.clone())).await;
+    let a = reconciled(&test_cluster, "Bucket", A, with_proxy(spec.clone())).await;
     assert_eq!(condition(&a, "Ready")["status"], "False");
-    assert_ready(&reconciled(&world, "Bucket", B, spec).await);
+    assert_ready(&reconciled(&test_cluster, "Bucket", B, spec).await);
 }
 
 /// A chart repository that throttles whoever logs in.
@@ -255,45 +259,45 @@ fn helm_spec(host: &str) -> Value {
 }
 
 /// Tenant A logs in, and is told to wait.
-async fn throttle_login_of_a(world: &World, host: &str) {
-    secret(world, A, "login", &[("username", "a"), ("password", "p")]).await;
+async fn throttle_login_of_a(test_cluster: &TestCluster, host: &str) {
+    secret(test_cluster, A, "login", &[("username", "a"), ("password", "p")]).await;
     let mut spec = helm_spec(host);
     spec["secretRef"] = json!({"name": "login"});
-    let a = reconciled(world, "HelmRepository", A, spec).await;
+    let a = reconciled(test_cluster, "HelmRepository", A, spec).await;
     let message = condition(&a, "Ready")["message"].to_string();
     assert!(message.contains("429"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn helm_repository_is_not_throttled_by_another_tenants_login() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let honest = Server::start(charts);
-    throttle_login_of_a(&world, &honest.host).await;
-    assert_ready(&reconciled(&world, "HelmRepository", B, helm_spec(&honest.host)).await);
+    throttle_login_of_a(&test_cluster, &honest.host).await;
+    assert_ready(&reconciled(&test_cluster, "HelmRepository", B, helm_spec(&honest.host)).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn helm_chart_is_not_throttled_by_another_tenants_login() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let honest = Server::start(charts);
-    assert_ready(&reconciled(&world, "HelmRepository", B, helm_spec(&honest.host)).await);
-    throttle_login_of_a(&world, &honest.host).await;
+    assert_ready(&reconciled(&test_cluster, "HelmRepository", B, helm_spec(&honest.host)).await);
+    throttle_login_of_a(&test_cluster, &honest.host).await;
     let spec = json!({"chart": "web", "version": "1.0.0", "interval": "1h", "sourceRef": {"kind": "HelmRepository", "name": "app"}});
-    assert_ready(&reconciled(&world, "HelmChart", B, spec).await);
+    assert_ready(&reconciled(&test_cluster, "HelmChart", B, spec).await);
 }
 
 /// A connection that one tenant's authority vouches for is not lent to a tenant who does not trust that authority.
 #[tokio::test(flavor = "multi_thread")]
 async fn helm_repository_does_not_use_the_authority_of_another_tenant() {
-    let world = world().await;
+    let test_cluster = test_cluster().await;
     let (tls, ca) = certificate();
     let honest = Server::start_tls(tls, charts);
-    secret(&world, A, "ca", &[("ca.crt", &ca)]).await;
+    secret(&test_cluster, A, "ca", &[("ca.crt", &ca)]).await;
     let spec = json!({"url": format!("https://{}", honest.host), "interval": "1h"});
     let mut trusting = spec.clone();
     trusting["certSecretRef"] = json!({"name": "ca"});
-    assert_ready(&reconciled(&world, "HelmRepository", A, trusting).await);
-    let b = reconciled(&world, "HelmRepository", B, spec).await;
+    assert_ready(&reconciled(&test_cluster, "HelmRepository", A, trusting).await);
+    let b = reconciled(&test_cluster, "HelmRepository", B, spec).await;
     let message = condition(&b, "Ready")["message"].to_string();
     assert!(message.contains("x509: certificate signed by unknown authority"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! The schemas that references can lead to: a chart's own, and those that schemas themselves are checked against.
+//! Schemas that references can resolve to: the chart's own and the metaschemas.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,13 +7,13 @@ use jsonschema::uri;
 use referencing::meta;
 use serde_json::Value as Json;
 
-/// Where a chart's schema lies, in the eyes of references and of messages.
-pub(super) const ADDRESS: &str = "file:///values.schema.json";
+/// Base URI of a chart's schema in references and messages.
+pub(super) const SCHEMA_URI: &str = "file:///values.schema.json";
 
-/// What a schema without `$schema` is written in.
-const NEWEST: u16 = 2020;
+/// Draft of a schema without `$schema`.
+const DEFAULT_DRAFT: u16 = 2020;
 
-/// The version of the language by its address.
+/// Draft by its metaschema URI.
 pub(super) fn draft_of(address: &str) -> Option<u16> {
     let address = address.trim_end_matches('#');
     let (_, name) = address.split_once("://json-schema.org/")?;
@@ -22,12 +22,12 @@ pub(super) fn draft_of(address: &str) -> Option<u16> {
         "draft-06/schema" => Some(6),
         "draft-07/schema" => Some(7),
         "draft/2019-09/schema" => Some(2019),
-        "draft/2020-12/schema" | "schema" => Some(NEWEST),
+        "draft/2020-12/schema" | "schema" => Some(DEFAULT_DRAFT),
         _ => None,
     }
 }
 
-/// The address of the schema that schemas of a version are checked against.
+/// Metaschema URI of a draft.
 pub(super) fn metaschema_of(draft: u16) -> &'static str {
     match draft {
         4 => "http://json-schema.org/draft-04/schema",
@@ -38,25 +38,25 @@ pub(super) fn metaschema_of(draft: u16) -> &'static str {
     }
 }
 
-/// A schema with what its references are relative to.
+/// A schema with its base URI and draft.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'s> {
+pub(super) struct SchemaLocation<'s> {
     pub(super) schema: &'s Json,
     pub(super) base: Rc<str>,
     pub(super) draft: u16,
-    /// Formats count in old versions, and when a schema itself is checked.
+    /// Whether `format` is asserted: in old drafts, and for schemas themselves.
     pub(super) formats: bool,
 }
 
-impl<'s> Place<'s> {
-    /// A schema inside this one.
+impl<'s> SchemaLocation<'s> {
+    /// A subschema.
     pub(super) fn inner(&self, schema: &'s Json) -> Self {
         let mut place = Self { schema, ..self.clone() };
         place.enter();
         place
     }
 
-    /// A schema with an address of its own changes what references are relative to.
+    /// Applies the schema's own `$id`, which changes the base URI.
     fn enter(&mut self) {
         if let Some(address) = address_in(self.schema, &self.base, self.draft) {
             self.base = address.into();
@@ -69,10 +69,10 @@ impl<'s> Place<'s> {
     }
 }
 
-/// The address that a schema gives itself.
+/// The absolute URI that a schema declares for itself.
 fn address_in(schema: &Json, base: &str, draft: u16) -> Option<String> {
     let id = schema.get(if draft == 4 { "id" } else { "$id" })?.as_str()?;
-    // Old versions: a reference hides all that stands beside it.
+    // In old drafts `$ref` hides its sibling keywords.
     let hidden = draft < 2019 && schema.get("$ref").is_some();
     if hidden || id.starts_with('#') {
         return None;
@@ -80,7 +80,7 @@ fn address_in(schema: &Json, base: &str, draft: u16) -> Option<String> {
     resolve(base, id).map(|(address, _)| address)
 }
 
-/// The whole address and the fragment that a reference means.
+/// Splits a reference into its absolute URI and fragment.
 fn resolve(base: &str, reference: &str) -> Option<(String, String)> {
     let base = uri::from_str(base).ok()?;
     let whole = uri::resolve_against(&base.borrow(), reference).ok()?;
@@ -89,23 +89,23 @@ fn resolve(base: &str, reference: &str) -> Option<(String, String)> {
     Some((address.to_owned(), fragment.to_owned()))
 }
 
-/// Why a reference leads nowhere.
+/// Error of resolving a reference.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum RefError {
     Pointer(String),
     Anchor(String, String),
     Document(String),
 }
 
-/// All schemas by address, and the names in them.
+/// All schemas by URI, and their anchors.
 #[derive(Debug, Default)]
 pub(super) struct Documents<'s> {
-    schemas: HashMap<String, Place<'s>>,
-    anchors: HashMap<(String, String), Place<'s>>,
+    schemas: HashMap<String, SchemaLocation<'s>>,
+    anchors: HashMap<(String, String), SchemaLocation<'s>>,
 }
 
 impl<'s> Documents<'s> {
-    /// A chart's schema and the well-known ones.
+    /// Indexes a chart's schema and the metaschemas.
     pub(super) fn new(schema: &'s Json) -> Self {
         let mut documents = Self::default();
         let known: [(&str, &'static Json); 16] = [
@@ -132,18 +132,18 @@ impl<'s> Documents<'s> {
         documents.add("https://json-schema.org/draft/2019-09/meta/format", &meta::DRAFT201909_FORMAT, true);
         let annotation = &meta::DRAFT202012_FORMAT_ANNOTATION;
         documents.add("https://json-schema.org/draft/2020-12/meta/format-annotation", annotation, true);
-        documents.add(ADDRESS, schema, false);
+        documents.add(SCHEMA_URI, schema, false);
         documents
     }
 
     fn add(&mut self, address: &str, schema: &'s Json, formats: bool) {
-        let mut place = Place { schema, base: address.into(), draft: NEWEST, formats };
+        let mut place = SchemaLocation { schema, base: address.into(), draft: DEFAULT_DRAFT, formats };
         place.enter();
         self.schemas.insert(address.to_owned(), place.clone());
         self.walk(&place);
     }
 
-    fn walk(&mut self, place: &Place<'s>) {
+    fn walk(&mut self, place: &SchemaLocation<'s>) {
         let base = || place.base.to_string();
         match place.schema {
             Json::Object(entries) => {
@@ -174,24 +174,28 @@ impl<'s> Documents<'s> {
         }
     }
 
-    /// The schema at an address.
-    pub(super) fn at(&self, address: &str) -> Option<&Place<'s>> {
+    /// The schema at a URI.
+    pub(super) fn at(&self, address: &str) -> Option<&SchemaLocation<'s>> {
         self.schemas.get(address)
     }
 
-    /// The schema that a reference in a place means.
-    pub(super) fn find(&self, from: &Place<'s>, reference: &str) -> Result<Place<'s>, Lost> {
+    /// Resolves a reference found in a schema.
+    pub(super) fn find(
+        &self,
+        from: &SchemaLocation<'s>,
+        reference: &str,
+    ) -> Result<SchemaLocation<'s>, RefError> {
         let Some((address, fragment)) = resolve(&from.base, reference) else {
-            return Err(Lost::Document(reference.to_owned()));
+            return Err(RefError::Document(reference.to_owned()));
         };
-        let Some(document) = self.schemas.get(&address) else { return Err(Lost::Document(address)) };
+        let Some(document) = self.schemas.get(&address) else { return Err(RefError::Document(address)) };
         if fragment.is_empty() {
             return Ok(document.clone());
         }
-        let lost = || format!("{address}#{fragment}");
+        let unresolved_reference = || format!("{address}#{fragment}");
         let Some(pointer) = fragment.strip_prefix('/') else {
             let anchor = self.anchor(&document.base, &fragment).cloned();
-            return anchor.ok_or_else(|| Lost::Anchor(lost(), address.clone()));
+            return anchor.ok_or_else(|| RefError::Anchor(unresolved_reference(), address.clone()));
         };
         let mut place = document.clone();
         for token in pointer.split('/') {
@@ -200,22 +204,23 @@ impl<'s> Documents<'s> {
                 Json::Array(items) => token.parse::<usize>().ok().and_then(|at| items.get(at)),
                 other => other.get(token.as_str()),
             };
-            place = place.inner(inner.ok_or_else(|| Lost::Pointer(lost()))?);
+            place = place.inner(inner.ok_or_else(|| RefError::Pointer(unresolved_reference()))?);
         }
         Ok(place)
     }
 
-    /// The first reference of the chart's schema that leads nowhere.
-    pub(super) fn lost(&self) -> Option<Lost> {
-        let mut open = vec![self.schemas.get(ADDRESS)?.clone()];
+    /// The first reference of the chart's schema that cannot be resolved.
+    pub(super) fn unresolved_reference(&self) -> Option<RefError> {
+        let mut open = vec![self.schemas.get(SCHEMA_URI)?.clone()];
         while let Some(place) = open.pop() {
             match place.schema {
                 Json::Object(entries) => {
                     for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
                         let reference = entries.get(keyword).and_then(Json::as_str);
-                        let lost = reference.and_then(|reference| self.find(&place, reference).err());
-                        if lost.is_some() {
-                            return lost;
+                        let unresolved_reference =
+                            reference.and_then(|reference| self.find(&place, reference).err());
+                        if unresolved_reference.is_some() {
+                            return unresolved_reference;
                         }
                     }
                     open.extend(entries.values().map(|value| place.inner(value)));
@@ -227,13 +232,13 @@ impl<'s> Documents<'s> {
         None
     }
 
-    /// The schema of a name in a document.
-    pub(super) fn anchor(&self, base: &str, name: &str) -> Option<&Place<'s>> {
+    /// The schema of an anchor in a document.
+    pub(super) fn anchor(&self, base: &str, name: &str) -> Option<&SchemaLocation<'s>> {
         self.anchors.get(&(base.to_owned(), name.to_owned()))
     }
 }
 
-/// A part of a fragment without its percent signs.
+/// Percent-decodes a part of a fragment.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

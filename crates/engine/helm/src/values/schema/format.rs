@@ -1,11 +1,12 @@
-//! The `format` keyword: texts that must look like something.
+//! The `format` keyword.
 
 mod time;
 
 use std::net::Ipv6Addr;
 
-/// Formats that are checked here, by the rules and in the words of the validator that Helm uses; others are left to the library.
-pub(super) const KNOWN: &[&str] = &[
+/// Formats checked here with the rules and messages of the validator that Helm uses; others are left to the
+/// library.
+pub(super) const SUPPORTED: &[&str] = &[
     "date",
     "date-time",
     "duration",
@@ -26,7 +27,7 @@ pub(super) const KNOWN: &[&str] = &[
     "uuid",
 ];
 
-/// Whether a text has a format; when not, why. Formats that nobody knows count for nothing.
+/// Checks that text has a format. Unknown formats accept everything.
 pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     match format {
         "date" => time::date(text),
@@ -38,7 +39,7 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
         "hostname" => hostname(text),
         "ipv4" => ipv4(text),
         "ipv6" => ipv6(text),
-        "regex" => fl_goregex::compile(text).map(drop).map_err(|why| why.to_string()),
+        "regex" => fl_go::regexp::compile(text).map(drop).map_err(|why| why.to_string()),
         "json-pointer" => pointer(text),
         "relative-json-pointer" => relative_pointer(text),
         "semver" => semver(text),
@@ -49,28 +50,28 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     }
 }
 
-fn no<T>(why: &str) -> Result<T, String> {
+fn fail<T>(why: &str) -> Result<T, String> {
     Err(why.to_owned())
 }
 
-fn odd(c: char) -> String {
+fn invalid_character(c: char) -> String {
     format!("invalid character {c:?}")
 }
 
 fn ipv4(text: &str) -> Result<(), String> {
     let parts: Vec<&str> = text.split('.').collect();
     if parts.len() != 4 {
-        return no("expected four decimals");
+        return fail("expected four decimals");
     }
     for part in parts {
         if part.len() > 1 && part.starts_with('0') {
-            return no("leading zeros");
+            return fail("leading zeros");
         }
         let number: i64 = part.parse().map_err(|_| {
             format!("strconv.Atoi: parsing {}: invalid syntax", fl_gotemplate::fmt::quoted(part.as_bytes()))
         })?;
         if !(0..=255).contains(&number) {
-            return no("decimal must be between 0 and 255");
+            return fail("decimal must be between 0 and 255");
         }
     }
     Ok(())
@@ -78,10 +79,10 @@ fn ipv4(text: &str) -> Result<(), String> {
 
 fn ipv6(text: &str) -> Result<(), String> {
     if !text.contains(':') {
-        return no("missing colon");
+        return fail("missing colon");
     }
     if text.contains('%') {
-        return no("zone id is not a part of ipv6 address");
+        return fail("zone id is not a part of ipv6 address");
     }
     let shown = || fl_gotemplate::fmt::quoted(text.as_bytes());
     text.parse::<Ipv6Addr>().map(drop).map_err(|_| format!("ParseAddr({}): unable to parse IP", shown()))
@@ -90,20 +91,20 @@ fn ipv6(text: &str) -> Result<(), String> {
 fn hostname(text: &str) -> Result<(), String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     if text.len() > 253 {
-        return no("more than 253 characters long");
+        return fail("more than 253 characters long");
     }
     for label in text.split('.') {
         if label.is_empty() || label.len() > 63 {
-            return no("label must be 1 to 63 characters long");
+            return fail("label must be 1 to 63 characters long");
         }
         if label.starts_with('-') {
-            return no("label starts with hyphen");
+            return fail("label starts with hyphen");
         }
         if label.ends_with('-') {
-            return no("label ends with hyphen");
+            return fail("label ends with hyphen");
         }
         if let Some(c) = label.chars().find(|c| !c.is_ascii_alphanumeric() && *c != '-') {
-            return Err(odd(c));
+            return Err(invalid_character(c));
         }
     }
     Ok(())
@@ -111,31 +112,31 @@ fn hostname(text: &str) -> Result<(), String> {
 
 fn email(text: &str) -> Result<(), String> {
     if text.len() > 254 {
-        return no("more than 255 characters long");
+        return fail("more than 255 characters long");
     }
-    let Some((local, domain)) = text.rsplit_once('@') else { return no("missing @") };
+    let Some((local, domain)) = text.rsplit_once('@') else { return fail("missing @") };
     if local.len() > 64 {
-        return no("local part more than 64 characters long");
+        return fail("local part more than 64 characters long");
     }
     if local.len() > 1 && local.starts_with('"') {
         let mut inner = local[1..].chars();
         inner.next_back();
         if inner.as_str().contains(['\\', '"']) {
-            return no("backslash and quote are not allowed within quoted local part");
+            return fail("backslash and quote are not allowed within quoted local part");
         }
     } else {
         if local.starts_with('.') {
-            return no("starts with dot");
+            return fail("starts with dot");
         }
         if local.ends_with('.') {
-            return no("ends with dot");
+            return fail("ends with dot");
         }
         if local.contains("..") {
-            return no("consecutive dots");
+            return fail("consecutive dots");
         }
         let fine = |c: char| c.is_ascii_alphanumeric() || ".!#$%&'*+-/=?^_`{|}~".contains(c);
         if let Some(c) = local.chars().find(|c| !fine(*c)) {
-            return Err(odd(c));
+            return Err(invalid_character(c));
         }
     }
     match domain.strip_prefix('[').and_then(|domain| domain.strip_suffix(']')) {
@@ -151,7 +152,7 @@ fn uuid(text: &str) -> Result<(), String> {
     const LENGTHS: [usize; 5] = [8, 4, 4, 4, 12];
     let parts: Vec<&str> = text.split('-').collect();
     if parts.len() != LENGTHS.len() {
-        return no("must have 5 elements");
+        return fail("must have 5 elements");
     }
     for (at, (part, length)) in parts.into_iter().zip(LENGTHS).enumerate() {
         if part.len() != length {
@@ -169,11 +170,11 @@ fn pointer(text: &str) -> Result<(), String> {
         return Ok(());
     }
     if !text.starts_with('/') {
-        return no("not starting with /");
+        return fail("not starting with /");
     }
     for (at, _) in text.match_indices('~') {
         if !matches!(text.as_bytes().get(at + 1), Some(b'0' | b'1')) {
-            return no("~ must be followed by 0 or 1");
+            return fail("~ must be followed by 0 or 1");
         }
     }
     Ok(())
@@ -182,8 +183,8 @@ fn pointer(text: &str) -> Result<(), String> {
 fn relative_pointer(text: &str) -> Result<(), String> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     match text.len() - rest.len() {
-        0 => no("must start with non-negative integer"),
-        2.. if text.starts_with('0') => no("starts with zero"),
+        0 => fail("must start with non-negative integer"),
+        2.. if text.starts_with('0') => fail("starts with zero"),
         _ if rest == "#" => Ok(()),
         _ => pointer(rest),
     }
@@ -193,31 +194,31 @@ fn semver(text: &str) -> Result<(), String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let (text, build) = text.split_once('+').map_or((text, None), |(text, build)| (text, Some(build)));
     if build == Some("") {
-        return no("build is empty");
+        return fail("build is empty");
     }
     for id in build.into_iter().flat_map(|build| build.split('.')) {
         if id.is_empty() {
-            return no("build identifier is empty");
+            return fail("build identifier is empty");
         }
         if let Some(c) = id.chars().find(|c| !fine(*c)) {
-            return Err(format!("{} in build identifier", odd(c)));
+            return Err(format!("{} in build identifier", invalid_character(c)));
         }
     }
     let (core, before) = text.split_once('-').map_or((text, None), |(core, before)| (core, Some(before)));
     for id in before.into_iter().flat_map(|before| before.split('.')) {
         if id.is_empty() {
-            return no("pre-release identifier is empty");
+            return fail("pre-release identifier is empty");
         }
         if let Some(c) = id.chars().find(|c| !fine(*c)) {
-            return Err(format!("{} in pre-release identifier", odd(c)));
+            return Err(format!("{} in pre-release identifier", invalid_character(c)));
         }
         if id.len() > 1 && id.starts_with('0') && id.bytes().all(|b| b.is_ascii_digit()) {
-            return no("pre-release numeric identifier starts with zero");
+            return fail("pre-release numeric identifier starts with zero");
         }
     }
     let numbers: Vec<&str> = core.split('.').collect();
     if numbers.len() != 3 {
-        return no("versionCore must have 3 numbers separated by dot");
+        return fail("versionCore must have 3 numbers separated by dot");
     }
     for (name, number) in ["major", "minor", "patch"].into_iter().zip(numbers) {
         if number.is_empty() {
@@ -234,11 +235,11 @@ fn semver(text: &str) -> Result<(), String> {
 }
 
 fn uri(text: &str) -> Result<(), String> {
-    plain(text)?;
-    if scheme(text).is_some() { Ok(()) } else { no("relative url") }
+    go_url(text)?;
+    if scheme(text).is_some() { Ok(()) } else { fail("relative url") }
 }
 
-/// The scheme before the first colon, when there is one.
+/// The scheme before the first colon, if there is one.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split(['/', '?', '#']).next()?.split_once(':')?;
     let fine = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -247,13 +248,13 @@ fn scheme(text: &str) -> Option<&str> {
 
 fn uri_reference(text: &str) -> Result<(), String> {
     if text.contains('\\') {
-        return no("contains \\");
+        return fail("contains \\");
     }
-    plain(text)
+    go_url(text)
 }
 
-/// What Go refuses in any address: control characters, percent signs that stand for nothing, odd hosts.
-fn plain(text: &str) -> Result<(), String> {
+/// Rejects what Go's `url.Parse` rejects: control characters, invalid percent escapes, malformed hosts.
+fn go_url(text: &str) -> Result<(), String> {
     let shown = || fl_gotemplate::fmt::quoted(text.as_bytes());
     if text.bytes().any(|b| b < b' ' || b == 0x7f) {
         return Err(format!("parse {}: net/url: invalid control character in URL", shown()));

@@ -1,48 +1,48 @@
-//! `values.schema.json`: the values of a chart, and of each subchart below its name, must fit it.
+//! `values.schema.json`: validates the values of a chart and, below their names, of its subcharts.
 //!
-//! References to other documents are refused: nothing is fetched while a chart is rendered.
+//! References to other documents are rejected: rendering fetches nothing.
 
 mod documents;
-mod explain;
-mod failure;
 mod format;
 mod rules;
+mod validation_errors;
+mod violation;
 
 use fl_gotemplate::{Map, Value};
 use jsonschema::{PatternOptions, Retrieve, Uri};
 use serde_json::Value as Json;
 
-use self::documents::{ADDRESS, Documents, Lost, draft_of, metaschema_of};
-use self::explain::Explainer;
+use self::documents::{Documents, RefError, SCHEMA_URI, draft_of, metaschema_of};
+use self::validation_errors::ErrorCollector;
 use super::json::from_value;
+use crate::dependencies::{ChartGraph, ChartId};
 use crate::error::Error;
-use crate::plan::{ChartId, Plan};
 
-/// Checks a chart and its subcharts; all violations are reported together.
+/// Validates a chart and its subcharts; all violations are reported together.
 pub(crate) fn validate(
-    plan: &Plan<'_>,
+    graph: &ChartGraph<'_>,
     id: ChartId,
     values: &Map,
     warnings: &mut Vec<String>,
 ) -> Result<(), Error> {
     let mut text = String::new();
-    collect(plan, id, values, &mut text, warnings);
+    collect(graph, id, values, &mut text, warnings);
     if text.is_empty() { Ok(()) } else { Err(Error::Schema(text)) }
 }
 
-fn collect(plan: &Plan<'_>, id: ChartId, values: &Map, text: &mut String, warnings: &mut Vec<String>) {
-    if let Some(schema) = &plan.chart(id).schema
+fn collect(graph: &ChartGraph<'_>, id: ChartId, values: &Map, text: &mut String, warnings: &mut Vec<String>) {
+    if let Some(schema) = &graph.chart(id).schema
         && let Err(why) = validate_one(values, schema, warnings)
     {
-        text.push_str(plan.name(id));
+        text.push_str(graph.name(id));
         text.push_str(":\n");
-        text.push_str(&why);
+        text.push_str(&why.to_string());
     }
-    for sub in plan.subcharts(id) {
-        let name = plan.name(*sub);
+    for sub in graph.subcharts(id) {
+        let name = graph.name(*sub);
         match values.get(name.as_bytes()) {
             None | Some(Value::Nil) => {}
-            Some(Value::Map(below)) => collect(plan, *sub, &below, text, warnings),
+            Some(Value::Map(below)) => collect(graph, *sub, &below, text, warnings),
             Some(other) => {
                 let got = other.type_name();
                 text.push_str(&format!(
@@ -53,12 +53,12 @@ fn collect(plan: &Plan<'_>, id: ChartId, values: &Map, text: &mut String, warnin
     }
 }
 
-/// Answers every reference that leaves the document.
+/// Rejects every reference to another document.
 struct NoRetrieval;
 
 impl Retrieve for NoRetrieval {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Json, Box<dyn std::error::Error + Send + Sync>> {
-        // Helm lets names that nobody resolves pass, so that charts may carry them for other tools.
+        // Helm accepts URNs that cannot be resolved, so that charts may carry them for other tools.
         if uri.scheme().as_str() == "urn" {
             return Ok(Json::Bool(true));
         }
@@ -66,65 +66,82 @@ impl Retrieve for NoRetrieval {
     }
 }
 
-fn validate_one(values: &Map, schema: &[u8], warnings: &mut Vec<String>) -> Result<(), String> {
-    let schema: Json = serde_json::from_slice(schema).map_err(|error| error.to_string())?;
+/// Error of validating values against one schema.
+#[derive(Debug, thiserror::Error)]
+enum SchemaError {
+    /// The schema is not JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The schema itself is invalid.
+    #[error("{0}")]
+    Invalid(String),
+    /// The values violate the schema; one line per violation.
+    #[error("{0}")]
+    Violations(String),
+}
+
+fn validate_one(values: &Map, schema: &[u8], warnings: &mut Vec<String>) -> Result<(), SchemaError> {
+    let schema: Json = serde_json::from_slice(schema)?;
     for urn in unresolved_names(&schema) {
         warnings.push(format!("WARNING: unresolved URN reference ignored; using permissive schema: {urn}"));
     }
     let mut options = jsonschema::options()
-        .with_base_uri(ADDRESS)
+        .with_base_uri(SCHEMA_URI)
         .with_retriever(NoRetrieval)
-        // Go's expressions: linear time, no look-around.
+        // Go's regular expressions: linear time, no look-around.
         .with_pattern_options(PatternOptions::regex());
-    for name in format::KNOWN {
+    for name in format::SUPPORTED {
         options = options.with_format(*name, |text: &str| format::check(name, text).is_ok());
     }
-    let validator = options.build(&schema).map_err(|error| refused(&schema, &error.to_string()))?;
+    let validator = options
+        .build(&schema)
+        .map_err(|error| SchemaError::Invalid(invalid_schema_message(&schema, &error.to_string())))?;
     let instance = from_value(&Value::Map(values.clone()));
     if validator.is_valid(&instance) {
         return Ok(());
     }
     let documents = Documents::new(&schema);
-    let explained =
-        documents.at(ADDRESS).and_then(|place| Explainer::new(&documents).explain(place, &instance));
-    // What cannot be told in Helm's words is told in others.
-    Err(explained.unwrap_or_else(|| {
+    let explained = documents
+        .at(SCHEMA_URI)
+        .and_then(|place| ErrorCollector::new(&documents).error_lines(place, &instance));
+    // The library's message is the fallback if Helm's cannot be reproduced.
+    Err(SchemaError::Violations(explained.unwrap_or_else(|| {
         let line = |error: jsonschema::ValidationError<'_>| {
-            let at = failure::quoted(&error.instance_path().to_string());
+            let at = violation::quoted(&error.instance_path().to_string());
             format!("- at {at}: {error}\n")
         };
         validator.iter_errors(&instance).map(line).collect()
-    }))
+    })))
 }
 
-/// Why a schema is none.
-fn refused(schema: &Json, why: &str) -> String {
+/// Message for an invalid schema.
+fn invalid_schema_message(schema: &Json, why: &str) -> String {
     let documents = Documents::new(schema);
     let written_in = schema.get("$schema").and_then(Json::as_str);
     let draft = written_in.map_or(Some(2020), draft_of);
     let metaschema = draft.map(metaschema_of);
     let checked = |address: &str| {
-        let lines = Explainer::new(&documents).explain(documents.at(address)?, schema)?;
+        let lines = ErrorCollector::new(&documents).error_lines(documents.at(address)?, schema)?;
         Some(format!("jsonschema validation failed with '{address}#'\n{lines}"))
     };
     if let Some(why) = metaschema.and_then(checked) {
-        return format!("\"{ADDRESS}#\" is not valid against metaschema: {why}");
+        return format!("\"{SCHEMA_URI}#\" is not valid against metaschema: {why}");
     }
-    match documents.lost() {
-        Some(Lost::Pointer(address)) => format!("json-pointer in \"{address}\" not found\n"),
-        Some(Lost::Anchor(address, document)) => {
+    match documents.unresolved_reference() {
+        Some(RefError::Pointer(address)) => format!("json-pointer in \"{address}\" not found\n"),
+        Some(RefError::Anchor(address, document)) => {
             format!("anchor in \"{address}\" not found in schema \"{document}\"\n")
         }
-        Some(Lost::Document(address)) => {
+        Some(RefError::Document(address)) => {
             format!("failing loading \"{address}\": references out of the schema are not followed\n")
         }
-        None => format!("\"{ADDRESS}#\" is not valid against metaschema: {why}\n"),
+        None => format!("\"{SCHEMA_URI}#\" is not valid against metaschema: {why}\n"),
     }
 }
 
-/// Checks values against one schema, without a chart around them.
-pub fn check_schema(values: &super::Tree, schema: &[u8]) -> Result<(), Error> {
-    validate_one(&values.to_map(), schema, &mut Vec::new()).map_err(Error::Schema)
+/// Validates values against one schema, without a chart.
+pub fn check_schema(values: &super::JsonValue, schema: &[u8]) -> Result<(), Error> {
+    validate_one(&values.to_map(), schema, &mut Vec::new()).map_err(|error| Error::Schema(error.to_string()))
 }
 
 fn unresolved_names(schema: &Json) -> Vec<&str> {
@@ -149,11 +166,11 @@ mod tests {
 
     fn check(schema: &str, values: Json) -> Result<(), String> {
         let Value::Map(values) = super::super::json::to_value(values) else { panic!("a table") };
-        validate_one(&values, schema.as_bytes(), &mut Vec::new())
+        validate_one(&values, schema.as_bytes(), &mut Vec::new()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn violations_are_worded_as_helm_does() {
+    fn violation_messages_match_helm() {
         let schema = r#"{"$schema":"http://json-schema.org/draft-07/schema#","required":["name"],
             "properties":{"name":{},"port":{"type":"integer","maximum":65535},"mode":{"enum":["a","b"]}},"additionalProperties":false}"#;
         let wrong = |values| check(schema, values).expect_err("a violation");
@@ -184,7 +201,7 @@ mod tests {
 
     /// Recorded from Helm.
     #[test]
-    fn nested_violations_are_told_as_helm_tells_them() {
+    fn nested_violation_messages_match_helm() {
         let cases = [
             (
                 r#"{"allOf":[{"minProperties":2},{"required":["x"]}]}"#,
@@ -251,9 +268,9 @@ mod tests {
         assert!(check(r#"{"properties":{"a":{"format":"ipv4"}}}"#, serde_json::json!({"a": "x"})).is_ok());
     }
 
-    /// D06: nothing is fetched, nothing loops.
+    /// D06: nothing is fetched and no reference loops.
     #[test]
-    fn references_out_of_the_document_are_refused() {
+    fn external_references_are_rejected() {
         for reference in ["https://example.com/schema.json", "file:///etc/passwd", "other.json"] {
             let schema = format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}}}}"#);
             assert!(check(&schema, serde_json::json!({"a": 1})).is_err(), "{reference}");

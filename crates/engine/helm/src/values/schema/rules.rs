@@ -1,8 +1,8 @@
-//! Keywords that need nothing but a value: types, equality, sizes and bounds.
+//! Keywords that need only the value: types, equality, sizes and bounds.
 
 use serde_json::{Map as Object, Value as Json};
 
-use super::failure::{Failure, number, type_name};
+use super::violation::{Violation, number, type_name};
 
 pub(super) fn has_type(value: &Json, wanted: &str) -> bool {
     match wanted {
@@ -11,7 +11,7 @@ pub(super) fn has_type(value: &Json, wanted: &str) -> bool {
     }
 }
 
-/// Numbers are equal by what they are worth, not by how they are written.
+/// JSON equality: numbers are compared by value, not by notation.
 pub(super) fn equal(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -23,13 +23,13 @@ pub(super) fn equal(a: &Json, b: &Json) -> bool {
     }
 }
 
-/// The first item that is equal to an earlier one.
+/// The first item that equals an earlier one.
 pub(super) fn equal_items(items: &[Json]) -> Option<(usize, usize)> {
-    // Only for a text: a list too long to compare is not worth one.
+    // Only used for a message: very long lists are not compared completely.
     (1..items.len().min(1000)).find_map(|i| Some((items[..i].iter().position(|j| equal(j, &items[i]))?, i)))
 }
 
-/// A limit that counts something.
+/// A limit that is a count.
 pub(super) fn count(limit: &Json) -> Option<usize> {
     limit.as_f64().filter(|limit| *limit >= 0.0).map(|limit| limit as usize)
 }
@@ -40,11 +40,11 @@ pub(super) fn sized(
     size: usize,
     wrong: fn(usize, usize) -> bool,
     at: &str,
-    failures: &mut Vec<Failure>,
+    failures: &mut Vec<Violation>,
 ) {
     if let Some(limit) = schema.get(keyword).and_then(count).filter(|limit| wrong(size, *limit)) {
         let [size, limit] = [size, limit].map(|count| number(&Json::from(count)));
-        failures.push(Failure::new(at, format!("{keyword}: got {size}, want {limit}")));
+        failures.push(Violation::new(at, format!("{keyword}: got {size}, want {limit}")));
     }
 }
 
@@ -53,17 +53,17 @@ pub(super) fn bounds(
     value: &Json,
     draft: u16,
     at: &str,
-    failures: &mut Vec<Failure>,
+    failures: &mut Vec<Violation>,
 ) {
     let got = value.as_f64().unwrap_or_default();
     let mut bound = |keyword: &str, limit: &Json, wrong: bool| {
         if wrong {
             let words = format!("{keyword}: got {}, want {}", number(value), number(limit));
-            failures.push(Failure::new(at, words));
+            failures.push(Violation::new(at, words));
         }
     };
     let limit = |keyword: &str| schema.get(keyword).and_then(|limit| Some((limit, limit.as_f64()?)));
-    // In the oldest version this says how the bound beside it counts.
+    // In draft 4 this boolean makes the bound next to it exclusive.
     let exclusive = |keyword: &str| draft == 4 && schema.get(keyword) == Some(&Json::Bool(true));
     let [low, high] = ["exclusiveMinimum", "exclusiveMaximum"].map(exclusive);
     if let Some((limit, least)) = limit("minimum") {
@@ -91,7 +91,7 @@ pub(super) fn bounds(
     }
 }
 
-/// Whether a number is a multiple of another, in decimals as they are written.
+/// Whether a number is a multiple of another, in decimal arithmetic.
 fn is_multiple(value: &Json, step: &Json) -> Option<bool> {
     let parts = |number: &Json| {
         let text = number.to_string();

@@ -1,9 +1,9 @@
-//! A disk in memory that fails as disks do.
+//! An in-memory disk with fault injection.
 //!
-//! Only what was synced is sure. After a crash each sector that was written since then holds the old bytes or the new ones, each
-//! independently of the others; names that were created, renamed or removed come back in any combination unless the directory was
-//! synced. A failed sync has written some sectors, and the others count as clean from then on: they are read back from memory, and
-//! no later sync writes them.
+//! Only synced bytes are safe. After a crash each sector written since then holds the old or the new bytes,
+//! independently of the others; created, renamed and removed names come back in any combination unless the
+//! directory was synced. A failed sync has written some sectors, and the others count as clean from then on:
+//! they are read back from memory, and no later sync writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,7 +17,7 @@ use crate::store::files::{File, Files};
 
 const SECTOR: usize = 512;
 
-/// How many of a thousand operations fail.
+/// Faults per thousand operations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Faults {
     /// Writes that end early without an error.
@@ -51,7 +51,7 @@ fn run(names: &mut BTreeMap<String, u64>, operation: Operation) {
 
 #[derive(Debug, Default)]
 struct Data {
-    /// What the running system reads.
+    /// Bytes that the running system reads.
     cache: Vec<u8>,
     disk: Vec<u8>,
     /// Sectors that the next sync writes.
@@ -85,15 +85,15 @@ struct Inner {
     capacity: u64,
     names: BTreeMap<String, u64>,
     durable_names: BTreeMap<String, u64>,
-    /// Since the last sync of the directory.
+    /// Operations since the last sync of the directory.
     operations: Vec<Operation>,
     files: BTreeMap<u64, Data>,
     next_file: u64,
-    /// Syncs wait.
-    held: bool,
-    /// Syncs that are under way.
+    /// Whether syncs block.
+    syncs_blocked: bool,
+    /// Syncs that are blocked.
     waiting: u32,
-    /// The next syncs of files that fail.
+    /// How many of the next file syncs fail.
     failing_syncs: u32,
 }
 
@@ -139,7 +139,7 @@ impl Disk {
             operations: Vec::new(),
             files: BTreeMap::new(),
             next_file: 0,
-            held: false,
+            syncs_blocked: false,
             waiting: 0,
             failing_syncs: 0,
         };
@@ -150,12 +150,12 @@ impl Disk {
         self.0.0.lock().expect("no panic while it is held")
     }
 
-    /// Returns those of before.
+    /// Sets the faults, and returns the previous ones.
     pub(super) fn set_faults(&self, faults: Faults) -> Faults {
         std::mem::replace(&mut self.lock().faults, faults)
     }
 
-    /// Leaves room for this many bytes.
+    /// Sets the free space in bytes.
     pub(super) fn leave_room(&self, bytes: u64) {
         let mut inner = self.lock();
         inner.capacity = inner.used() + bytes;
@@ -169,17 +169,17 @@ impl Disk {
         self.lock().failing_syncs = n;
     }
 
-    /// Lets no sync end until [`Disk::release_syncs`].
-    pub(super) fn hold_syncs(&self) {
-        self.lock().held = true;
+    /// Blocks syncs until [`Disk::release_syncs`].
+    pub(super) fn block_syncs(&self) {
+        self.lock().syncs_blocked = true;
     }
 
     pub(super) fn release_syncs(&self) {
-        self.lock().held = false;
+        self.lock().syncs_blocked = false;
         self.0.1.notify_all();
     }
 
-    /// Waits until a sync is being held.
+    /// Waits until a sync is blocked.
     pub(super) fn wait_for_sync(&self) {
         let mut inner = self.lock();
         while inner.waiting == 0 {
@@ -187,7 +187,7 @@ impl Disk {
         }
     }
 
-    /// The power goes and comes back.
+    /// Simulates a power failure.
     pub(super) fn crash(&self) {
         let mut inner = self.lock();
         let Inner { random, durable_names, operations, files, .. } = &mut *inner;
@@ -217,8 +217,8 @@ impl Disk {
         self.read(name).expect("the file is there")
     }
 
-    /// Puts a file there as if it had always been there.
-    pub(super) fn place(&self, name: &str, bytes: Vec<u8>) {
+    /// Adds a durable file.
+    pub(super) fn add_durably(&self, name: &str, bytes: Vec<u8>) {
         let mut inner = self.lock();
         inner.sync_names();
         let file = inner.next_file;
@@ -228,8 +228,8 @@ impl Disk {
         inner.durable_names.insert(name.to_owned(), file);
     }
 
-    /// Takes a file away as if it had never been there.
-    pub(super) fn lose(&self, name: &str) {
+    /// Removes a file durably.
+    pub(super) fn remove_durably(&self, name: &str) {
         let mut inner = self.lock();
         inner.sync_names();
         inner.names.remove(name);
@@ -285,7 +285,7 @@ impl Files for Disk {
         inner.file(from)?;
         let of_a_thousand = inner.faults.names;
         let failed = inner.fails(of_a_thousand);
-        // One that fails may have happened all the same.
+        // A failed operation may have happened nevertheless.
         if failed.is_ok() || inner.random.random_range(0..2) == 0 {
             inner.change_names(Operation::Rename(from.to_owned(), to.to_owned()));
         }
@@ -341,7 +341,7 @@ impl File for Open {
         if n == 0 && !bytes.is_empty() {
             return match room {
                 0 => Err(io::ErrorKind::StorageFull.into()),
-                // A short write wrote nothing: not what a kernel does.
+                // A short write of no bytes does not occur in a kernel.
                 _ => Err(io::ErrorKind::Interrupted.into()),
             };
         }
@@ -353,7 +353,7 @@ impl File for Open {
         let mut inner = lock.lock().expect("no panic while it is held");
         inner.waiting += 1;
         changed.notify_all();
-        while inner.held {
+        while inner.syncs_blocked {
             inner = changed.wait(inner).expect("no panic while it is held");
         }
         inner.waiting -= 1;

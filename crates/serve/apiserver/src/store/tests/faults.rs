@@ -1,4 +1,4 @@
-//! One fault at a time.
+//! Tests with one injected fault each.
 
 use super::disk::Faults;
 use super::*;
@@ -11,10 +11,10 @@ fn logs(disk: &Disk) -> Vec<String> {
     disk.names().into_iter().filter(|name| name.starts_with("wal-")).collect()
 }
 
-const SOON: Duration = Duration::from_secs(3);
+const RESUME_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[test]
-fn a_full_disk_stops_writes_and_they_resume_without_a_restart() {
+fn full_disk_rejects_writes_until_space_is_free() {
     let disk = Disk::new(1);
     let mut open = open(&disk);
     open.put("ns/a", "first").expect("written");
@@ -26,10 +26,10 @@ fn a_full_disk_stops_writes_and_they_resume_without_a_restart() {
     assert!(open.store.failure().is_some());
     assert!(matches!(open.put("ns/c", "small"), Err(StoreError::Unavailable(_))), "refused at once");
     assert_eq!((open.data("ns/a").as_deref(), open.data("ns/b")), (Some("first"), None), "reads go on");
-    open.turn(SOON);
+    open.run_once(RESUME_TIMEOUT);
     assert!(open.store.failure().is_some(), "still full");
     disk.free();
-    open.turn(SOON);
+    open.run_once(RESUME_TIMEOUT);
     assert_eq!(open.store.failure(), None);
     open.put("ns/b", "fits").expect("written again");
     disk.crash();
@@ -38,7 +38,7 @@ fn a_full_disk_stops_writes_and_they_resume_without_a_restart() {
 }
 
 #[test]
-fn a_log_is_not_written_to_after_a_failed_sync() {
+fn log_is_not_written_after_a_failed_sync() {
     for seed in 0..50 {
         let disk = Disk::new(seed);
         let mut open = open(&disk);
@@ -49,7 +49,7 @@ fn a_log_is_not_written_to_after_a_failed_sync() {
         assert!(matches!(failed, Err(StoreError::Failed(_))), "{failed:?}");
         let before = disk.contents(&log);
         assert!(matches!(open.put("ns/c", "refused"), Err(StoreError::Unavailable(_))));
-        open.turn(SOON);
+        open.run_once(RESUME_TIMEOUT);
         open.put("ns/d", "second").expect("a new log was begun");
         assert!(disk.contents(&log) == before, "the log whose sync failed is as it was");
         assert_eq!(logs(&disk).len(), 2);
@@ -61,55 +61,55 @@ fn a_log_is_not_written_to_after_a_failed_sync() {
 }
 
 #[test]
-fn a_failed_write_takes_those_that_build_on_it_along() {
+fn writes_that_depend_on_a_failed_write_fail() {
     let disk = Disk::new(3);
     let mut open = open(&disk);
     let entry = open.put("ns/a", "1").expect("written");
     let put = |data: &str| Change::Put(object("ns/a", data));
-    let mut second = open.begin("ns/a", Expect::Revision(entry.revision), put(&"2".repeat(5000)));
+    let mut second = open.begin("ns/a", Precondition::Revision(entry.revision), put(&"2".repeat(5000)));
     let next = open.store.latest(TABLE, "ns/a").expect("pending");
-    let mut third = open.begin("ns/a", Expect::Revision(next.revision), put("3"));
+    let mut third = open.begin("ns/a", Precondition::Revision(next.revision), put("3"));
     disk.fail_syncs(1);
-    open.turn(Duration::ZERO);
-    let failed = |answer: &mut Answer| matches!(poll(answer), Some(Err(StoreError::Failed(_))));
+    open.run_once(Duration::ZERO);
+    let failed = |answer: &mut PendingWrite| matches!(poll(answer), Some(Err(StoreError::Failed(_))));
     assert!(failed(&mut second) && failed(&mut third));
     assert_eq!(open.store.latest(TABLE, "ns/a").map(|e| e.revision), Some(entry.revision));
-    open.turn(SOON);
+    open.run_once(RESUME_TIMEOUT);
     open.put("ns/a", "4").expect("written");
     assert_eq!(open.data("ns/a").as_deref(), Some("4"));
 }
 
 #[test]
-fn controllers_wait_until_the_store_takes_writes_again() {
+fn controllers_wait_until_the_store_accepts_writes() {
     let disk = Disk::new(12);
     let mut open = open(&disk);
     let entry = open.put("ns/a", "1").expect("written");
     let store = open.store.clone();
-    let write = move || -> Answer {
+    let write = move || -> PendingWrite {
         let (store, change) = (store.clone(), Change::Put(object("ns/a", "2")));
-        let expect = Expect::Revision(entry.revision);
-        Box::pin(async move { store.commit_when_writable(TABLE, "ns/a", expect, change).await })
+        let precondition = Precondition::Revision(entry.revision);
+        Box::pin(async move { store.commit_when_writable(TABLE, "ns/a", precondition, change).await })
     };
     let (mut failing, mut refused) = (write(), write());
     assert!(poll(&mut failing).is_none());
     disk.fail_syncs(1);
-    open.turn(Duration::ZERO);
+    open.run_once(Duration::ZERO);
     assert!(poll(&mut failing).is_none() && poll(&mut refused).is_none(), "both wait");
-    open.turn(SOON);
-    let conflict = |answer: &mut Answer| matches!(poll(answer), Some(Err(StoreError::Conflict)));
+    open.run_once(RESUME_TIMEOUT);
+    let conflict = |answer: &mut PendingWrite| matches!(poll(answer), Some(Err(StoreError::Conflict)));
     assert!(conflict(&mut failing) && conflict(&mut refused), "the object is read again");
     let mut again = write();
     assert!(poll(&mut again).is_none());
-    open.turn(Duration::ZERO);
+    open.run_once(Duration::ZERO);
     assert!(matches!(poll(&mut again), Some(Ok(_))));
 }
 
 #[test]
-fn a_failed_checkpoint_is_retried_and_leaves_no_file() {
+fn failed_checkpoint_is_retried_and_leaves_no_file() {
     let disk = Disk::new(4);
     let mut open = open(&disk);
     let snapshots = || disk.names().into_iter().filter(|name| name.contains("snapshot")).count();
-    // The state is larger than what is left on the disk, the log is not.
+    // The state is larger than the free space, the log is not.
     (0..3).for_each(|i| drop(open.put(&format!("ns/large{i}"), &"x".repeat(3000)).expect("written")));
     disk.leave_room(8000);
     let mut writes = 0;
@@ -120,13 +120,13 @@ fn a_failed_checkpoint_is_retried_and_leaves_no_file() {
         writes += 1;
         assert_eq!(snapshots(), 0, "nothing is left behind");
     }
-    assert!(open.store.shared.walked() > 0, "it was tried");
+    assert!(open.store.shared.objects_visited() > 0, "it was tried");
     assert_eq!(open.store.failure(), None);
-    let walked = open.store.shared.walked();
+    let objects_visited = open.store.shared.objects_visited();
     open.put("ns/a", "not at once").expect("written");
-    assert_eq!(open.store.shared.walked(), walked, "not with every write");
+    assert_eq!(open.store.shared.objects_visited(), objects_visited, "not with every write");
     disk.free();
-    open.turn(Duration::from_secs(600));
+    open.run_once(Duration::from_secs(600));
     assert_eq!(snapshots(), 1, "tried again when there is room");
     assert!(open.writer.log_bytes() < 1000);
     disk.crash();
@@ -135,41 +135,41 @@ fn a_failed_checkpoint_is_retried_and_leaves_no_file() {
 }
 
 #[test]
-fn temporary_and_stale_files_are_removed_at_the_start() {
+fn temporary_and_stale_files_are_removed_on_open() {
     let disk = Disk::new(5);
     drop(open(&disk).put("ns/a", "1").expect("written"));
     let named = disk.names();
     let left = ["manifest.tmp", "snapshot.tmp", "snapshot-0000000002", "wal-0000000002-00000", "snapshot"];
-    left.iter().for_each(|name| disk.place(name, b"something".to_vec()));
+    left.iter().for_each(|name| disk.add_durably(name, b"something".to_vec()));
     assert_eq!(open(&disk).data("ns/a").as_deref(), Some("1"));
     assert_eq!(disk.names(), named);
 }
 
-/// Writes to a store with many objects, and counts how many of them checkpoints go through.
-fn walked_per_write(objects: usize, writes: usize) -> (u64, f64) {
+/// Writes to a store with many objects; returns how many of them checkpoints visit.
+fn objects_visited_per_write(objects: usize, writes: usize) -> (u64, f64) {
     let disk = Disk::new(6);
     let mut open = open(&disk);
     (0..objects).for_each(|i| drop(open.put(&format!("ns/o{i}"), &"x".repeat(64)).expect("written")));
-    let before = open.store.shared.walked();
+    let before = open.store.shared.objects_visited();
     for i in 0..writes {
         open.put(&format!("ns/o{}", i % objects), &format!("{i}{}", "y".repeat(64))).expect("written");
     }
-    let walked = open.store.shared.walked() - before;
-    (walked, walked as f64 / writes as f64)
+    let objects_visited = open.store.shared.objects_visited() - before;
+    (objects_visited, objects_visited as f64 / writes as f64)
 }
 
 #[test]
-fn the_cost_of_checkpoints_per_write_does_not_grow_with_the_state() {
-    // Both states are larger than the size from which on logs are compacted.
+fn checkpoint_cost_per_write_is_independent_of_state_size() {
+    // Both states are larger than the size from which logs are compacted.
     for objects in [200, 2000] {
-        let (walked, per_write) = walked_per_write(objects, 3 * objects);
-        assert!(walked > 0, "{objects} objects: there were checkpoints");
+        let (objects_visited, per_write) = objects_visited_per_write(objects, 3 * objects);
+        assert!(objects_visited > 0, "{objects} objects: there were checkpoints");
         assert!(per_write < 1.5, "{objects} objects: {per_write} objects are gone through for each write");
     }
 }
 
 #[test]
-fn what_a_killed_process_could_not_sync_is_written_again() {
+fn unsynced_bytes_of_a_killed_process_are_rewritten() {
     for seed in 0..50 {
         let disk = Disk::new(seed);
         let mut open = open(&disk);
@@ -187,22 +187,25 @@ fn what_a_killed_process_could_not_sync_is_written_again() {
 }
 
 #[test]
-fn relaxed_writes_that_could_not_be_written_are_saved_when_there_is_room() {
+fn failed_relaxed_writes_are_saved_when_space_is_free() {
     let disk = Disk::new(7);
     let mut open = Stepped::open(&disk, Sync::Relaxed, Instant::now()).expect("opens");
     let put = |open: &mut Stepped, key: &str, data: &str| {
-        let expect = open.store.latest(TABLE, key).map_or(Expect::Absent, |e| Expect::Revision(e.revision));
+        let precondition = open
+            .store
+            .latest(TABLE, key)
+            .map_or(Precondition::Absent, |e| Precondition::Revision(e.revision));
         let change = Change::Put(object(key, data));
-        futures::executor::block_on(open.store.commit(TABLE, key, expect, change))
+        futures::executor::block_on(open.store.commit(TABLE, key, precondition, change))
     };
     disk.leave_room(10);
     put(&mut open, "ns/a", &"x".repeat(5000)).expect("acknowledged from memory");
-    open.turn(Duration::ZERO);
+    open.run_once(Duration::ZERO);
     assert!(matches!(put(&mut open, "ns/b", "refused"), Err(StoreError::Unavailable(_))));
     disk.free();
-    open.turn(SOON);
+    open.run_once(RESUME_TIMEOUT);
     put(&mut open, "ns/b", "second").expect("written");
-    open.turn(SOON);
+    open.run_once(RESUME_TIMEOUT);
     disk.crash();
     let open = Stepped::open(&disk, Sync::Relaxed, Instant::now()).expect("opens");
     assert_eq!(open.data("ns/a").map(|data| data.len()), Some(5000));
@@ -210,7 +213,7 @@ fn relaxed_writes_that_could_not_be_written_are_saved_when_there_is_room() {
 }
 
 #[test]
-fn every_flipped_bit_in_a_file_is_refused_or_harmless() {
+fn every_flipped_bit_is_rejected_or_harmless() {
     let disk = Disk::new(8);
     let mut open = open(&disk);
     for i in 0..20 {
@@ -228,15 +231,15 @@ fn every_flipped_bit_in_a_file_is_refused_or_harmless() {
             assert!(matches!(error, Some(StoreError::Corrupt { .. })), "{name} byte {byte}: {error:?}");
             disk.flip(&name, byte, (byte % 8) as u8);
         }
-        disk.place(&name, whole);
+        disk.add_durably(&name, whole);
     }
     let open = self::open(&disk);
     assert_eq!((0..4).map(|i| open.data(&format!("ns/o{i}"))).collect::<Vec<_>>(), wanted);
 }
 
-/// Found with seed 7270: a start that wiped a torn block ended in the middle of a sector.
+/// Found with seed 7270: a start that zeroed a torn block stopped in the middle of a sector.
 #[test]
-fn a_torn_block_that_was_being_wiped_is_wiped_again() {
+fn interrupted_zeroing_of_a_torn_block_is_repeated() {
     let disk = Disk::new(11);
     let mut open = open(&disk);
     open.put("ns/a", "first").expect("written");
@@ -245,15 +248,16 @@ fn a_torn_block_that_was_being_wiped_is_wiped_again() {
     let log = logs(&disk).remove(0);
     let mut bytes = disk.contents(&log);
     bytes[begin..begin + 10].fill(0);
-    disk.place(&log, bytes);
+    disk.add_durably(&log, bytes);
     let open = self::open(&disk);
     assert_eq!((open.data("ns/a").as_deref(), open.data("ns/b")), (Some("first"), None));
     assert!(disk.contents(&log)[begin..].iter().all(|&byte| byte == 0));
 }
 
-/// Found with seed 1047: the wiped bytes were zero in memory, but the sync that should have written them had failed.
+/// Found with seed 1047: the bytes were zero in memory, but the sync that should have written them had
+/// failed.
 #[test]
-fn the_rest_of_a_log_is_zeroed_on_the_disk_and_not_only_in_memory() {
+fn rest_of_a_log_is_zeroed_on_disk() {
     for seed in 0..50 {
         let disk = Disk::new(seed);
         let mut open = open(&disk);
@@ -265,7 +269,7 @@ fn the_rest_of_a_log_is_zeroed_on_the_disk_and_not_only_in_memory() {
         let log = logs(&disk).remove(0);
         let mut bytes = disk.contents(&log);
         bytes[begin..begin.next_multiple_of(512)].fill(0);
-        disk.place(&log, bytes);
+        disk.add_durably(&log, bytes);
         disk.fail_syncs(1);
         let error = Stepped::open(&disk, Sync::Always, Instant::now()).err();
         assert!(matches!(error, Some(StoreError::Io { .. })), "{error:?}");
@@ -276,7 +280,7 @@ fn the_rest_of_a_log_is_zeroed_on_the_disk_and_not_only_in_memory() {
 }
 
 #[test]
-fn a_name_that_was_not_synced_is_not_relied_on() {
+fn unsynced_file_names_are_not_trusted() {
     for seed in 0..200 {
         let disk = Disk::new(seed);
         let mut open = open(&disk);
@@ -286,7 +290,7 @@ fn a_name_that_was_not_synced_is_not_relied_on() {
             let data = format!("{i}{}", "w".repeat(700));
             match open.put("ns/a", &data) {
                 Ok(_) => last = Some(data),
-                Err(StoreError::Unavailable(_)) => open.turn(SOON),
+                Err(StoreError::Unavailable(_)) => open.run_once(RESUME_TIMEOUT),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -296,21 +300,22 @@ fn a_name_that_was_not_synced_is_not_relied_on() {
     }
 }
 
-/// Made by version 2 of the format: `log` before its first snapshot, `snapshot` with one and a log that follows it.
-fn place_old(disk: &Disk, case: &str) {
+/// Files written by format 2: `log` before its first snapshot, `snapshot` with one and the log that follows
+/// it.
+fn add_old_files(disk: &Disk, case: &str) {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/store-format-2").join(case);
     for entry in std::fs::read_dir(dir).expect("the fixture") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        disk.place(&name, std::fs::read(path).expect("read"));
+        disk.add_durably(&name, std::fs::read(path).expect("read"));
     }
 }
 
 #[test]
-fn the_old_format_is_read_and_replaced() {
+fn old_format_is_read_and_replaced() {
     for (case, revision, objects) in [("log", 8, 4), ("snapshot", 62, 4)] {
         let disk = Disk::new(9);
-        place_old(&disk, case);
+        add_old_files(&disk, case);
         let mut open = open(&disk);
         assert_eq!(open.store.revision(), revision, "{case}");
         assert_eq!(open.store.list(TABLE, "", None, 0).1.len(), objects, "{case}");
@@ -325,10 +330,10 @@ fn the_old_format_is_read_and_replaced() {
 }
 
 #[test]
-fn an_interrupted_migration_begins_again() {
+fn interrupted_migration_is_repeated() {
     for seed in 0..100 {
         let disk = Disk::new(seed);
-        place_old(&disk, "snapshot");
+        add_old_files(&disk, "snapshot");
         disk.set_faults(Faults { write: 100, sync: 200, names: 200, ..Faults::default() });
         let _ = Stepped::open(&disk, Sync::Always, Instant::now());
         disk.set_faults(Faults::default());
@@ -338,20 +343,20 @@ fn an_interrupted_migration_begins_again() {
 }
 
 #[test]
-fn damage_and_missing_files_of_the_old_format_are_refused() {
+fn corrupt_and_missing_files_of_the_old_format_are_rejected() {
     let disk = Disk::new(10);
-    place_old(&disk, "snapshot");
+    add_old_files(&disk, "snapshot");
     let files: Vec<_> = disk.names().into_iter().map(|name| (name.clone(), disk.contents(&name))).collect();
     let refused =
         |disk: &Disk| Stepped::open(disk, Sync::Always, Instant::now()).err().map(|e| e.to_string());
     for (name, whole) in &files {
-        disk.lose(name);
+        disk.remove_durably(name);
         assert!(refused(&disk).is_some_and(|error| error.contains("missing")), "{name}");
-        disk.place(name, whole.clone());
+        disk.add_durably(name, whole.clone());
     }
     let snapshot = &files[0];
     assert_eq!(snapshot.0, "snapshot");
-    // Revision and number of objects, which have no checksum.
+    // Revision and number of objects have no checksum.
     for bit in 0..128 {
         disk.flip("snapshot", 8 + bit / 8, (bit % 8) as u8);
         assert!(refused(&disk).is_some_and(|error| error.contains("damaged")), "bit {bit}");

@@ -1,4 +1,4 @@
-//! Tests of the store on a disk that fails.
+//! Tests of the store on a disk with fault injection.
 
 mod disk;
 mod faults;
@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::journal::Sizes;
 use super::writer::Writer;
-use super::{Change, Entry, Expect, Store, StoreError, Sync};
+use super::{Change, Entry, Precondition, Store, StoreError, Sync};
 use disk::Disk;
 
 const TABLE: &str = "/configmaps";
 
 /// Small enough that a few dozen writes go through several checkpoints.
-const SMALL: Sizes = Sizes { compact_at: 12 << 10, ahead: 4 << 10, reserve: 2 << 10, block: 4 << 10 };
+const SMALL: Sizes = Sizes { compact_at: 12 << 10, preallocate: 4 << 10, reserve: 2 << 10, block: 4 << 10 };
 
-/// A store whose writer runs when it is told to.
+/// A store whose writer runs step by step.
 struct Stepped {
     store: Store,
     writer: Writer,
@@ -34,32 +34,34 @@ impl Stepped {
         Ok(Self { store, writer, now })
     }
 
-    fn turn(&mut self, after: Duration) {
+    fn run_once(&mut self, after: Duration) {
         self.now += after;
-        self.writer.turn(None, self.now);
+        self.writer.run_once(None, self.now);
     }
 
-    /// Begins a write; it is answered after a turn.
-    fn begin(&self, key: &str, expect: Expect, change: Change) -> Answer {
+    /// Begins a write; it completes in a later [`Stepped::run_once`].
+    fn begin(&self, key: &str, precondition: Precondition, change: Change) -> PendingWrite {
         let (store, key) = (self.store.clone(), key.to_owned());
-        let mut answer: Answer = Box::pin(async move { store.commit(TABLE, &key, expect, change).await });
+        let mut answer: PendingWrite =
+            Box::pin(async move { store.commit(TABLE, &key, precondition, change).await });
         assert!(poll(&mut answer).is_none_or(|done| done.is_err()), "no write is acknowledged before a turn");
         answer
     }
 
-    /// Writes an object and waits.
+    /// Writes an object and waits for it.
     fn put(&mut self, key: &str, data: &str) -> Result<Arc<Entry>, StoreError> {
         let current = self.store.latest(TABLE, key);
-        let expect = current.map_or(Expect::Absent, |entry| Expect::Revision(entry.revision));
+        let precondition =
+            current.map_or(Precondition::Absent, |entry| Precondition::Revision(entry.revision));
         let (store, object) = (self.store.clone(), object(key, data));
-        let mut answer: Answer = {
+        let mut answer: PendingWrite = {
             let key = key.to_owned();
-            Box::pin(async move { store.commit(TABLE, &key, expect, Change::Put(object)).await })
+            Box::pin(async move { store.commit(TABLE, &key, precondition, Change::Put(object)).await })
         };
         if let Some(done) = poll(&mut answer) {
             return done;
         }
-        self.turn(Duration::ZERO);
+        self.run_once(Duration::ZERO);
         poll(&mut answer).expect("answered after a turn")
     }
 
@@ -68,7 +70,7 @@ impl Stepped {
     }
 }
 
-type Answer = std::pin::Pin<Box<dyn Future<Output = Result<Arc<Entry>, StoreError>> + Send>>;
+type PendingWrite = std::pin::Pin<Box<dyn Future<Output = Result<Arc<Entry>, StoreError>> + Send>>;
 
 fn poll<T>(future: &mut std::pin::Pin<Box<dyn Future<Output = T> + Send>>) -> Option<T> {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -1,10 +1,11 @@
 //! Random runs against a model: writes, checkpoints, faults, crashes, flipped bits and missing files.
 //!
-//! After every step readers see what was acknowledged, and nothing else. After every crash the store holds what was acknowledged,
-//! and of what was under way the first writes, in order. Damage is refused when the store is opened, or harmless.
+//! After every step readers see all acknowledged writes and no others. After every crash the store holds all
+//! acknowledged writes and a prefix of those that were in progress. Corruption is rejected when the store is
+//! opened, or has no effect.
 //!
-//! `FLUORITE_STORE_SEEDS=0..10000 cargo test -p fl-apiserver --lib store::tests::model` runs the long form, as `cargo xtask soak`
-//! does.
+//! `FLUORITE_STORE_SEEDS=0..10000 cargo test -p fl-apiserver --lib store::tests::model` runs the long form,
+//! as `cargo xtask soak` does.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -45,14 +46,14 @@ fn brief(view: &View) -> Vec<(&str, &str)> {
     view.iter().map(|(key, data)| (key.as_str(), number(data))).collect()
 }
 
-/// What a request hears.
+/// The response to a request.
 type Response = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
 struct Request {
     response: Response,
-    /// The write it makes.
+    /// The write of this request.
     writes: Option<Attempt>,
-    /// The revision of a write that it saw, and that was not durable.
+    /// The revision of a pending write that the request has read.
     saw: Option<u64>,
 }
 
@@ -65,9 +66,9 @@ pub(super) struct Tally {
     crashes: u64,
     kills: u64,
     closed: u64,
-    damaged: u64,
-    told: u64,
-    answers_that_waited: u64,
+    corrupted: u64,
+    reported: u64,
+    responses_that_waited: u64,
     checkpoints: u64,
     lost_in_flight: u64,
 }
@@ -79,9 +80,9 @@ struct Run<'a> {
     open: Stepped,
     /// What readers see.
     visible: View,
-    /// What is surely durable.
+    /// State that must survive a crash.
     durable: View,
-    /// What came after that, in order.
+    /// Writes after `durable`, in order.
     attempts: Vec<Attempt>,
     /// Revisions of acknowledged writes.
     acknowledged: std::collections::BTreeSet<u64>,
@@ -118,7 +119,7 @@ impl<'a> Run<'a> {
     fn step(&mut self) {
         match self.random.random_range(0..100) {
             0..60 => self.request(),
-            60..89 => self.turn(),
+            60..89 => self.run_once(),
             89..93 => self.change_faults(),
             93..95 => self.change_room(),
             95..98 => self.crash(),
@@ -127,7 +128,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A client reads an object and creates, changes, deletes or leaves it.
+    /// A client reads an object and creates, changes, deletes or keeps it.
     fn request(&mut self) {
         let key = format!("ns/k{}", self.random.random_range(0..KEYS));
         let id = (Arc::from(TABLE), Arc::from(key.as_str()));
@@ -143,18 +144,22 @@ impl<'a> Run<'a> {
         let (task_key, task_data) = (key.clone(), data.clone());
         let work = async move {
             let (key, current) = (task_key.as_str(), store.latest(TABLE, &task_key));
-            let (expect, change) = match (&current, intent) {
-                (Some(entry), 0..2) => (Expect::Revision(entry.revision), Change::Delete(entry.value())),
-                // Nothing to change, or nothing there.
+            let (precondition, change) = match (&current, intent) {
+                (Some(entry), 0..2) => {
+                    (Precondition::Revision(entry.revision), Change::Delete(entry.value()))
+                }
+                // Unchanged, or nothing to delete.
                 (_, 2..4) => return Ok(()),
-                (Some(entry), _) => (Expect::Revision(entry.revision), Change::Put(object(key, &task_data))),
-                (None, _) => (Expect::Absent, Change::Put(object(key, &task_data))),
+                (Some(entry), _) => {
+                    (Precondition::Revision(entry.revision), Change::Put(object(key, &task_data)))
+                }
+                (None, _) => (Precondition::Absent, Change::Put(object(key, &task_data))),
             };
-            store.commit(TABLE, key, expect, change).await.map(|_| ())
+            store.commit(TABLE, key, precondition, change).await.map(|_| ())
         };
         let store = self.open.store.clone();
         let mut response: Response =
-            Box::pin(async move { store.answer_when_durable(work).await.and_then(|done| done) });
+            Box::pin(async move { store.respond_when_durable(work).await.and_then(|done| done) });
         let first = poll(&mut response);
         let last = self.open.store.shared.sequence().last;
         let deletes = intent < 2 && last > before && self.open.store.latest(TABLE, &key).is_none();
@@ -168,12 +173,12 @@ impl<'a> Run<'a> {
         }
         let request = Request { response, writes, saw };
         match first {
-            Some(done) => self.answered(&request, done),
+            Some(done) => self.check_response(&request, done),
             None => self.under_way.push(request),
         }
     }
 
-    fn answered(&mut self, request: &Request, done: Result<(), StoreError>) {
+    fn check_response(&mut self, request: &Request, done: Result<(), StoreError>) {
         match (done, &request.writes) {
             (Ok(()), Some(attempt)) => {
                 self.tally.acknowledged += 1;
@@ -181,13 +186,13 @@ impl<'a> Run<'a> {
                 if self.sync == Sync::Always {
                     apply(&mut self.visible, attempt);
                     apply(&mut self.durable, attempt);
-                    // Those before it that were not acknowledged failed, and are cut off.
+                    // Earlier writes that were not acknowledged have failed and are discarded.
                     self.attempts.retain(|other| other.revision > attempt.revision);
                 }
             }
             (Ok(()), None) => {
                 if let Some(revision) = request.saw {
-                    self.tally.answers_that_waited += 1;
+                    self.tally.responses_that_waited += 1;
                     assert!(
                         self.acknowledged.contains(&revision),
                         "answered from {revision}, which is not durable"
@@ -200,7 +205,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn turn(&mut self) {
+    fn run_once(&mut self) {
         let after = match self.random.random_range(0..10) {
             0..5 => Duration::ZERO,
             5..8 => Duration::from_millis(200),
@@ -208,7 +213,7 @@ impl<'a> Run<'a> {
         };
         let failing = self.open.store.failure().is_some();
         let files = self.disk.names();
-        self.open.turn(after);
+        self.open.run_once(after);
         self.tally.checkpoints +=
             u64::from(self.disk.names().iter().any(|n| n.starts_with("snapshot") && !files.contains(n)));
         self.collect();
@@ -217,12 +222,12 @@ impl<'a> Run<'a> {
             self.resumed();
         }
         if self.sync == Sync::Relaxed && self.open.store.failure().is_none() && self.open.writer.is_idle() {
-            self.all_durable();
+            self.mark_all_durable();
         }
         self.check_readers();
     }
 
-    /// The store goes on without what had failed.
+    /// The store has resumed without the failed writes.
     fn resumed(&mut self) {
         match self.sync {
             Sync::Always => {
@@ -233,21 +238,21 @@ impl<'a> Run<'a> {
                 };
                 self.attempts = self.attempts.iter().filter(|attempt| kept(attempt)).cloned().collect();
             }
-            Sync::Relaxed => self.all_durable(),
+            Sync::Relaxed => self.mark_all_durable(),
         }
     }
 
-    fn all_durable(&mut self) {
+    fn mark_all_durable(&mut self) {
         for attempt in std::mem::take(&mut self.attempts) {
             apply(&mut self.durable, &attempt);
         }
     }
 
-    /// Takes the answers that are there, in the order of the requests.
+    /// Takes the responses that are ready, in the order of the requests.
     fn collect(&mut self) {
         for mut request in std::mem::take(&mut self.under_way) {
             match poll(&mut request.response) {
-                Some(done) => self.answered(&request, done),
+                Some(done) => self.check_response(&request, done),
                 None => self.under_way.push(request),
             }
         }
@@ -271,7 +276,7 @@ impl<'a> Run<'a> {
 
     fn change_faults(&mut self) {
         let mut part =
-            |most| if self.random.random_range(0..2) == 0 { 0 } else { self.random.random_range(0..most) };
+            |max| if self.random.random_range(0..2) == 0 { 0 } else { self.random.random_range(0..max) };
         let faults = Faults { short: part(500), write: part(150), sync: part(300), names: part(200) };
         let none = self.one_in(2);
         self.disk.set_faults(if none { Faults::default() } else { faults });
@@ -292,7 +297,8 @@ impl<'a> Run<'a> {
         self.reopen();
     }
 
-    /// The process ends, the machine goes on: what was written is there, but a crash can still take it.
+    /// The process ends but the machine keeps running: written bytes are there, but a crash can still lose
+    /// them.
     fn kill(&mut self) {
         self.tally.kills += 1;
         self.reopen();
@@ -301,18 +307,18 @@ impl<'a> Run<'a> {
     fn close(&mut self) {
         self.tally.closed += 1;
         let failing = self.open.store.failure().is_some();
-        self.open.turn(Duration::ZERO);
+        self.open.run_once(Duration::ZERO);
         while !self.open.writer.is_drained() {
-            self.open.turn(Duration::ZERO);
+            self.open.run_once(Duration::ZERO);
         }
-        self.open.writer.turn(Some(Job::End), self.open.now);
+        self.open.writer.run_once(Some(Job::End), self.open.now);
         self.collect();
         if failing && self.open.store.failure().is_none() {
             self.resumed();
         }
         assert!(self.under_way.is_empty(), "everything is answered at the end");
         if self.sync == Sync::Relaxed && self.open.store.failure().is_none() {
-            self.all_durable();
+            self.mark_all_durable();
         }
         self.reopen();
     }
@@ -325,7 +331,7 @@ impl<'a> Run<'a> {
             self.disk.set_faults(Faults::default());
         }
         if self.one_in(3) {
-            self.damage();
+            self.corrupt_file();
         }
         for attempt in 0.. {
             if attempt == 12 {
@@ -371,20 +377,20 @@ impl<'a> Run<'a> {
             missing -= 1;
         }
         self.tally.lost_in_flight += missing;
-        // What was found is what readers saw since, and must stay.
+        // Readers have seen this state since the restart, so it must survive.
         self.durable.clone_from(&found);
         self.visible = found;
     }
 
-    /// Flips a bit or takes a file away. The store refuses to open, or it does no harm.
-    fn damage(&mut self) {
+    /// Flips a bit or removes a file. The store must fail to open, or be unaffected.
+    fn corrupt_file(&mut self) {
         let names = self.disk.names();
         let name = &names[self.random.random_range(0..names.len())];
         let whole = self.disk.contents(name);
-        self.tally.damaged += 1;
+        self.tally.corrupted += 1;
         let faults = self.disk.set_faults(Faults::default());
         if self.one_in(4) {
-            self.disk.lose(name);
+            self.disk.remove_durably(name);
         } else if !whole.is_empty() {
             let used = whole.iter().rposition(|&b| b != 0).unwrap_or(0) + 1;
             let end = if self.one_in(4) { whole.len() } else { used };
@@ -394,8 +400,8 @@ impl<'a> Run<'a> {
         }
         match Stepped::open(&self.disk, self.sync, self.open.now) {
             Err(StoreError::Corrupt { .. } | StoreError::Missing { .. }) => {
-                self.tally.told += 1;
-                self.disk.place(name, whole);
+                self.tally.reported += 1;
+                self.disk.add_durably(name, whole);
             }
             Err(error) => panic!("{error}"),
             Ok(open) => {
@@ -414,7 +420,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
-fn no_acknowledged_write_is_lost_and_no_damage_is_silent() {
+fn no_acknowledged_write_is_lost_and_no_corruption_is_silent() {
     let (begin, seeds) = (Instant::now(), seeds());
     let mut tally = Tally::default();
     for seed in seeds.clone() {
@@ -434,9 +440,9 @@ fn no_acknowledged_write_is_lost_and_no_damage_is_silent() {
     println!("seeds {seeds:?} in {:.1?}: {tally:?}", begin.elapsed());
     if seeds.end - seeds.start >= 300 {
         let Tally { acknowledged, refused, failed, resumed, crashes, kills, closed, .. } = tally;
-        let Tally { damaged, told, answers_that_waited, checkpoints, lost_in_flight, .. } = tally;
-        let all = [acknowledged, refused, failed, resumed, crashes, kills, closed, damaged, told];
-        let all = all.into_iter().chain([answers_that_waited, checkpoints, lost_in_flight]);
+        let Tally { corrupted, reported, responses_that_waited, checkpoints, lost_in_flight, .. } = tally;
+        let all = [acknowledged, refused, failed, resumed, crashes, kills, closed, corrupted, reported];
+        let all = all.into_iter().chain([responses_that_waited, checkpoints, lost_in_flight]);
         assert!(all.min() > Some(50), "every path is taken: {tally:?}");
     }
 }

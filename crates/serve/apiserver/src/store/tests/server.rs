@@ -1,11 +1,11 @@
-//! What clients of the API server see of a disk that fails.
+//! What clients of the API server see when the disk fails.
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 
 use super::*;
-use crate::{ApiServer, Options, Peer, User};
+use crate::{ApiServer, ConnectionInfo, Options, User};
 
 async fn start(disk: &Disk) -> ApiServer {
     let (mut store, writer, queue) =
@@ -19,7 +19,7 @@ async fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> Resp
     let body = if method == "GET" { String::new() } else { body.to_string() };
     let request = Request::builder().method(method).uri(path).header("host", "localhost");
     let request = request.header("content-type", "application/json").body(Full::new(Bytes::from(body)));
-    let peer = Peer { user: Some(User::superuser("test")) };
+    let peer = ConnectionInfo { user: Some(User::superuser("test")) };
     let (parts, body) = server.handle(request.expect("a request"), peer).await.into_parts();
     Response::from_parts(parts, body.collect().await.expect("a body").to_bytes())
 }
@@ -36,7 +36,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const ONE: &str = "/api/v1/namespaces/default/configmaps/one";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_reports_a_full_disk_until_there_is_room() {
+async fn health_reports_a_full_disk_until_space_is_free() {
     let disk = Disk::new(1);
     let server = start(&disk).await;
     for page in ["/readyz", "/livez", "/healthz", "/readyz/etcd"] {
@@ -83,13 +83,13 @@ async fn health_reports_a_full_disk_until_there_is_room() {
     assert_eq!(ask(&server, "POST", MAPS, &configmap("one", "small")).await.status(), 201);
 }
 
-/// Requests that write nothing, but whose answer rests on a write that is not durable.
-async fn answers_from_what_is_pending(end_in_failure: bool) {
+/// Sends requests that write nothing, but whose response depends on a write that is not durable.
+async fn check_responses_to_pending_writes(end_in_failure: bool) {
     let disk = Disk::new(2);
     let server = start(&disk).await;
     let created = ask(&server, "POST", MAPS, &configmap("one", "first")).await;
     assert_eq!(created.status(), 201);
-    disk.hold_syncs();
+    disk.block_syncs();
     let spawn = |method: &'static str, path: &'static str, body: Value| {
         let server = server.clone();
         tokio::spawn(async move { ask(&server, method, path, &body).await.status().as_u16() })
@@ -126,11 +126,11 @@ async fn answers_from_what_is_pending(end_in_failure: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unchanged_write_is_answered_when_it_is_durable() {
-    answers_from_what_is_pending(false).await;
+async fn unchanged_write_is_answered_when_durable() {
+    check_responses_to_pending_writes(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unchanged_write_is_not_answered_from_what_is_lost() {
-    answers_from_what_is_pending(true).await;
+async fn unchanged_write_fails_when_the_pending_write_is_lost() {
+    check_responses_to_pending_writes(true).await;
 }

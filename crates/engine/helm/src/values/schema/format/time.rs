@@ -1,31 +1,31 @@
-//! Formats that are about time.
+//! Formats for dates, times and durations.
 
-use super::no;
+use super::fail;
 
 pub(super) fn duration(text: &str) -> Result<(), String> {
-    let Some(text) = text.strip_prefix('P') else { return no("must start with P") };
+    let Some(text) = text.strip_prefix('P') else { return fail("must start with P") };
     if text.is_empty() {
-        return no("nothing after P");
+        return fail("nothing after P");
     }
     if let Some(weeks) = text.strip_suffix('W') {
         return match weeks {
-            "" => no("no number in week"),
+            "" => fail("no number in week"),
             weeks if weeks.bytes().all(|b| b.is_ascii_digit()) => Ok(()),
-            _ => no("invalid week"),
+            _ => fail("invalid week"),
         };
     }
     for (at, mut part) in text.split('T').enumerate() {
         if at > 0 && part.is_empty() {
-            return no("no time elements");
+            return fail("no time elements");
         }
-        let Some(all) = ["YMD", "HMS"].get(at) else { return no("more than one T") };
+        let Some(all) = ["YMD", "HMS"].get(at) else { return fail("more than one T") };
         let mut units = *all;
         while !part.is_empty() {
             let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
             if rest.len() == part.len() {
-                return no("missing number");
+                return fail("missing number");
             }
-            let Some(unit) = rest.chars().next() else { return no("missing unit") };
+            let Some(unit) = rest.chars().next() else { return fail("missing unit") };
             match units.find(unit) {
                 Some(found) => units = &units[found + 1..],
                 None if all.contains(unit) => return Err(format!("unit {unit:?} out of order")),
@@ -37,7 +37,7 @@ pub(super) fn duration(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What Go's reader of times takes for a date.
+/// A date as Go's `time.Parse` accepts it.
 pub(super) fn date(text: &str) -> Result<(), String> {
     let quoted = |text: &str| fl_gotemplate::fmt::quoted(text.as_bytes());
     let whole = quoted(text);
@@ -77,7 +77,7 @@ pub(super) fn date(text: &str) -> Result<(), String> {
     if (1..=days).contains(&day) { Ok(()) } else { Err(format!("parsing time {whole}: day out of range")) }
 }
 
-/// Numbers of two digits with colons between; `what` names them.
+/// Parses two-digit numbers separated by colons; `what` is used in the message.
 fn clock<const N: usize>(text: &str, what: &str) -> Result<[i64; N], String> {
     let mut numbers = [0; N];
     let mut parts = text.splitn(N, ':');
@@ -94,61 +94,61 @@ fn clock<const N: usize>(text: &str, what: &str) -> Result<[i64; N], String> {
 pub(super) fn time(text: &str) -> Result<(), String> {
     let bytes = text.as_bytes();
     if bytes.len() < 9 {
-        return no("less than 9 characters long");
+        return fail("less than 9 characters long");
     }
     if bytes[2] != b':' || bytes[5] != b':' {
-        return no("missing colon in correct place");
+        return fail("missing colon in correct place");
     }
-    let Some((start, mut rest)) = text.split_at_checked(8) else { return no("invalid hour/min/sec") };
+    let Some((start, mut rest)) = text.split_at_checked(8) else { return fail("invalid hour/min/sec") };
     let [mut hour, mut minute, second] = clock(start, "hour/min/sec")?;
     if hour > 23 || minute > 59 || second > 60 {
-        return no("hour/min/sec out of range");
+        return fail("hour/min/sec out of range");
     }
     if let Some(fraction) = rest.strip_prefix('.') {
         rest = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
         if rest.len() == fraction.len() {
-            return no("no digits in second fraction");
+            return fail("no digits in second fraction");
         }
     }
     if !matches!(rest, "z" | "Z") {
         if rest.len() != 6 {
-            return no("offset must be 6 characters long");
+            return fail("offset must be 6 characters long");
         }
         let sign = match rest.as_bytes()[0] {
             b'+' => -1,
             b'-' => 1,
-            _ => return no("offset must begin with plus/minus"),
+            _ => return fail("offset must begin with plus/minus"),
         };
         if rest.as_bytes()[3] != b':' {
-            return no("missing colon in offset in correct place");
+            return fail("missing colon in offset in correct place");
         }
         let [hours, minutes] = clock(&rest[1..], "hour/min in offset")?;
         if hours > 23 || minutes > 59 {
-            return no("hour/min in offset out of range");
+            return fail("hour/min in offset out of range");
         }
         let minutes = (hour * 60 + minute + sign * (hours * 60 + minutes)).rem_euclid(24 * 60);
         (hour, minute) = (minutes / 60, minutes % 60);
     }
-    // A minute of 61 seconds ends a day.
+    // A leap second is valid only at the end of a day.
     if second >= 60 && (hour, minute) != (23, 59) {
-        return no("invalid leap second");
+        return fail("invalid leap second");
     }
     Ok(())
 }
 
 pub(super) fn date_time(text: &str) -> Result<(), String> {
     if text.len() < 20 {
-        return no("less than 20 characters long");
+        return fail("less than 20 characters long");
     }
     if !matches!(text.as_bytes()[10], b't' | b'T') {
-        return no("11th character must be t or T");
+        return fail("11th character must be t or T");
     }
     date(&text[..10]).map_err(|why| format!("invalid date element: {why}"))?;
     time(&text[11..]).map_err(|why| format!("invalid time element: {why}"))
 }
 
 pub(super) fn period(text: &str) -> Result<(), String> {
-    let Some((start, end)) = text.split_once('/') else { return no("missing slash") };
+    let Some((start, end)) = text.split_once('/') else { return fail("missing slash") };
     let invalid = |what: &'static str| move |why: String| format!("invalid {what}: {why}");
     if start.starts_with('P') {
         duration(start).map_err(invalid("start duration"))?;
