@@ -2,8 +2,8 @@
 //!
 //! The SSH library runs a session on a task of its own and keeps it as long as the server keeps the connection open, even
 //! when the client has given up. A server that accepts and then sends nothing would hold a connection, a task and a
-//! thread of the blocking pool for each attempt. Here the connection ends with the session, and at the latest at the
-//! deadline of the operation.
+//! thread of the blocking pool for each attempt. Here the connection ends with the session, and at the latest shortly
+//! after the deadline of the operation.
 
 use std::io;
 use std::pin::Pin;
@@ -14,6 +14,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
+
+/// How long a connection may outlive the deadline of its operation. The operation ends itself at its deadline and drops
+/// the session; were the connection to end in the same instant, the error could be the lost connection instead of the
+/// deadline.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the connection when dropped.
 #[derive(Debug)]
@@ -28,7 +33,8 @@ pub(crate) struct SessionStream {
 impl SessionStream {
     pub(crate) fn new(inner: TcpStream, timeout: Duration) -> (Self, CloseOnDrop) {
         let (sender, closed) = oneshot::channel();
-        (Self { inner, deadline: Box::pin(tokio::time::sleep(timeout)), closed }, CloseOnDrop(sender))
+        let deadline = Box::pin(tokio::time::sleep(timeout.saturating_add(GRACE)));
+        (Self { inner, deadline, closed }, CloseOnDrop(sender))
     }
 
     /// An error once the session was dropped or its deadline has passed.
