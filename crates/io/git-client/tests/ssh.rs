@@ -230,7 +230,7 @@ async fn fetches_with_deploy_keys_of_every_kind() {
     }
 }
 
-/// A server that accepts the connection and the command and then sends nothing: the operation ends at its deadline, and
+/// N15: a server that accepts the connection and the command and then sends nothing: the operation ends at its deadline, and
 /// neither the connection nor the thread that read from it stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_server_holds_no_connection_after_the_deadline() {
