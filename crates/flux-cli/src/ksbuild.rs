@@ -277,6 +277,7 @@ fn request<'a>(directory: &'a Path, spec: &'a Value) -> Request<'a> {
         boundary: None,
         spec,
         variables: Ok(&NO_VARIABLES),
+        derived: None,
         strict: false,
         decryptor: None,
         remote: None,

@@ -135,6 +135,13 @@ impl KnownSecrets {
         self.lock().learn_text(text);
     }
 
+    /// Whether a value, or a line of it, is masked.
+    pub fn contains(&self, value: &str) -> bool {
+        let patterns = self.lock();
+        let known = |text: &str| patterns.places.contains_key(&text.trim().to_ascii_lowercase());
+        known(value) || value.lines().any(known)
+    }
+
     /// Masks a text.
     #[must_use]
     pub fn mask(&self, text: &str) -> MaskedText {

@@ -55,6 +55,8 @@ fn secret_values_are_masked_everywhere() {
         let files = [
             // The API server refuses the label and quotes it.
             ("label/a.yaml", map("  labels:\n    a: '${PASSWORD}'\n")),
+            // A piece of the value, as rejected.
+            ("piece/a.yaml", map("  labels:\n    a: '${PASSWORD:0:9} !'\n")),
             // The same value as the server writes it in base64.
             ("data/a.yaml", map("binaryData: '${PASSWORD}'\n")),
             // What substitution makes is not YAML.
@@ -84,7 +86,7 @@ fn secret_values_are_masked_everywhere() {
             "users": [{"name": "u", "user": {"token": CANARY}}]});
         secret(&cluster, "cluster", json!({"value": kubeconfig.to_string()})).await;
         let from = json!({"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "vars"}]}});
-        let mut cases: Vec<(&str, Value)> = ["label", "data", "yaml", "name", "kind"]
+        let mut cases: Vec<(&str, Value)> = ["label", "piece", "data", "yaml", "name", "kind"]
             .into_iter()
             .map(|path| (path, spec(path, from.clone())))
             .collect();
@@ -101,7 +103,7 @@ fn secret_values_are_masked_everywhere() {
             let failed = cluster.failed("Kustomization", name).await;
             let message = condition(&failed, "Ready")["message"].as_str().unwrap_or_default().to_owned();
             shown.push_str(&format!("{name}: {}\n", failed["status"]));
-            if matches!(*name, "label" | "sops") {
+            if matches!(*name, "label" | "piece" | "sops") {
                 assert!(message.contains("***"), "{name}: the value is quoted, and masked: {message}");
             }
         }

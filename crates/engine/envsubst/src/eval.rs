@@ -27,6 +27,22 @@ pub fn expand(
     String::from_utf8(expand_bytes(text, missing, lookup)?).map_err(|_| Error::NotText)
 }
 
+/// Expands a text and reports what operators make of variables: `derived` is called with the value of a variable and
+/// the result of an operator on it, such as the substring of `${x:0:5}`. A caller that must not show a value must not show
+/// these either.
+///
+/// # Errors
+/// See [`expand`].
+pub fn expand_reporting(
+    text: &str,
+    missing: Missing,
+    lookup: impl Fn(&str) -> Option<String>,
+    derived: &dyn Fn(&str, &str),
+) -> Result<String, Error> {
+    let bytes = Template::parse(text)?.expand(missing, &lookup, derived)?;
+    String::from_utf8(bytes).map_err(|_| Error::NotText)
+}
+
 /// Expands a text to bytes, which may not be UTF-8 because substrings count bytes.
 ///
 /// # Errors
@@ -53,7 +69,16 @@ impl Template {
         missing: Missing,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<u8>, Error> {
-        let mut run = Expander { lookup: &lookup, missing, unset: Vec::new() };
+        self.expand(missing, &lookup, &|_, _| ())
+    }
+
+    fn expand(
+        &self,
+        missing: Missing,
+        lookup: &dyn Fn(&str) -> Option<String>,
+        derived: &dyn Fn(&str, &str),
+    ) -> Result<Vec<u8>, Error> {
+        let mut run = Expander { lookup, derived, missing, unset: Vec::new() };
         let mut out = Vec::new();
         for part in &self.parts {
             run.part(part, &mut out)?;
@@ -64,6 +89,7 @@ impl Template {
 
 struct Expander<'a> {
     lookup: &'a dyn Fn(&str) -> Option<String>,
+    derived: &'a dyn Fn(&str, &str),
     missing: Missing,
     unset: Vec<UnsetVariable>,
 }
@@ -99,7 +125,15 @@ impl Expander<'_> {
                 String::new()
             }
         };
-        Ok(apply(call.op, value, &args))
+        if call.op == Op::Value || value.is_empty() {
+            return Ok(apply(call.op, value, &args));
+        }
+        let result = apply(call.op, value.clone(), &args);
+        // The length of a value says little about it, and as a pattern it would match any number.
+        if call.op != Op::Length && result != value.as_bytes() {
+            (self.derived)(&value, &text(&result));
+        }
+        Ok(result)
     }
 }
 
@@ -180,4 +214,22 @@ fn substring(value: String, args: &[Vec<u8>]) -> Vec<u8> {
     bytes.truncate(usize::try_from(end).unwrap_or_default());
     bytes.drain(..usize::try_from(position).unwrap_or_default());
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn results_of_operators_are_reported() {
+        let seen = RefCell::new(Vec::new());
+        let report = |value: &str, result: &str| seen.borrow_mut().push(format!("{value}>{result}"));
+        let lookup = |name: &str| (name == "x").then(|| "Secret".to_owned());
+        let text = "${x} ${x:0:3} ${x^^} ${#x} ${x:=y} ${y:=${x:1:2}} ${x/S/${x,,}}";
+        let expanded = expand_reporting(text, Missing::Empty, lookup, &report).expect("valid");
+        assert_eq!(expanded, "Secret Sec SECRET 6 Secret ec secretecret");
+        let reported = ["Secret>Sec", "Secret>SECRET", "Secret>ec", "Secret>secret", "Secret>secretecret"];
+        assert_eq!(*seen.borrow(), reported);
+    }
 }

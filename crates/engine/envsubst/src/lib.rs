@@ -16,7 +16,7 @@ mod glob;
 mod parse;
 
 pub use error::{Error, UnsetVariable};
-pub use eval::{Missing, expand, expand_bytes};
+pub use eval::{Missing, expand, expand_bytes, expand_reporting};
 pub use parse::Template;
 
 /// Whether Flux accepts a variable of this name: a letter or underscore, then letters, digits and underscores

@@ -25,6 +25,8 @@ pub struct Request<'a> {
     pub spec: &'a Value,
     /// The variables of `spec.postBuild`, or why they could not be read. The error is reported where they are needed.
     pub variables: Result<&'a BTreeMap<String, String>, String>,
+    /// Called with the value of a variable and what an expression such as `${x:0:5}` made of it: as secret as the value.
+    pub derived: Option<&'a dyn Fn(&str, &str)>,
     /// A variable without value and default is an error.
     pub strict: bool,
     /// Decrypts files and objects.
@@ -97,7 +99,7 @@ fn finish_object(mut node: Node, request: &Request<'_>) -> Result<Node, BuildErr
     if let Some(post_build) = request.spec.get("postBuild").filter(|p| !p.is_null()) {
         let always = post_build["substituteStrategy"] == "Always";
         let settings = Settings { strict: request.strict, always };
-        node = substitute(node, request.variables.clone(), &settings)
+        node = substitute(node, request.variables.clone(), &settings, request.derived)
             .map_err(|source| BuildError::Substitute { subject: subject(), name: name.clone(), source })?;
     }
     Ok(node)

@@ -42,6 +42,7 @@ pub(crate) fn substitute(
     node: Node,
     variables: Result<&BTreeMap<String, String>, String>,
     settings: &Settings,
+    derived: Option<&dyn Fn(&str, &str)>,
 ) -> Result<Node, SubstituteError> {
     let disabled = |field: &str| {
         let value = node.at(&["metadata", field, SUBSTITUTE]);
@@ -62,7 +63,8 @@ pub(crate) fn substitute(
         return Ok(node);
     }
     let missing = if settings.strict { Missing::Refuse } else { Missing::Empty };
-    let expanded = fl_envsubst::expand(&text, missing, |name| variables.get(name).cloned())
+    let lookup = |name: &str| variables.get(name).cloned();
+    let expanded = fl_envsubst::expand_reporting(&text, missing, lookup, derived.unwrap_or(&|_, _| ()))
         .map_err(SubstituteError::Expand)?;
     let parsed = fl_yaml::parse_first(expanded.as_bytes(), &fl_yaml::Options::sigs())
         .map_err(SubstituteError::Result)?

@@ -79,6 +79,7 @@ fn build(
         boundary: Some(Path::new("/app")),
         spec,
         variables: Ok(&variables),
+        derived: None,
         strict: true,
         decryptor: None,
         remote: None,

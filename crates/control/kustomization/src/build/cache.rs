@@ -1,11 +1,12 @@
 //! The last build of each Kustomization and the files it read: a commit that changes none of them needs no build. A build with
 //! remote bases is repeated each time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fl_runtime::Key;
+use fl_runtime::{Key, KnownSecrets};
+use fl_types::Secret;
 use serde_json::Value;
 
 use super::ArtifactFiles;
@@ -22,6 +23,8 @@ pub(crate) struct Built {
     reads: Vec<(PathBuf, ContentHash)>,
     /// Whether remote bases were fetched.
     remote: bool,
+    /// What expressions such as `${x:0:5}` made of secret variables.
+    derived_secrets: Secret<BTreeSet<String>>,
 }
 
 impl Built {
@@ -37,7 +40,17 @@ impl Built {
         relative.sort();
         relative.dedup();
         let reads = relative.into_iter().map(|path| (path.clone(), tree.hash(&path))).collect();
-        Built { objects, digest, reads, remote }
+        Built { objects, digest, reads, remote, derived_secrets: Secret::default() }
+    }
+
+    pub(crate) fn with_derived_secrets(mut self, derived: Secret<BTreeSet<String>>) -> Self {
+        self.derived_secrets = derived;
+        self
+    }
+
+    /// Masks what expressions made of secret variables, for a reconcile that uses this build again.
+    pub(crate) fn mask_derived_secrets(&self, secrets: &KnownSecrets) {
+        self.derived_secrets.expose().iter().for_each(|text| secrets.learn_text(text));
     }
 
     fn holds_for(&self, tree: &ArtifactFiles) -> bool {

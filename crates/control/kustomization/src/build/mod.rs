@@ -8,6 +8,8 @@ mod kms;
 mod remote;
 mod run;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fl_api::kustomize::Kustomization;
@@ -39,7 +41,7 @@ pub(crate) struct Request<'a> {
     pub(crate) keys: Option<KeyMaterial>,
     /// The engine's own credentials for key services.
     pub(crate) key_services: &'a EngineKeyServices,
-    /// Decrypted values are registered here.
+    /// Decrypted values, and what expressions make of secret variables, are registered here.
     pub(crate) secrets: KnownSecrets,
     /// Where remote bases may be fetched from; none when they are disabled.
     pub(crate) remote: Option<AddressPolicy>,
@@ -67,12 +69,20 @@ pub(crate) fn build(
         .as_ref()
         .map(|keys| Decryptor::new(keys, request.key_services, request.secrets.clone(), namespace));
     let bases = request.remote.clone().map(|policy| FetchedBases::new(namespace, policy));
+    let derived = RefCell::new(BTreeSet::new());
+    let learn_derived = |value: &str, result: &str| {
+        if request.secrets.contains(value) {
+            request.secrets.learn_text(result);
+            derived.borrow_mut().insert(result.to_owned());
+        }
+    };
     let build = fl_kustomize_build::Request {
         files,
         directory,
         boundary: Some(files.root()),
         spec: &spec,
         variables: request.variables.as_ref().map(Secret::expose).map_err(ToString::to_string),
+        derived: Some(&learn_derived),
         strict: request.strict,
         decryptor: decryptor.as_ref().map(|decryptor| decryptor as &dyn fl_kustomize_build::Decrypt),
         remote: bases.as_ref().map(|bases| bases as &dyn fl_kustomize_build::RemoteBases),
@@ -92,7 +102,8 @@ pub(crate) fn build(
         collect(to_json(node)?, &mut objects);
     }
     let digest = format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())));
-    Ok(Built::new(objects, digest, files, rendered.reads, rendered.remote))
+    let derived = Secret::new(derived.take());
+    Ok(Built::new(objects, digest, files, rendered.reads, rendered.remote).with_derived_secrets(derived))
 }
 
 fn to_json(node: &Node) -> Result<Value, BuildError> {

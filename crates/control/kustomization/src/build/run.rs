@@ -28,6 +28,7 @@ impl KustomizationController {
         let (key, inputs) = (cx.key(), inputs(&cx.object, variables.as_ref().ok()));
         let digest = artifact.digest.as_ref().map(ToString::to_string).unwrap_or_default();
         if cacheable && let Some(built) = self.builds.same_files(&key, &inputs, &digest, &files) {
+            built.mask_derived_secrets(&cx.secrets);
             return Ok(built);
         }
         let object = cx.object.clone();
@@ -71,7 +72,9 @@ impl KustomizationController {
         }
         let variables = dereference::variables(object, &self.runtime).await.ok()?;
         let digest = artifact.digest.as_ref()?.to_string();
-        self.builds.same_artifact(&cx.key(), &inputs(object, Some(&variables)), &digest)
+        let built = self.builds.same_artifact(&cx.key(), &inputs(object, Some(&variables)), &digest)?;
+        built.mask_derived_secrets(&cx.secrets);
+        Some(built)
     }
 }
 
