@@ -11,7 +11,7 @@ use crate::decrypt::{self, Decrypt};
 use crate::error::{BuildError, KustomizeError};
 use crate::files::{Overlay, RemoteBases, Rendered, SharedBuilds, SourceFiles};
 use crate::generate::{EntryFilter, Generated, generate};
-use crate::substitute::{Settings, substitute};
+use crate::substitute::{ReportDerived, Settings, substitute};
 
 /// What is built, and with what.
 pub struct Request<'a> {
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     /// The variables of `spec.postBuild`, or why they could not be read. The error is reported where they are needed.
     pub variables: Result<&'a BTreeMap<String, String>, String>,
     /// Called with the value of a variable and what an expression such as `${x:0:5}` made of it: as secret as the value.
-    pub derived: Option<&'a dyn Fn(&str, &str)>,
+    pub derived: Option<ReportDerived<'a>>,
     /// A variable without value and default is an error.
     pub strict: bool,
     /// Decrypts files and objects.

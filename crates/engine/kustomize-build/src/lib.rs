@@ -21,4 +21,4 @@ pub use decrypt::{Decrypt, is_encrypted_secret};
 pub use error::{BuildError, GenerateError, KustomizeError, ObjectDecryptError, SourceDecryptError};
 pub use files::{RemoteBases, Rendered, SharedBuild, SharedBuilds, SourceFiles, clean};
 pub use generate::{EntryFilter, KUSTOMIZATION_FILES};
-pub use substitute::SubstituteError;
+pub use substitute::{ReportDerived, SubstituteError};

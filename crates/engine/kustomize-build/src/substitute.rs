@@ -8,6 +8,9 @@ use fl_yaml::{Dialect, JsonStyle, Node, Stage};
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 const PATTERN: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
 
+/// Called with the value of a variable and what an operator of an expression made of it.
+pub type ReportDerived<'a> = &'a dyn Fn(&str, &str);
+
 /// How variables are substituted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -42,7 +45,7 @@ pub(crate) fn substitute(
     node: Node,
     variables: Result<&BTreeMap<String, String>, String>,
     settings: &Settings,
-    derived: Option<&dyn Fn(&str, &str)>,
+    derived: Option<ReportDerived<'_>>,
 ) -> Result<Node, SubstituteError> {
     let disabled = |field: &str| {
         let value = node.at(&["metadata", field, SUBSTITUTE]);
